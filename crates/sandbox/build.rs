@@ -1,7 +1,7 @@
-//! Builds the worker as a small static program and leaves its path to `include_bytes!`.
+//! Builds the worker as a small static program and passes its path to `include_bytes!`.
 //!
-//! It is a build of its own: another profile, a static C library, its own folder under `target`. What the outer build was
-//! told about flags and wrappers is not meant for it.
+//! It is a separate build with another profile, a static C library and its own folder under `target`. The flags and wrappers
+//! of the outer build do not apply to it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let target = variable("TARGET")?;
     let out = PathBuf::from(variable("OUT_DIR")?);
     let (target_folder, outer_profile) = folder_and_profile(&out).ok_or("`OUT_DIR` is not below a target folder")?;
-    // Only what is given out is worth the time of an LTO.
+    // Only a build for distribution is worth the time of an LTO.
     let profile = if outer_profile == "dist" {
         "worker-dist"
     } else {
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     build.args(["--target", &target]).arg("--target-dir").arg(&folder);
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
-        // The job server stays: both builds together take as many cores as there are.
+        // The job server stays: both builds together use as many cores as there are.
         let ours = text.starts_with("CARGO_")
             && text != "CARGO_MAKEFLAGS"
             && !text.starts_with("CARGO_HOME")
@@ -76,7 +76,7 @@ fn variable(name: &str) -> Result<String, Box<dyn Error>> {
     env::var(name).map_err(|error| format!("{name}: {error}").into())
 }
 
-/// The outer build's own folder and the name of its profile's: `OUT_DIR` is `<folder>/<profile>/build/<package>/out`.
+/// The outer build's folder and the name of its profile's folder: `OUT_DIR` is `<folder>/<profile>/build/<package>/out`.
 fn folder_and_profile(out: &Path) -> Option<(&Path, &str)> {
     let profile = out.ancestors().nth(3)?;
     Some((profile.parent()?, profile.file_name()?.to_str()?))

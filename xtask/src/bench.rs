@@ -1,4 +1,4 @@
-//! The benchmarks: every part one after another, or one; built as what is given out unless they only have to show that they work.
+//! The benchmarks: all parts in sequence, or one; built as for a release, except in a brief run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::program;
 
-/// What to measure.
+/// The arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// One part only, instead of all
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     brief: bool,
 }
 
-/// A part with a program of its own, in the order in which they are run.
+/// A part with a program of its own, in the order in which the parts run.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Part {
     /// Confined programs, beside other ways to start one
@@ -32,9 +32,9 @@ enum Part {
     Calls,
     /// The front doors, as clients see them
     Mcp,
-    /// Waiting for a person: giving up a sandbox, going on, keeping every call
+    /// Waiting for an approval: releasing a sandbox, resuming, recording every call
     Durable,
-    /// The way out to the network, beside a plain proxy
+    /// Egress to the network, beside a plain proxy
     Egress,
     /// Detectors of personal data beside others, on labelled texts; what the examples spare a model
     Hygiene,
@@ -54,7 +54,7 @@ impl Part {
         }
     }
 
-    /// What it starts itself.
+    /// The helper programs that the part starts.
     fn starts(self) -> &'static [&'static str] {
         match self {
             Part::Schemas => &[],
@@ -64,14 +64,14 @@ impl Part {
         }
     }
 
-    /// The word for it.
+    /// The name of the part on the command line.
     fn name(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }
 
-/// Builds the programs and runs the parts; one that fails does not keep the others from being printed.
+/// Builds the programs and runs the parts; a part that fails does not stop the others.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     let one = arguments.part.as_ref().map(std::slice::from_ref);
     let parts = one.unwrap_or_else(Part::value_variants);
@@ -92,12 +92,12 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// One build for all of them.
+/// Builds all parts in one build.
 fn build(root: &Path, parts: &[Part], arguments: &Arguments) -> Result<()> {
     let mut build = program::cargo(root);
     build.args(["build", "--locked"]);
     if arguments.brief {
-        // The whole workspace decides the features, as it does for the tests: next to nothing is built again.
+        // The whole workspace decides the features, as for the tests: next to nothing is built again.
         build.arg("--workspace");
     } else {
         build.args([
@@ -132,7 +132,7 @@ fn measure(root: &Path, part: Part, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Where what was built lies.
+/// The folder that cargo builds into.
 fn target(root: &Path, arguments: &Arguments) -> PathBuf {
     root.join("target").join(if arguments.brief { "debug" } else { "dist" })
 }

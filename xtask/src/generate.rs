@@ -1,4 +1,4 @@
-//! The checked-in files that the program itself writes: the policy's JSON Schema and the command line reference.
+//! Generates the checked-in files that the program itself writes: the policy's JSON Schema and the command line reference.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ const SCHEMA: &str = "docs/reference/policy.schema.json";
 const REFERENCE: &str = "docs/reference/cli.md";
 const FILES: [&str; 2] = [SCHEMA, REFERENCE];
 
-/// The width that help is wrapped at, whatever terminal this runs in.
+/// The width of generated help, whatever the terminal.
 const WIDTH: &str = "100";
 
 #[derive(Args)]
@@ -47,7 +47,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The files that are there and differ from what would be written. Builds the program only when one is there.
+/// The generated files that exist and are out of date. Builds the program only when one exists.
 pub(crate) fn stale(root: &Path) -> Result<Vec<&'static str>> {
     let present: Vec<_> = FILES.into_iter().filter(|file| root.join(file).exists()).collect();
     if present.is_empty() {
@@ -98,7 +98,7 @@ fn reference(program: &Path) -> Result<String> {
     Ok(parts.concat())
 }
 
-/// The names in the list of commands, but the one that only repeats the help.
+/// The names in the list of commands, without `help`.
 fn subcommands(help: &str) -> Vec<&str> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| line.is_empty() || line.starts_with(' '));
@@ -111,7 +111,7 @@ fn subcommands(help: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What the program prints when no terminal and no setting of the caller can change it.
+/// The output of the program, independent of the caller's terminal and settings.
 fn said(program: &Path, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(program);
     command

@@ -1,4 +1,4 @@
-//! Starting other programs: cargo as it started us, output read or passed through line by line.
+//! Starts other programs: the cargo that started this one, with output read or relayed line by line.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// What `cargo run` tells this program about itself; a cargo started from here must not inherit it.
+/// The variables that `cargo run` sets for this program; a cargo started from here must not inherit them.
 const OURS: [&str; 5] = [
     "CARGO_PKG_",
     "CARGO_MANIFEST_",
@@ -46,7 +46,7 @@ pub(crate) fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// The project's files as paths from the root: what git tracks or would track, without links and what is gone.
+/// The project's files as paths from the root: what git tracks or would track, without links and deleted files.
 pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
     let mut git = Command::new("git");
     // The folder may belong to another user, as in a container that mounts it.
@@ -69,14 +69,13 @@ pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Built {
     pub(crate) package: String,
-    /// The package's folder.
     pub(crate) folder: PathBuf,
     pub(crate) name: String,
     pub(crate) test: bool,
     pub(crate) path: PathBuf,
 }
 
-/// The `ringfence` program, built if need be. The whole workspace decides the features, as it does for the tests.
+/// The `ringfence` program, built if necessary. The whole workspace decides the features, as for the tests.
 pub(crate) fn ringfence(root: &Path) -> Result<PathBuf> {
     let built = build(root, &["build", "--workspace", "--bin", "ringfence"])?;
     let found = built.into_iter().find(|built| built.name == "ringfence" && !built.test);
@@ -85,7 +84,7 @@ pub(crate) fn ringfence(root: &Path) -> Result<PathBuf> {
         .context("cargo built no program named `ringfence`")
 }
 
-/// Builds with the given arguments; what can be run.
+/// Builds with the given arguments; returns the programs.
 pub(crate) fn build(root: &Path, arguments: &[&str]) -> Result<Vec<Built>> {
     let mut cargo = cargo(root);
     cargo
@@ -109,7 +108,7 @@ fn executable(message: &str) -> Option<Built> {
     })
 }
 
-/// Standard output of a command that must succeed; its standard error is shown only when it does not.
+/// The standard output of a command that must succeed; its standard error is shown only when it fails.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let name = shown(command);
     let output = command
@@ -123,19 +122,19 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{name}` wrote something that is not text"))
 }
 
-/// What a command that was passed through did.
+/// The status and output of a command that was watched.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) status: ExitStatus,
     pub(crate) lines: Vec<String>,
 }
 
-/// Runs a command, passes on as it comes whatever line is `wanted`, and keeps all of them.
+/// Runs a command, displays each `wanted` line as it comes, and returns all of them.
 pub(crate) fn watch(command: &mut Command, wanted: fn(&str) -> bool) -> Result<Watched> {
     relay(command, wanted, io::stdout(), io::stderr())
 }
 
-/// The same with the output going elsewhere.
+/// Runs a command in the same way, with the displayed lines going elsewhere.
 pub(crate) fn relay(
     command: &mut Command,
     wanted: fn(&str) -> bool,

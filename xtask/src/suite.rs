@@ -1,4 +1,4 @@
-//! Every suite, one step after another; the first failure ends it.
+//! Runs every suite, one step after another; the first failure ends it.
 
 mod checks;
 mod conformance;
@@ -40,16 +40,16 @@ enum Step {
     Bench,
 }
 
-/// How a step ended that did not fail.
+/// The outcome of a step that did not fail.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// With a few words, such as how many tests ran.
+    /// The step passed, with a detail such as how many tests ran.
     Passed(String),
-    /// Nothing to do here, and why; it does not count.
+    /// The step had nothing to do here, for this reason; it does not count.
     Absent(String),
 }
 
-/// Runs the steps.
+/// Runs the chosen steps until one fails.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> ExitCode {
     let steps = chosen(arguments);
     let mut passed = 0;
@@ -103,7 +103,7 @@ impl Step {
     }
 }
 
-/// As a detail behind the time a step took.
+/// A detail for the line with the time of the step.
 fn passed(words: &str) -> Outcome {
     let separator = if words.is_empty() { "" } else { ": " };
     Outcome::Passed(format!("{separator}{words}"))

@@ -1,4 +1,4 @@
-//! The house rules, checked. Each rule is a function from what was read to findings; only this file prints.
+//! Checks the house rules. Each rule is a function from the project to findings; only this file prints.
 
 mod arrows;
 mod code;
@@ -22,14 +22,14 @@ use tree::Tree;
 
 use crate::generate;
 
-/// Whether a finding stops the change.
+/// Whether a finding fails the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
     Notice,
     Fault,
 }
 
-/// One thing a rule has to say about one place.
+/// A finding of a rule about one place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     weight: Weight,
@@ -67,7 +67,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks every rule and prints what was found; the generated files are compared only when they are there.
+/// Checks every rule and prints the findings; generated files are compared only when they exist.
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let tree = Tree::read(root)?;
     let graph = Graph::read(root)?;

@@ -1,5 +1,5 @@
-//! What a request asks to be done, and what a tool does by its name: a tool that does the opposite of what is asked comes later,
-//! and one that writes comes later where only reading is asked for.
+//! Actions that a query requests and that tools perform, by their verbs. A tool that does the opposite of the request ranks
+//! lower, and so does a tool that writes if the query only reads.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use crate::parameters::{OPPOSITE, UNASKED_WRITE, UNSURE_WRITE};
 use crate::tool::Tool;
 use crate::words::{Stems, words};
 
-/// Verbs of tools that change nothing, and words that ask for no more.
+/// Verbs of tools that change nothing, and words of queries that request no change.
 const READS: &str = "get list search find read fetch show view describe query lookup look count check browse retrieve inspect \
 validate verify preview diff is has exist what which who when where whose display see tell many";
 
@@ -21,13 +21,13 @@ unassign invite ban unban mute unmute subscribe unsubscribe follow unfollow pin 
 rollback revoke grant reset transfer pay refund charge append replace reply forward register attach detach unlink mark toggle \
 upsert destroy void adjust share";
 
-/// Further words of requests that may ask for a change. They are nouns in the names of too many tools to tell what those do.
+/// Further words of queries that may request a change. They are nouns in the names of too many tools to classify those.
 const MAY_WRITE: &str = "make new generate build prepare order book reserve buy purchase sell draw design produce compose draft \
 record log note remember download export import convert fill click type press complete finish turn start stop pause resume end \
 run execute launch open schedule plan organize copy sync apply do perform help translate email message notify remind tag label \
 increase decrease raise lower ship deliver return escalate solve resolve hire fire promote analyze summarize report";
 
-/// Words that mean the opposite of each other. Those with `un` before them are known by it.
+/// Pairs of words with opposite meanings. A word and its form with `un` need no entry.
 const OPPOSITES: &[(&str, &str)] = &[
     ("enable", "disable"),
     ("activate", "deactivate"),
@@ -53,7 +53,7 @@ const OPPOSITES: &[(&str, &str)] = &[
     ("mount", "umount"),
 ];
 
-/// Letters of a word before which `un` means its opposite.
+/// The fewest letters of a word whose form with `un` counts as its opposite.
 const MIN_OPPOSITE: usize = 4;
 
 struct Verbs {
@@ -80,23 +80,23 @@ static VERBS: LazyLock<Verbs> = LazyLock::new(|| {
     }
 });
 
-/// Whether the stem of a word is that of a verb which changes something.
+/// Whether the word with this stem is a verb that changes something.
 pub(crate) fn is_write(stem: &str) -> bool {
     VERBS.writes.contains(stem)
 }
 
-/// What a tool does to the world.
+/// The effect of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It reads, or nobody knows.
+    /// The tool only reads, or its effect is unknown.
     #[default]
     Reads,
-    /// It writes; the stem of its verb.
+    /// The tool writes; the stem of its verb.
     Writes(String),
 }
 
 impl Effect {
-    /// By what its server says of it, else by the first verb of its name.
+    /// Classifies a tool by the hints of its server, otherwise by the first verb of its name.
     pub(crate) fn of(tool: &Tool, stems: &Stems) -> Effect {
         let mut name = Vec::new();
         words(tool.short(), |word| name.push(stems.stem(word)));
@@ -114,7 +114,7 @@ impl Effect {
     }
 }
 
-/// Whether two words mean the opposite of each other.
+/// Whether two stems have opposite meanings.
 fn are_opposite(one: &str, other: &str) -> bool {
     let without = |word: &str, base: &str| word.strip_prefix("un") == Some(base) && base.len() >= MIN_OPPOSITE;
     without(one, other)
@@ -125,7 +125,7 @@ fn are_opposite(one: &str, other: &str) -> bool {
             .is_some_and(|list| list.iter().any(|opposite| opposite == other))
 }
 
-/// The words that mean the opposite of this one.
+/// The stems with the opposite meaning of this one.
 fn opposites(stem: &str) -> Vec<String> {
     let mut all = VERBS.opposites.get(stem).cloned().unwrap_or_default();
     all.extend(
@@ -139,17 +139,17 @@ fn opposites(stem: &str) -> Vec<String> {
     all
 }
 
-/// What a request asks to be done, by the stems of its words.
+/// The actions that a query requests, by the stems of its words.
 pub(crate) struct AskedActions<'a> {
     stems: &'a HashMap<String, f32>,
     opposites: Vec<(String, &'a str)>,
-    /// What a tool's score is multiplied by where it writes and was not asked to.
+    /// The factor for the score of a tool that writes without being asked to.
     write: f32,
 }
 
 impl<'a> AskedActions<'a> {
-    /// `all` are the stems of all its words in their order, those that say nothing else included. The first verb tells what is
-    /// asked for; one that follows may be a noun, and only makes that less sure.
+    /// `all` are the stems of all words in their order, stop words included. The first verb determines the requested action; a
+    /// later verb may be a noun and only makes it less certain.
     pub(crate) fn new(stems: &'a HashMap<String, f32>, all: &[String]) -> AskedActions<'a> {
         let mut list: Vec<(String, &str)> = stems
             .keys()
@@ -177,7 +177,7 @@ impl<'a> AskedActions<'a> {
 }
 
 impl Index {
-    /// Lowers the scores of tools that do the opposite of what is asked, or write where nobody asked for it.
+    /// Lowers the scores of tools that do the opposite of the request, or write without being asked to.
     pub(crate) fn weigh_actions(&self, scores: &mut [f32], asked: &AskedActions<'_>) {
         let mut lowered = HashSet::new();
         for (opposite, stem) in &asked.opposites {
@@ -198,7 +198,7 @@ impl Index {
         }
     }
 
-    /// Whether the names of two tools say the opposite of each other: then neither will do for the other.
+    /// Whether the names of two tools have opposite meanings: then neither can replace the other.
     pub(crate) fn are_opposite(&self, one: usize, other: usize) -> bool {
         let (one, other) = (&self.names[one], &self.names[other]);
         let only = |these: &'_ [String], those: &'_ [String]| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! All tools of all servers, each under one canonical name and one identifier.
+//! All tools of all servers, each with one canonical name and one identifier.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,12 +6,12 @@ use ringfence_policy::{ToolName, is_unseen};
 
 use crate::tool::{Definition, Digest, Listing, Tool};
 
-/// Bytes of a tool's name within its server; the server's name has the rest of a [`ToolName`].
+/// The most bytes of a tool's name within its server; the rest of a [`ToolName`] is for the server's name.
 const SHORT: usize = 160;
-/// Bytes of a server's name.
+/// The most bytes of a server's name.
 const SERVER: usize = 80;
 
-/// What is a word of TypeScript or Python, or has a meaning of ours, and so cannot be a plain identifier in both.
+/// Words with a meaning in TypeScript, Python or Ringfence, which cannot be plain identifiers in both languages.
 const RESERVED: &[&str] = &[
     "False",
     "None",
@@ -104,17 +104,17 @@ const RESERVED: &[&str] = &[
 /// One server of a catalog.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The operator's name of it, canonical.
+    /// The name from the operator's configuration, in canonical form.
     pub server: String,
-    /// The same as an identifier.
+    /// The name as an identifier of TypeScript and Python.
     pub ident: String,
-    /// What it says of itself.
+    /// The server's description of itself.
     pub description: String,
-    /// Its tools in [`Catalog::tools`].
+    /// The range of its tools in [`Catalog::tools`].
     pub tools: std::ops::Range<usize>,
 }
 
-/// All tools of all servers, servers and tools each in the order of their names.
+/// All tools of all servers. Servers and tools are each in the order of their names.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalog {
     servers: Vec<Entry>,
@@ -124,7 +124,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// A catalog of these servers; names that collide or cannot be said are told apart by a number.
+    /// Builds a catalog of these servers. Names that collide, or that have no canonical form, get a number.
     pub fn new(listings: impl IntoIterator<Item = Listing>) -> Catalog {
         let mut catalog = Catalog::default();
         let mut listings: Vec<Listing> = listings.into_iter().collect();
@@ -142,7 +142,7 @@ impl Catalog {
 
     fn add(&mut self, server: String, ident: String, description: String, tools: Vec<Definition>) {
         let first = self.tools.len();
-        // Ordered by name, then digest: the same tools get the same names whatever order they came in.
+        // The order by name, then digest, gives the same tools the same names, whatever order they arrive in.
         let mut tools: Vec<(Digest, Definition)> = tools.into_iter().map(|tool| (tool.digest(), tool)).collect();
         tools.sort_by_cached_key(|(digest, tool)| (tool.name.clone(), digest.to_string()));
         tools.dedup_by(|(one, _), (other, _)| one == other);
@@ -174,27 +174,27 @@ impl Catalog {
         });
     }
 
-    /// Every server.
+    /// Every server, in the order of names.
     pub fn servers(&self) -> &[Entry] {
         &self.servers
     }
 
-    /// Every tool.
+    /// Every tool, grouped by server and in the order of names.
     pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// The tool of this canonical name.
+    /// The tool with this canonical name; `None` if there is none.
     pub fn get(&self, name: &str) -> Option<&Tool> {
         self.by_name.get(name).and_then(|place| self.tools.get(*place))
     }
 
-    /// The tool that a program means: by canonical name, by identifier, or in the server's own spelling.
+    /// Finds the tool that a program refers to: by canonical name, by identifier, or by the server's own spelling.
     pub fn resolve(&self, server: &str, tool: &str) -> Option<&Tool> {
         self.position(server, tool).and_then(|place| self.tools.get(place))
     }
 
-    /// Where [`Catalog::resolve`] finds it in [`Catalog::tools`].
+    /// The index in [`Catalog::tools`] of the tool that [`Catalog::resolve`] finds.
     pub fn position(&self, server: &str, tool: &str) -> Option<usize> {
         if let Some(place) = self.by_name.get(&format!("{server}.{tool}")) {
             return Some(*place);
@@ -214,7 +214,7 @@ impl Catalog {
             .or_else(spelt)
     }
 
-    /// The server that a program means: by name or identifier.
+    /// Finds the server that a program refers to, by name or identifier.
     pub fn server(&self, server: &str) -> Option<&Entry> {
         let ident = identifier(server);
         let by = |fits: &dyn Fn(&Entry) -> bool| self.servers.iter().find(|entry| fits(entry));
@@ -224,7 +224,8 @@ impl Catalog {
     }
 }
 
-/// A name that a policy can write and a reader sees as it is: no spaces, controls, unseen characters or wildcards; no empty parts; a server's has no dots.
+/// A canonical name, which a policy can contain and which is fully visible: no spaces, control or invisible characters, wildcards
+/// or empty parts. A server's name also has no dots.
 fn canonical(text: &str, most: usize, server: bool) -> String {
     let mut name = String::new();
     for part in text.split('.').filter(|part| !part.is_empty()) {
@@ -245,7 +246,7 @@ fn canonical(text: &str, most: usize, server: bool) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// An identifier of both languages that reads like the name: ASCII letters, digits and underscores.
+/// An identifier for both languages that resembles the name: ASCII letters, digits and underscores.
 pub fn identifier(name: &str) -> String {
     let mut ident: String = name
         .chars()
@@ -254,7 +255,7 @@ pub fn identifier(name: &str) -> String {
     if ident.starts_with(|c: char| c.is_ascii_digit()) || ident.is_empty() {
         ident.insert(0, '_');
     }
-    // `__proto__` and Python's own double-underscore names mean something else.
+    // `__proto__` and Python's double-underscore names have special meanings.
     if RESERVED.contains(&ident.as_str()) || ident.starts_with("__") {
         ident.push('_');
     }
@@ -264,7 +265,7 @@ pub fn identifier(name: &str) -> String {
     ident
 }
 
-/// An identifier for each of these names. A name that is one already keeps it, for that is how programs will say it.
+/// Assigns an identifier to each of these names. A name that is an identifier already keeps it, because programs use it as it is.
 fn identifiers(names: &[String]) -> Vec<String> {
     let mut taken: BTreeSet<String> = names
         .iter()

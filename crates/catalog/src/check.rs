@@ -1,7 +1,7 @@
-//! Whether arguments are what a tool's schema asks for.
+//! Checks arguments against the input schema of a tool.
 //!
 //! A schema is compiled once. Nothing is fetched, patterns match in linear time, and a schema whose evaluation could grow without
-//! bound is not compiled as it is. What is then not checked is said, never passed over.
+//! bound is reduced before it is compiled. The checker reports what it does not check.
 
 mod repair;
 mod weight;
@@ -15,21 +15,21 @@ use serde_json::{Value, json};
 use crate::schema::Types;
 use crate::stubs;
 
-/// Problems that are told of one set of arguments.
+/// The most mismatches that are reported for one set of arguments.
 const PROBLEMS: usize = 5;
-/// Characters of one problem.
+/// The most characters of one message.
 const MESSAGE: usize = 240;
-/// Parameters that are listed.
+/// The most parameters that an error lists.
 const PARAMETERS: usize = 60;
-/// Bytes of a compiled pattern, and of what it keeps while matching.
+/// The most bytes of a compiled pattern, and of its cache while matching.
 const PATTERN: usize = 256 * 1024;
 
-/// One thing that is wrong with arguments.
+/// A mismatch between a value and its schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// Where, as a JSON pointer; empty for the arguments themselves.
+    /// The position as a JSON pointer; empty for the arguments themselves.
     pub path: String,
-    /// What. It does not repeat the value.
+    /// A description of the mismatch, which does not repeat the value.
     pub message: String,
 }
 
@@ -40,30 +40,30 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Arguments that do not fit.
+/// Arguments that do not match the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("the arguments do not fit: {}; parameters: {parameters}", list(.problems, *.more))]
 pub struct BadArguments {
-    /// What is wrong: the first few.
+    /// The first mismatches, at most five.
     pub problems: Vec<Problem>,
-    /// Whether there is more.
+    /// Whether there are more mismatches than listed.
     pub more: bool,
-    /// Every parameter with its type, and which of them are required.
+    /// Every parameter with its type, and whether it is required.
     pub parameters: String,
 }
 
-/// Why a schema cannot be checked against at all.
+/// The reason why a schema cannot be used for checks at all.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckerError {
-    /// Not even its required parameters can be told.
+    /// Not even the list of required parameters compiles.
     #[error("the input schema cannot be compiled: {reason}")]
     Unusable {
-        /// What the compiler says.
+        /// The error message of the compiler.
         reason: String,
     },
 }
 
-/// A tool's input schema, compiled.
+/// A compiled input schema of a tool.
 #[derive(Debug)]
 pub struct Checker {
     validator: Validator,
@@ -72,7 +72,8 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Compiles a schema: as it is, else without the parts that cannot be used, else only the names of what is required.
+    /// Compiles a schema: unchanged if possible, otherwise without its unusable parts, otherwise only its list of required
+    /// parameters.
     pub fn new(schema: &Value) -> Result<Checker, CheckerError> {
         let parameters = parameters(schema);
         if weight::bearable(schema)
@@ -110,12 +111,12 @@ impl Checker {
         })
     }
 
-    /// What of the schema is not checked, if anything.
+    /// The parts of the schema that are not checked; `None` if all are.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// Checks any value, as a result may be.
+    /// Checks any value, such as a result.
     pub fn fits(&self, value: &Value) -> Result<(), Problem> {
         match self.validator.iter_errors(value).next() {
             None => Ok(()),
@@ -126,7 +127,7 @@ impl Checker {
         }
     }
 
-    /// Checks arguments.
+    /// Checks the arguments of a call, which must be an object.
     pub fn check(&self, arguments: &Value) -> Result<(), BadArguments> {
         if arguments.is_object() && self.validator.is_valid(arguments) {
             return Ok(());
@@ -153,7 +154,7 @@ impl Checker {
     }
 }
 
-/// Compiles with no way out: no fetching, formats as words only, patterns that match in linear time.
+/// Compiles a schema without fetching, without format validation, and with patterns that match in linear time.
 fn compile(schema: &Value) -> Result<Validator, String> {
     let patterns = PatternOptions::regex().size_limit(PATTERN).dfa_size_limit(PATTERN);
     jsonschema::options()
@@ -164,7 +165,7 @@ fn compile(schema: &Value) -> Result<Validator, String> {
         .map_err(|error| cut(&error.to_string()))
 }
 
-/// The parameters in one line each, required ones first.
+/// Describes each parameter on a line, required ones first.
 fn parameters(schema: &Value) -> String {
     let types = Types::of(schema);
     let objects = types.arguments();

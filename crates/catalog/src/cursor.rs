@@ -1,24 +1,24 @@
-//! Where an answer goes on: opaque to whoever holds it, good for the same question to the same catalog only.
+//! Cursors of paged answers: opaque to the client, and valid only for the same query on the same catalog.
 
 use thiserror::Error;
 
-/// A cursor that is none of ours, or is for another question or another state of the catalog.
+/// A cursor that was not issued by this program, or that belongs to another query or another state of the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("this cursor belongs to another question, or the tools have changed since; ask again without a cursor")]
 pub struct BadCursor;
 
-/// What a cursor is for.
+/// The query and catalog that a cursor is bound to.
 pub(crate) struct Place(blake3::Hasher);
 
 impl Place {
-    /// A question of this kind to a catalog of this fingerprint.
+    /// Binds a cursor to a kind of query and to the catalog with this fingerprint.
     pub(crate) fn new(kind: &str, fingerprint: [u8; 8]) -> Place {
         let mut place = Place(blake3::Hasher::new());
         place.0.update(&fingerprint);
         place.and(kind)
     }
 
-    /// And this, which must be the same for the cursor to be good.
+    /// Adds a part that must be the same for the cursor to be valid.
     pub(crate) fn and(mut self, part: &str) -> Place {
         self.0
             .update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
@@ -26,12 +26,12 @@ impl Place {
         self
     }
 
-    /// The cursor that goes on at `position`.
+    /// The cursor of the page that starts at `position`.
     pub(crate) fn write(&self, position: usize) -> String {
         format!("{position:x}-{}", self.seal(position))
     }
 
-    /// Where a cursor goes on; 0 without one.
+    /// The position at which the cursor's page starts; 0 without a cursor.
     pub(crate) fn read(&self, cursor: Option<&str>) -> Result<usize, BadCursor> {
         let Some(cursor) = cursor else { return Ok(0) };
         let (position, _) = cursor.split_once('-').ok_or(BadCursor)?;

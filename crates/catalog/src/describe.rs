@@ -1,4 +1,4 @@
-//! Detail: some tools by name, as much of each as asked for.
+//! Details of tools by name, at the requested level.
 
 use serde::Serialize;
 use thiserror::Error;
@@ -14,51 +14,51 @@ use crate::words::{grams, words};
 
 /// The most tools of one answer.
 const TOOLS: usize = 50;
-/// A program may call one unknown tool after the other: no more names than these are compared for each.
+/// The most names that are compared for each unknown tool: a program may call one unknown tool after the other.
 const MAX_COMPARED: usize = 1000;
-/// Names suggested for one that is unknown.
+/// The most suggestions for an unknown name.
 const SUGGESTIONS: usize = 3;
-/// How alike a suggestion must be, of 1.
+/// The least likeness of a suggestion, from 0 to 1.
 const NEAR: f32 = 0.3;
-/// Bytes of a name that are looked at.
+/// The most bytes of a name that are compared.
 const NAME: usize = 256;
 
-/// Why there is no answer.
+/// The reason why tools cannot be described.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DescribeError {
-    /// There are too many names.
+    /// The request has too many names.
     #[error("{given} tools are too many: at most {TOOLS} in one answer")]
     TooMany {
-        /// How many were given.
+        /// The number of names that were given.
         given: usize,
     },
 }
 
-/// Tools in detail.
+/// Details of the requested tools, and the names that were not found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Described {
-    /// Those that exist, in the order they were asked for.
+    /// The tools that exist, in the requested order.
     pub tools: Vec<Shown>,
-    /// Names that mean no tool that may be seen.
+    /// Names that match no visible tool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<Unknown>,
-    /// Tools that the policy hides, in the whole catalog.
+    /// The number of tools in the whole catalog that the policy hides.
     pub hidden_by_policy: usize,
-    /// What this answer costs a model: its JSON without this field, in tokens of `o200k_base`.
+    /// The cost of this answer for a model: its JSON without this field, in tokens of `o200k_base`.
     pub tokens: usize,
 }
 
-/// A name that means no tool.
+/// A name that matches no tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unknown {
-    /// The name, as given.
+    /// The name as it was given.
     pub name: String,
-    /// Names like it, the most alike first.
+    /// Similar names, the most similar first.
     pub nearest: Vec<String>,
 }
 
 impl View<'_> {
-    /// These tools, by canonical name, as a program writes them, or in the server's own spelling.
+    /// Describes these tools, named by canonical name, as a program writes them, or in the server's own spelling.
     pub fn describe(&self, tools: &[String], detail: Detail, language: Language) -> Result<Described, DescribeError> {
         if tools.len() > TOOLS {
             return Err(DescribeError::TooMany { given: tools.len() });
@@ -99,8 +99,8 @@ impl View<'_> {
 }
 
 impl Catalog {
-    /// The names of the tools that `shown` lets through which are most like one that is not there: those of the server that was
-    /// named, or of all servers where there is no such server.
+    /// The names most similar to a missing tool's name, among those that `shown` accepts: tools of the named server, or of all
+    /// servers if there is no such server.
     pub fn nearest(&self, server: &str, tool: &str, shown: impl Fn(&&Tool) -> bool) -> Vec<String> {
         let entry = self
             .servers()
@@ -113,14 +113,14 @@ impl Catalog {
         most_alike(tools.map(|tool| {
             let likeness = overlap(&asked.1, &shape(tool.short()));
             let servers = overlap(&asked.0, &shape(tool.server()));
-            // The name of the tool tells; that of the server only decides between equals.
+            // The tool's name decides; the server's name only breaks ties.
             let likeness = if likeness < NEAR { 0.0 } else { likeness + servers };
             (likeness, tool.name.as_str())
         }))
     }
 }
 
-/// The names most like `name`, by the grams they share.
+/// The names most similar to `name`, by shared grams.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let asked = shape(cut(name, NAME));
     most_alike(names.map(|other| (overlap(&asked, &shape(other)), other)))

@@ -1,4 +1,4 @@
-//! How much of a tool is shown, and a tool shown so.
+//! The level of detail of a tool in an answer, and the tool at that level.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +8,23 @@ use crate::stubs::{signature, stub};
 use crate::tool::Tool;
 use crate::view::Noted;
 
-/// How much of each tool an answer shows; each step costs more tokens than the one before.
+/// The level of detail of each tool in an answer; each level costs more tokens than the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Detail {
-    /// Its name.
+    /// Only the canonical name.
     Names,
-    /// And the first sentence of what its server says.
+    /// The name and the first sentence of the server's description.
     #[default]
     Summary,
-    /// And its parameters on one line.
+    /// The summary and the parameters on one line.
     Signature,
-    /// And its types and all of what its server says.
+    /// The types and the whole description of the server.
     Full,
 }
 
 impl Detail {
-    /// The detail of this name.
+    /// The level with this name; `None` if there is none.
     pub fn named(name: &str) -> Option<Detail> {
         match name {
             "names" => Some(Detail::Names),
@@ -36,18 +36,18 @@ impl Detail {
     }
 }
 
-/// One tool in an answer.
+/// A tool in an answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shown {
-    /// Its canonical name.
+    /// The canonical name, `server.tool`.
     pub name: String,
-    /// What its server says it does: the server's words, no instruction. Capped and cleaned.
+    /// The server's description, truncated and cleaned: a quotation, never an instruction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_says: Option<String>,
-    /// Its parameters and result on one line.
+    /// The parameters and the result on one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// Its declaration in the language asked for.
+    /// The declaration in the requested language.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stub: Option<String>,
 }
@@ -58,7 +58,7 @@ impl Shown {
         let server_says = match detail {
             Detail::Names => None,
             Detail::Summary | Detail::Signature => Some(said::summary(description)),
-            // A declaration holds what the server says, unless that is long.
+            // A declaration contains the description, unless that is long.
             Detail::Full => Some(said::full(description)).filter(|text| text.chars().count() > STUB),
         };
         Shown {
@@ -70,5 +70,5 @@ impl Shown {
     }
 }
 
-/// Characters of a description that a declaration holds.
+/// The most characters of a description that a declaration contains.
 const STUB: usize = 600;

@@ -1,24 +1,24 @@
-//! What a tool says, field by field: everything a search looks at.
+//! The searchable text of a tool, by field.
 
 use serde_json::Value;
 
 use crate::tool::Tool;
 
-/// How many fields there are.
+/// The number of fields.
 pub(crate) const FIELDS: usize = 6;
-/// Bytes of one field that are read.
+/// The most bytes of one field that are indexed.
 const FIELD: usize = 16 * 1024;
-/// Bytes of a server's own description that are read: it counts for every tool of it.
+/// The most bytes of a server's description that are indexed: it counts for each of its tools.
 const SERVER: usize = 1_000;
-/// Parameters that are read, and how deep.
+/// The most parameters that are indexed, and the deepest level of them.
 const PARAMETERS: usize = 200;
 const DEPTH: usize = 2;
-/// Values of an enumeration that are read.
+/// The most values of an enumeration that are indexed.
 const VALUES: usize = 50;
-/// Characters of a description whose spelling counts.
+/// The most characters of a description whose spelling counts.
 pub(crate) const HEAD: usize = 400;
 
-/// Where a word stands.
+/// The part of a tool's definition in which a word occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Field {
     Server,
@@ -30,7 +30,7 @@ pub(crate) enum Field {
 }
 
 impl Field {
-    /// How often its words count by their spelling.
+    /// The weight of the spelling of its words.
     pub(crate) fn times(self) -> f32 {
         match self {
             Field::Server | Field::Description => 1.0,
@@ -39,7 +39,7 @@ impl Field {
         }
     }
 
-    /// Whether it is the tool's own word of what it does.
+    /// Whether the field is the tool's own statement of what it does: its name or its description.
     pub(crate) fn is_own(self) -> bool {
         matches!(self, Field::Name | Field::Description)
     }
@@ -78,7 +78,7 @@ pub(crate) fn texts(tool: &Tool, server: &str) -> Vec<(Field, String)> {
     ]
 }
 
-/// A title is most often the name again, and must not count twice then.
+/// Whether a title only repeats the name, so that it must not count twice.
 fn same(title: &str, name: &str) -> bool {
     let plain = |text: &str| -> String {
         text.chars()
@@ -125,7 +125,7 @@ fn push(text: &mut String, more: &str) {
     text.push('\n');
 }
 
-/// At most so many bytes, at the end of a character.
+/// Truncates a text to a number of bytes, at the end of a character.
 pub(crate) fn cut(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or_default()
 }

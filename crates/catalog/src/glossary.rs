@@ -1,7 +1,7 @@
-//! Chinese words of the trade and the English ones that tools use for them: many servers describe themselves in Chinese
-//! only, and are asked in English.
+//! A glossary from Chinese technical words to the English words that tools use: many servers have descriptions in Chinese only,
+//! but queries are in English.
 //!
-//! Each line of `glossary/chinese.txt` is a word of one to four characters in simplified Chinese and its English words.
+//! Each line of `glossary/chinese.txt` has a word of one to four characters in simplified Chinese, and its English words.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,10 +11,10 @@ static CHINESE: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
     lines.filter_map(|line| line.split_once(' ')).collect()
 });
 
-/// Characters of the longest word.
+/// The most characters of a word in the glossary.
 pub(crate) const MAX_CHARS: usize = 4;
 
-/// The English words for a Chinese one, with a space between them.
+/// The English words for a Chinese word, separated by spaces; `None` if the glossary does not have it.
 pub(crate) fn english(word: &str) -> Option<&'static str> {
     CHINESE.get(word).copied()
 }

@@ -1,4 +1,4 @@
-//! The index of a catalog: which tools say which words, in which fields, and how much that is worth.
+//! The search index of a catalog: the terms of each tool by field, with their weights.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,17 @@ use crate::parameters::{FIELD_WEIGHTS, LENGTH, SATURATION, WIDE};
 use crate::tool::Tool;
 use crate::words::{Stems, grams, measured_words, words};
 
-/// One tool in a list of those that have a word: its place in the catalog and what the word is worth there.
+/// A tool that contains a term: its index in the catalog and the weight of the term there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Posting {
     pub(crate) tool: u32,
     pub(crate) worth: f32,
 }
 
-/// Terms and their worth, in the order of terms.
+/// Terms with their weights, in the order of terms.
 pub(crate) type Sparse = Vec<(u32, f32)>;
 
-/// What a catalog's tools say, ready to be searched. Built once for a catalog and good for that catalog only.
+/// The search index of one catalog, built once and valid for that catalog only.
 #[derive(Debug)]
 pub struct Index {
     pub(crate) stems: Stems,
@@ -28,21 +28,21 @@ pub struct Index {
     words: Vec<Vec<Posting>>,
     grams: Vec<Vec<Posting>>,
     gram_idf: Vec<f32>,
-    /// What each tool says of itself, for finding its likes.
+    /// The term vectors of each tool, for comparing tools.
     pub(crate) sayings: Vec<Sayings>,
-    /// The place of each tool's server.
+    /// The index of each tool's server.
     pub(crate) servers: Vec<u32>,
-    /// What each tool does to the world.
+    /// The effect of each tool.
     pub(crate) effects: Vec<Effect>,
-    /// The stems of each tool's own name, and the tools that each of those names.
+    /// The stems of each tool's own name; `named` maps each stem back to its tools.
     pub(crate) names: Vec<Vec<String>>,
     named: HashMap<String, Vec<u32>>,
     pub(crate) fingerprint: [u8; 8],
-    /// How long fields are on average.
+    /// The average length of each field.
     average: [f32; FIELDS],
 }
 
-/// A tool's own words, its server's left out, each list of length one.
+/// The terms of a tool without those of its server, as vectors of unit length.
 #[derive(Debug, Default)]
 pub(crate) struct Sayings {
     pub(crate) words: Sparse,
@@ -50,12 +50,13 @@ pub(crate) struct Sayings {
 }
 
 impl Index {
-    /// The index of `catalog`.
+    /// Builds the index of `catalog`.
     pub fn new(catalog: &Catalog) -> Index {
         Index::of(catalog, None)
     }
 
-    /// The index of a few tools that are searched together with those of `others`: what is rare among all of them is rare here.
+    /// Builds the index of a small catalog that is searched together with the catalog of `others`: terms are as rare as in both
+    /// together.
     pub fn beside(catalog: &Catalog, others: &Index) -> Index {
         Index::of(catalog, Some(others))
     }
@@ -79,7 +80,7 @@ impl Index {
         builder.finish(servers, fingerprint, others)
     }
 
-    /// The tools that say this stem.
+    /// The tools that contain this stem, with weights.
     pub(crate) fn postings(&self, stem: &str) -> &[Posting] {
         let number = self.terms.get(stem).copied();
         number
@@ -88,19 +89,19 @@ impl Index {
             .unwrap_or_default()
     }
 
-    /// The tools that have this stem in their names, in order.
+    /// The tools whose names contain this stem, in order.
     pub(crate) fn named(&self, stem: &str) -> &[u32] {
         self.named.get(stem).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The tools that have this gram, and how rare it is.
+    /// The tools that contain this gram, and its rarity.
     pub(crate) fn gram(&self, key: u64) -> Option<(&[Posting], f32)> {
         let number = *self.keys.get(&key)? as usize;
         Some((self.grams.get(number)?, *self.gram_idf.get(number)?))
     }
 }
 
-/// One tool's words: how often in which field.
+/// The terms of one tool, with their counts by field.
 #[derive(Default)]
 struct Read {
     words: Vec<(u32, [f32; FIELDS])>,
@@ -114,9 +115,9 @@ struct Read {
 struct Builder {
     terms: HashMap<String, u32>,
     keys: HashMap<u64, u32>,
-    /// Whether each gram is of a word of a script that writes no spaces.
+    /// Whether each gram comes from a script without spaces.
     wide: Vec<bool>,
-    /// Every word seen, as it was written: most are seen again, and stemming is slow.
+    /// The term of every word by its spelling: most words recur, and stemming is slow.
     seen: HashMap<String, Option<u32>>,
     read: Vec<Read>,
     effects: Vec<Effect>,
@@ -253,7 +254,7 @@ impl Builder {
     }
 }
 
-/// How many tools beside these have each of these terms.
+/// For each of these terms, the number of tools in the other catalog that contain it.
 fn beside<T>(terms: &HashMap<T, u32>, have: impl Fn(&T) -> usize) -> Vec<usize> {
     let mut counts = vec![0; terms.len()];
     for (term, number) in terms {
@@ -278,7 +279,7 @@ fn averages(read: &[Read]) -> [f32; FIELDS] {
     average.map(|sum| (sum / count(read.len()).max(1.0)).max(1.0))
 }
 
-/// BM25F: the counts of all fields, each by its weight and by how long the field is.
+/// The BM25F weight: the counts of all fields, weighted by field and normalised by length.
 fn weight(counts: &[f32; FIELDS], lengths: &[f32; FIELDS], average: &[f32; FIELDS]) -> f32 {
     let mut sum = 0.0;
     for field in 0..FIELDS {
@@ -316,7 +317,7 @@ fn unit(list: &[(u32, f32)], idf: &[f32]) -> Sparse {
     list
 }
 
-/// How rare it is to be in `some` of `all`.
+/// The inverse document frequency of a term that occurs in `some` of `all` tools.
 fn idf(all: f32, some: usize) -> f32 {
     let some = count(some);
     (1.0 + (all - some + 0.5) / (some + 0.5)).ln()

@@ -1,24 +1,24 @@
-//! The languages in which a tool can be shown.
+//! The languages in which a tool can be declared.
 
 use serde::{Deserialize, Serialize};
 
-/// How a tool is written down for whoever is to call it.
+/// The language of a tool's declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
-    /// A declaration of TypeScript.
+    /// A TypeScript declaration of the tool's function.
     #[default]
     #[serde(alias = "ts", alias = "javascript", alias = "js")]
     TypeScript,
-    /// A stub of Python.
+    /// A Python stub of the tool's function.
     #[serde(alias = "py")]
     Python,
-    /// The schema itself.
+    /// The JSON Schemas of arguments and result.
     Json,
 }
 
 impl Language {
-    /// The language of this name, also by its usual short one.
+    /// The language with this name or its usual abbreviation; `None` if there is none.
     pub fn named(name: &str) -> Option<Language> {
         match name {
             "typescript" | "ts" | "javascript" | "js" => Some(Language::TypeScript),
@@ -28,7 +28,7 @@ impl Language {
         }
     }
 
-    /// Its name.
+    /// The name as requests and answers write it.
     pub fn name(self) -> &'static str {
         match self {
             Language::TypeScript => "typescript",

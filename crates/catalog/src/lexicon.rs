@@ -1,5 +1,5 @@
-//! What words mean to each other in the world of tools: a stop list, groups of words that stand for one another, a glossary
-//! of Chinese, and what a file's ending says. General knowledge of the trade; nothing here names a product's tool.
+//! General knowledge about words in the domain of tools: stop words, groups of synonyms, a Chinese glossary, and the meaning of
+//! file extensions. No entry is specific to a product's tools.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::glossary;
 use crate::words::Stems;
 
-/// Words that say nothing of what a tool does. Verbs of asking belong here, verbs of doing do not.
+/// Words that do not describe what a tool does. They include verbs of asking, but no verbs of action.
 const STOP: &str = "a about above across after again all also am an and any are as at be because been before being below \
 between both but by can could did do does doing done during each etc few for from further had has have having he her here \
 hers him his how i if in into is it its itself just like may me might mine more most must my myself no nor not now of off \
@@ -16,7 +16,7 @@ then there these they this those through to too under until up upon us use used 
 we well were what when where whether which while who whom whose why will with within without would you your yours yourself \
 need help let tell give provide provided provides based given specific specified various e g s t re ve ll d m";
 
-/// Each line is a group: a question with one of its words is also asked, more quietly, with the others.
+/// Each line is a group of synonyms: a query with one of the words also matches the others, with less weight.
 const SYNONYMS: &[&str] = &[
     "create add new make insert",
     "delete remove drop erase",
@@ -101,7 +101,7 @@ const SYNONYMS: &[&str] = &[
     "metric statistic stat analytics",
 ];
 
-/// What a file's ending says, in words that tools use.
+/// The meaning of file extensions, in words that tools use.
 const ENDINGS: &[(&str, &str)] = &[
     ("ppt", "powerpoint presentation slide"),
     ("pptx", "powerpoint presentation slide"),
@@ -163,17 +163,17 @@ static LIKE: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
     like
 });
 
-/// Whether a word says nothing.
+/// Whether a word is a stop word.
 pub(crate) fn is_stop(word: &str) -> bool {
     STOPS.contains(word)
 }
 
-/// The stems that stand for this one.
+/// The stems of the synonyms of this stem.
 pub(crate) fn synonyms(stem: &str) -> &'static [String] {
     LIKE.get(stem).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// What a file of this ending is.
+/// The kind of file with this extension.
 pub(crate) fn ending(ending: &str) -> Option<&'static str> {
     ENDINGS
         .iter()
@@ -181,7 +181,8 @@ pub(crate) fn ending(ending: &str) -> Option<&'static str> {
         .map(|(_, words)| *words)
 }
 
-/// The English words for the Chinese ones in `run`, the longest first, each with its part of the Chinese word.
+/// Emits the English words for the Chinese words in `run`, the longest match first. The weight of each is one divided by the
+/// number of English words for the Chinese word.
 pub(crate) fn gloss(run: &str, word: &mut impl FnMut(&str, f32)) {
     let chars: Vec<(usize, char)> = run.char_indices().collect();
     let mut place = 0;

@@ -1,7 +1,7 @@
-//! The tools there are: search, browse and detail; schema checks; typed stubs for TypeScript and Python.
+//! The catalog of tools: search, lists and details; schema checks; typed stubs for TypeScript and Python.
 //!
-//! Everything a server says of its tools is data, never instruction: names become canonical, texts are capped, schemas are
-//! bounded. This crate does not know how a tool is called, and touches neither networks nor files.
+//! Everything that a server says about its tools is data, never an instruction: names become canonical, texts are truncated,
+//! schemas are bounded. This crate does not call tools, and it does not access networks or files.
 #![forbid(unsafe_code)]
 
 mod actions;

@@ -1,4 +1,4 @@
-//! Browsing: the servers there are, and the names of one server's tools.
+//! Lists of servers, and of the names of their tools.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use crate::tool::Tool;
 use crate::view::{Part, View, cost};
 use crate::words::words;
 
-/// Names of one page.
+/// The most names of one page.
 const PAGE: usize = 200;
-/// Domains of a server that are named.
+/// The most domains that are listed for a server.
 const DOMAINS: usize = 20;
 
-/// Why there is no list.
+/// The reason why a list is not available.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ListError {
-    /// There is no such server, or nothing of it may be seen.
+    /// There is no such server, or none of its tools is visible.
     #[error("no server `{server}`{}", suggest(.nearest))]
     UnknownServer {
-        /// The name that was asked for.
+        /// The name that was requested.
         server: String,
-        /// Names like it.
+        /// The server names most similar to it.
         nearest: Vec<String>,
     },
-    /// The cursor is not good here.
+    /// The cursor is not valid for this list.
     #[error(transparent)]
     Cursor(#[from] BadCursor),
 }
@@ -41,34 +41,34 @@ fn suggest(nearest: &[String]) -> String {
     format!("; nearest: `{}`", nearest.join("`, `"))
 }
 
-/// A page of names.
+/// A page of servers or tool names.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Listed {
-    /// The servers, when none was asked for.
+    /// The servers, if no server and no domain was requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ListedServer>,
-    /// The tools' canonical names, when a server or a domain was asked for.
+    /// The canonical names of tools, if a server or a domain was requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// How many there are on all pages.
+    /// The number of entries on all pages.
     pub total: usize,
-    /// Where to go on, if there is more.
+    /// The cursor of the next page; `None` on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Tools that the policy hides, in the whole catalog.
+    /// The number of tools in the whole catalog that the policy hides.
     pub hidden_by_policy: usize,
-    /// What this answer costs a model: its JSON without this field, in tokens of `o200k_base`.
+    /// The cost of this answer for a model: its JSON without this field, in tokens of `o200k_base`.
     pub tokens: usize,
 }
 
 /// One server in a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ListedServer {
-    /// Its canonical name.
+    /// The canonical name of the server.
     pub server: String,
-    /// How many tools of it may be seen.
+    /// The number of its tools that are visible.
     pub tools: usize,
-    /// What it says of itself: its words, no instruction. Capped and cleaned.
+    /// The server's description, truncated and cleaned: a quotation, never an instruction.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub server_says: String,
     /// The domains of its tools, the largest first.
@@ -77,7 +77,7 @@ pub struct ListedServer {
 }
 
 impl View<'_> {
-    /// The servers; or the names of a server's tools, of those of one domain, or of one domain in all servers.
+    /// Lists the servers, or the tool names of a server, of one of its domains, or of a domain in all servers.
     pub fn list(&self, server: Option<&str>, domain: Option<&str>, cursor: Option<&str>) -> Result<Listed, ListError> {
         if server.is_some() || domain.is_some() {
             return self.tools(server, domain, PAGE, cursor);
@@ -91,7 +91,7 @@ impl View<'_> {
         Ok(listed)
     }
 
-    /// The names of all tools, of a server's, of those of one domain, or of both: `limit` of them.
+    /// Lists at most `limit` tool names: all, those of a server, of a domain, or of both.
     pub fn tools(
         &self,
         server: Option<&str>,
@@ -108,7 +108,7 @@ impl View<'_> {
         Ok(listed)
     }
 
-    /// What the cursors of a list are bound to.
+    /// The query that the cursors of a list are bound to.
     fn place(&self, of: &str, server: Option<&str>, domain: Option<&str>) -> Place {
         Place::new("list", self.fingerprint())
             .and(of)
@@ -118,7 +118,7 @@ impl View<'_> {
             .and(domain.unwrap_or_default())
     }
 
-    /// A page that is still empty, and where the next one begins.
+    /// An empty page with the cursor of the next one.
     fn listed(&self, place: &Place, from: usize, limit: usize, total: usize) -> Listed {
         let next = from.saturating_add(limit);
         Listed {
@@ -167,7 +167,7 @@ impl View<'_> {
     }
 }
 
-/// A tool's domain: its server's own tags, else the first word of its name.
+/// The domains of a tool: the tags of its server, otherwise the first word of its name.
 fn domains_of(tool: &Tool) -> Vec<String> {
     let tags: Vec<String> = tool
         .definition

@@ -1,28 +1,28 @@
-//! A schema learnt from results, for tools whose server does not say what they return.
+//! Derives a result schema from observed results, for tools whose server does not declare one.
 //!
-//! It only grows wider: what was seen once stays possible. Values are never kept, only their types and the names of their keys; and
-//! of keys only those that name a field. What is kept here everybody is offered, and the keys of a map are somebody's data.
+//! The schema only widens: an observed shape stays possible. Values are never stored, only their types and the names of keys, and
+//! of these only names of fields. The schema is visible to everybody, and the keys of a map may be somebody's data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-/// How deep results are looked into.
+/// The deepest level of a result that is observed.
 const DEPTH: usize = 6;
-/// Keys of all objects together.
+/// The most keys of all objects together.
 const KEYS: usize = 200;
-/// Keys of one object; one with more is a map from any key.
+/// The most keys of one object; an object with more is a map.
 const FIELDS: usize = 100;
-/// Items of a list that are looked at.
+/// The most items of a list that are observed.
 const ITEMS: usize = 200;
-/// Bytes of a key that is kept, and digits: more are in the numbers of things.
+/// The most bytes of a stored key, and the most digits in it: keys with more digits are identifiers.
 const KEY: usize = 64;
 const DIGITS: usize = 4;
-/// Keys that come and go before they are those of a map.
+/// The most keys of an object before it becomes a map, if none of them is in every object.
 const LOOSE: usize = 8;
 
-/// The schema of everything seen so far and of this result. The same results in the same order give the same schema; a previous
-/// schema that is none of ours counts as anything.
+/// The schema of everything observed so far and of this result. The same results in the same order give the same schema. A
+/// previous schema that this function did not write allows anything.
 pub fn observe(previous: Option<Value>, result: &Value) -> Value {
     let seen = Seen::value(result, DEPTH);
     let mut seen = match previous {
@@ -37,15 +37,15 @@ pub fn observe(previous: Option<Value>, result: &Value) -> Value {
     seen.written()
 }
 
-/// What was seen in one place.
+/// The observed shape at one position.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Seen {
-    /// Anything may be here; the rest then has no meaning.
+    /// Anything is possible here; the other fields then have no meaning.
     anything: bool,
     types: BTreeSet<&'static str>,
     /// Known keys, and whether every object had them.
     fields: BTreeMap<String, (Seen, bool)>,
-    /// The values of any key, for objects with too many.
+    /// The shape of the values of any key, for objects that are maps.
     map: Option<Box<Seen>>,
     items: Option<Box<Seen>>,
 }
@@ -97,7 +97,7 @@ impl Seen {
         }
     }
 
-    /// From a schema that [`Seen::written`] wrote.
+    /// Parses a schema that [`Seen::written`] wrote.
     fn schema(schema: &Value, depth: usize) -> Seen {
         let Value::Object(schema) = schema else {
             return Seen::anything();
@@ -151,7 +151,7 @@ impl Seen {
         self.items = either(self.items, other.items);
         self.map = either(self.map, other.map);
         let both = !self.fields.is_empty() && !other.fields.is_empty();
-        // Objects that have nothing in common are parts of a map.
+        // Objects without a common key are parts of a map.
         let apart = both && !other.fields.keys().any(|key| self.fields.contains_key(key));
         if here && there {
             for (key, (_, always)) in &mut self.fields {
@@ -173,7 +173,7 @@ impl Seen {
         self
     }
 
-    /// Known keys become any keys.
+    /// Turns the known keys into a map with any keys.
     fn widen(&mut self) {
         let fields = std::mem::take(&mut self.fields).into_values().map(|(seen, _)| seen);
         let all = self.map.take().map(|map| *map).into_iter().chain(fields);
@@ -186,7 +186,7 @@ impl Seen {
         inner.sum::<usize>() + fields.sum::<usize>()
     }
 
-    /// Forgets what lies deeper than this.
+    /// Forgets everything below a depth.
     fn cut(&mut self, depth: usize) {
         if depth == 0 {
             if self.types.contains("array") || self.types.contains("object") {
@@ -236,7 +236,7 @@ impl Seen {
     }
 }
 
-/// Whether a key looks like the name of a field, and not like a name, a number or a sentence.
+/// Whether a key looks like the name of a field, and not like a person's name, a number or a sentence.
 fn names_a_field(key: &str) -> bool {
     let name = key.strip_prefix('@').unwrap_or(key);
     let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || matches!(first, '_' | '$'));
@@ -245,7 +245,8 @@ fn names_a_field(key: &str) -> bool {
     starts && key.len() <= KEY && digits <= DIGITS && name.bytes().all(plain)
 }
 
-/// Whether all keys are written like names and stand for the same, as `{"Ann": 1, "Bob": 2}`: they may be fields, and are not kept.
+/// Whether all keys look like names and their values have the same type, as in `{"Ann": 1, "Bob": 2}`. Such keys may be fields,
+/// but are not stored.
 fn may_name_people(object: &Map<String, Value>) -> bool {
     let name = |key: &String| {
         let rest = key.strip_prefix(|first: char| first.is_ascii_uppercase());

@@ -1,35 +1,36 @@
-//! The numbers of the ranking, in one place: one set for every catalog.
+//! The weights of the ranking, one set for every catalog.
 //!
-//! They were chosen on labelled questions over several real catalogs. Around these values the ranking hardly changes: halving or
-//! doubling any field's weight moves recall by less than the questions' own noise, so none is fitted to one catalog.
+//! They were chosen on labelled queries over several real catalogs. The ranking is stable around these values: halving or
+//! doubling the weight of any field changes recall by less than the noise of the queries, so no weight is fitted to one catalog.
 
-/// Weights of the fields, in the order of [`crate::fields::Field`]: a name says most. A server's description speaks for all of
-/// its tools at once and so for none in particular.
+/// The weights of the fields, in the order of [`crate::fields::Field`]: a name says most. A server's description applies to all
+/// of its tools, and so says little about each.
 pub(crate) const FIELD_WEIGHTS: [f32; crate::fields::FIELDS] = [2.0, 3.0, 1.0, 0.5, 0.5, 0.25];
-/// How much less a word weighs in a long field; tools differ in wordiness more than in worth, so less than the usual 0.75.
+/// The strength of length normalisation. It is below the usual 0.75, because tools differ more in wordiness than in relevance.
 pub(crate) const LENGTH: f32 = 0.4;
-/// How soon more of the same word says nothing new.
+/// How soon repetitions of a word stop adding to the score.
 pub(crate) const SATURATION: f32 = 1.2;
-/// How much of the length of a tool's spelling the characters of scripts without spaces are: they stand beside their glosses, and
-/// a tool must not weigh less for being described twice.
+/// The share of characters from scripts without spaces in the length of a tool's spelling. They accompany their English glosses,
+/// and a tool must not lose weight because it is described twice.
 pub(crate) const WIDE: f32 = 0.35;
-/// What words and spelling each add to a score.
+/// The weights of words and of spelling in a score.
 pub(crate) const WORDS: f32 = 0.57;
 pub(crate) const SPELLING: f32 = 0.43;
-/// The part of a score that is the best of the question's clauses; the rest is the whole question's.
+/// The share of the best clause in a score; the rest comes from the whole query.
 pub(crate) const CLAUSES: f32 = 0.5;
-/// What a tool gets of its server's best score. More would let a good server's poor tools outrank others.
+/// The share of the server's best score that each of its tools gets. A larger share would rank poor tools of a good server above
+/// others.
 pub(crate) const SERVER: f32 = 0.3;
-/// How loud a synonym is beside the word itself.
+/// The weight of a synonym relative to the word itself.
 pub(crate) const SYNONYM: f32 = 0.3;
-/// What is left of the score of a tool that does the opposite of what is asked.
+/// The factor for a tool that does the opposite of the request.
 pub(crate) const OPPOSITE: f32 = 0.6;
-/// What is left of the score of a tool that writes, where a request asks to read.
+/// The factor for a tool that writes if the query requests to read.
 pub(crate) const UNASKED_WRITE: f32 = 0.85;
-/// The same where a request does not say what to do.
+/// The factor for a tool that writes if the query does not name an action.
 pub(crate) const UNSURE_WRITE: f32 = 0.93;
-/// How loud the task is beside each intent.
+/// The weight of the task relative to each intent.
 pub(crate) const TASK: f32 = 0.4;
-/// From here on two tools are alike: at this likeness most pairs do the same thing on different servers, or nearly the same on
-/// one. Lower fills slots with strangers; higher splits twins.
+/// The likeness from which two tools are alike: most such pairs do the same on different servers, or nearly the same on one. A
+/// lower value groups unrelated tools; a higher value separates equivalent ones.
 pub(crate) const ALIKE: f32 = 0.4;

@@ -1,20 +1,20 @@
-//! A question in plain words, made ready for the index: links and paths become words for what they are, and a question that
-//! asks for several things falls into clauses.
+//! Prepares a natural-language query for the index: links and paths become words for their kind, and a query with several
+//! requests is split into clauses.
 
 use crate::actions::is_write;
 use crate::lexicon;
 use crate::words::Stems;
 
-/// Characters of a question that are read; the rest is not part of it.
+/// The most characters of a query; the rest is ignored.
 const MAX_CHARS: usize = 8_000;
-/// Clauses of a question that are looked up by themselves; neighbours share one where there are more.
+/// The most clauses of a query that are searched separately; above that, neighbours are joined.
 const MAX_CLAUSES: usize = 12;
-/// Words before a comma that may be no more than a connective.
+/// The most words before a comma that may be a connective.
 const MAX_CONNECTIVE_WORDS: usize = 4;
-/// Words after a negation that it may be about.
+/// The number of words after a negation to which it may apply.
 const NEGATED_WORDS: usize = 2;
 
-/// Words that join what is asked and ask for nothing themselves.
+/// Words that connect requests but request nothing themselves.
 const CONNECTIVES: &[&str] = &[
     "additionally",
     "afterward",
@@ -38,7 +38,7 @@ const CONNECTIVES: &[&str] = &[
     "thus",
 ];
 
-/// Words that are connectives only with a comma or a colon after them, alone or among stop words: `In the end,`.
+/// Words that are connectives only before a comma or a colon, alone or among stop words: `In the end,`.
 const CONNECTIVES_BEFORE_A_COMMA: &[&str] = &[
     "addition",
     "case",
@@ -59,7 +59,7 @@ const CONNECTIVES_BEFORE_A_COMMA: &[&str] = &[
     "third",
 ];
 
-/// Words after which a verb is what is not wanted.
+/// Words after which a verb names an unwanted action.
 const NEGATIONS: &[&str] = &[
     "not",
     "never",
@@ -75,7 +75,7 @@ const NEGATIONS: &[&str] = &[
     "mustn't",
 ];
 
-/// After these, `and` begins another thing to do.
+/// Verbs before which `and` starts another request.
 const VERBS: &[&str] = &[
     "add",
     "analyze",
@@ -143,12 +143,12 @@ const VERBS: &[&str] = &[
     "write",
 ];
 
-/// Words before a path that say something is put there.
+/// Words before a path that mean writing to it.
 const SAVING: &[&str] = &[
     "save", "saved", "saving", "write", "writing", "store", "export", "output",
 ];
 
-/// The question as it is looked up: the whole, and its clauses if there are several.
+/// A query as it is searched: the whole text, and its clauses if there are several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) whole: String,
@@ -177,8 +177,8 @@ impl Question {
     }
 }
 
-/// At most so many clauses as are looked up: neighbours are joined, as evenly as can be, so that the end of a long question counts
-/// as much as its beginning.
+/// Joins neighbouring clauses, as evenly as possible, until there are few enough to search. The end of a long query counts as
+/// much as its beginning.
 fn joined(clauses: &[String]) -> Vec<String> {
     let number = clauses.len().min(MAX_CLAUSES);
     let bound = |place: usize| place * clauses.len() / number.max(1);
@@ -190,7 +190,7 @@ fn joined(clauses: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Whether a clause has a word that a tool could be found by.
+/// Whether a clause has a word by which a tool can be found.
 fn says_something(clause: &str) -> bool {
     let stems = Stems::new();
     let mut says = false;
@@ -198,7 +198,7 @@ fn says_something(clause: &str) -> bool {
     says
 }
 
-/// The words of `text` without its connectives, and without verbs that it says are not wanted.
+/// The words of `text` without connectives and without verbs of unwanted actions.
 fn asking_words(text: &str) -> Vec<&str> {
     let ends = |c: char| c.is_whitespace() || matches!(c, '。' | '；' | '！' | '？');
     let all: Vec<&str> = text
@@ -235,7 +235,7 @@ fn asking_words(text: &str) -> Vec<&str> {
     words
 }
 
-/// How many of the first words are a connective with its comma: `Finally,`, `After that,`, `In the end,`.
+/// The number of leading words that form a connective with its comma: `Finally,`, `After that,`, `In the end,`.
 fn connective(words: &[&str]) -> usize {
     let head = words.iter().take(MAX_CONNECTIVE_WORDS);
     let Some(comma) = head.clone().position(|word| word.ends_with([',', ':', '，', '：'])) else {
@@ -259,7 +259,7 @@ fn ends_sentence(word: &str) -> bool {
     word.ends_with(['.', '!', '?', ';', '。', '；', '！', '？'])
 }
 
-/// These words, with links and paths as what they are.
+/// The words with links and paths replaced by words for their kind.
 fn typed(text: &[&str]) -> String {
     let mut words: Vec<&str> = Vec::new();
     let mut saving = false;
@@ -284,7 +284,7 @@ fn typed(text: &[&str]) -> String {
     words.join(" ")
 }
 
-/// What a path is of, in words; `None` for what is no path.
+/// The words for the kind of a path; `None` if the word is not a path.
 fn path(word: &str) -> Option<&'static str> {
     let rooted = word.len() > 1 && (word.starts_with('/') || word.starts_with("./") || word.starts_with("~/"));
     let ending = word
@@ -299,7 +299,7 @@ fn path(word: &str) -> Option<&'static str> {
     }
 }
 
-/// The words cut at the ends of sentences and where `and` or `then` begins another thing to do.
+/// Splits the words at the ends of sentences, and where `and` or `then` starts another request.
 fn clauses_of<'a>(words: &[&'a str]) -> Vec<Vec<&'a str>> {
     let mut clauses = vec![Vec::new()];
     for (place, word) in words.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! How well each tool answers a question.
+//! Scores each tool for a query.
 //!
-//! Two scorers, words (BM25F over stems) and spelling (cosine of character grams), each measured by the mean of its own ten
-//! best and then added: scores keep how much better the first is than the second, which ranks forget.
+//! There are two scorers, words (BM25F over stems) and spelling (cosine similarity of character grams). Each is divided by the
+//! mean of its ten best scores, then they are added. Unlike ranks, scores preserve the distance between the first and the second.
 
 use std::collections::HashMap;
 
@@ -12,16 +12,16 @@ use crate::parameters::{CLAUSES, SERVER, SPELLING, SYNONYM, WORDS};
 use crate::question::Question;
 use crate::words::{grams, words};
 
-/// How many of the best make a scorer's measure.
+/// The number of best scores by which a scorer is normalised.
 const BEST: usize = 10;
 
-/// A score for every tool of the catalog; nothing for those that may not be seen.
+/// A score for every tool of the catalog; zero for hidden tools.
 pub(crate) type Scores = Vec<f32>;
 
-/// Tools that are scored together with others: their index, and which of them may be seen.
+/// One part of a search: an index, and which of its tools are visible.
 pub(crate) type Seen<'a> = (&'a Index, &'a [bool]);
 
-/// The score of every tool of every part for this question, one part after the other.
+/// Scores every tool of every part, one part after the other.
 pub(crate) fn score(parts: &[Seen<'_>], question: &Question) -> Scores {
     let mut scores = fused(parts, &question.whole);
     if !question.clauses.is_empty() {
@@ -39,7 +39,7 @@ pub(crate) fn score(parts: &[Seen<'_>], question: &Question) -> Scores {
     scores
 }
 
-/// The scores of each part with its index.
+/// Applies a change to the scores of each part, with its index.
 fn each_part(parts: &[Seen<'_>], scores: &mut [f32], change: impl Fn(&Index, &mut [f32])) {
     let mut rest = scores;
     for (index, visible) in parts {
@@ -78,7 +78,8 @@ fn fused(parts: &[Seen<'_>], text: &str) -> Scores {
 }
 
 impl Index {
-    /// Tools beside a good one are likelier than others: each gets a part of the best of its server.
+    /// Adds to each matching tool a share of the best score of its server, because neighbours of a good tool are more likely to
+    /// be useful.
     fn lift(&self, scores: &mut [f32]) {
         let servers = self.servers.last().map_or(0, |last| *last as usize + 1);
         let mut best = vec![0.0f32; servers];
@@ -105,7 +106,7 @@ impl Index {
             }
         }
         let mut asked: Vec<(&str, f32)> = asked.into_iter().collect();
-        // Sums of floats depend on their order: the same question must get the same answer.
+        // A sum of floats depends on their order; the same query must give the same scores.
         asked.sort_unstable_by_key(|(stem, _)| *stem);
         let mut scores = vec![0.0; visible.len()];
         for (stem, weight) in asked {
@@ -133,7 +134,7 @@ impl Index {
         scores
     }
 
-    /// How alike two tools are, from 0 to 1, by what they say of themselves.
+    /// How similar two tools are, from 0 to 1, by their own terms.
     pub(crate) fn likeness(&self, one: usize, other: usize) -> f32 {
         if self.are_opposite(one, other) {
             return 0.0;
@@ -151,7 +152,7 @@ fn mask(scores: &mut [f32], visible: &[bool]) {
     }
 }
 
-/// Divides by the mean of the best and multiplies by `weight`.
+/// Divides the scores by the mean of the best, and multiplies them by `weight`.
 fn measure(scores: &mut [f32], weight: f32) {
     let mut best = [0.0f32; BEST];
     for score in scores.iter() {

@@ -1,15 +1,15 @@
-//! What a server says, made harmless: shown, never followed. No character that cannot be seen, and no more than fits.
+//! Sanitizes text from servers before it is shown: removes invisible characters and truncates.
 
 use ringfence_policy::is_unseen;
 
-/// Characters of a summary.
+/// The most characters of a summary.
 const SUMMARY: usize = 160;
-/// Characters of a whole text.
+/// The most characters of a whole text.
 const FULL: usize = 2_000;
 
-/// The first sentence, on one line.
+/// The first sentence of a text, on one line.
 pub fn summary(text: &str) -> String {
-    // A sentence longer than this is cut anyway; a huge text is not read to its end.
+    // A longer sentence is truncated anyway, so the rest of a huge text is not read.
     let line: String = clean(text.chars().take(FULL))
         .split_whitespace()
         .collect::<Vec<_>>()
@@ -27,12 +27,12 @@ pub fn summary(text: &str) -> String {
     cap(line.get(..end).unwrap_or_default(), SUMMARY)
 }
 
-/// The whole text, its lines kept.
+/// The whole text with its lines, cleaned and truncated.
 pub(crate) fn full(text: &str) -> String {
     cap(clean(text.chars().take(FULL * 2)).trim(), FULL)
 }
 
-/// Without controls, marks of direction and what takes no room: they hide words from people and show them to models.
+/// Removes control, direction and zero-width characters: they hide words from people and show them to models.
 fn clean(text: impl Iterator<Item = char>) -> String {
     text.filter_map(|c| match c {
         '\n' => Some('\n'),

@@ -1,7 +1,7 @@
-//! JSON Schema as shapes: what a type of TypeScript or Python can say of a value, and nothing else.
+//! JSON Schema as shapes: what a TypeScript or Python type can express about a value, and nothing else.
 //!
-//! A schema is a stranger's text. It may be malformed anywhere, recursive, or a megabyte long: what cannot be understood or is
-//! too much becomes [`Shape::Unknown`], and [`Types::elided`] says so. Nothing is ever fetched.
+//! A schema comes from an untrusted server. It may be malformed anywhere, recursive, or a megabyte long: every part that cannot
+//! be understood or is too large becomes [`Shape::Unknown`], and [`Types::elided`] lists it. Nothing is ever fetched.
 
 mod combine;
 mod convert;
@@ -17,10 +17,10 @@ use serde_json::Value;
 pub(crate) use combine::union;
 pub(crate) use words::Words;
 
-/// What a value may be.
+/// The shape of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
-    /// Anything: the schema says nothing, or nothing that we understand.
+    /// Any value: the schema does not restrict it, or the restriction is not understood.
     Unknown,
     /// No value at all.
     Never,
@@ -35,11 +35,11 @@ pub(crate) enum Shape {
     Object(Object),
     /// Two or more shapes, none of them a union.
     Union(Vec<Shape>),
-    /// One of [`Types::named`].
+    /// The index of a shape in [`Types::named`].
     Named(usize),
 }
 
-/// One value that a type can spell out.
+/// A value that a type can express literally.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Literal {
     Boolean(bool),
@@ -47,32 +47,32 @@ pub(crate) enum Literal {
     String(String),
 }
 
-/// A list whose places have shapes of their own.
+/// A list whose items have their own shapes by position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tuple {
     pub(crate) items: Vec<Shape>,
-    /// How many of the items must be there.
+    /// The number of required items.
     pub(crate) needed: usize,
-    /// What may follow.
+    /// The shape of further items; `None` if there may be none.
     pub(crate) rest: Option<Box<Shape>>,
 }
 
-/// An object: known keys, and what else it may hold.
+/// An object: its known keys, and its additional keys.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Object {
-    /// Required ones first, each group by name.
+    /// Required fields first, each group by name.
     pub(crate) fields: Vec<Field>,
     pub(crate) rest: Rest,
 }
 
-/// What keys besides the known ones an object may hold.
+/// The additional keys of an object, besides the known ones.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Rest {
-    /// The schema does not say. A type then names the known keys only, so that a misspelt one is found.
+    /// The schema does not specify them. A type then has only the known keys, so that a misspelt key is detected.
     Unsaid,
-    /// None.
+    /// No additional keys are allowed.
     Closed,
-    /// Any key, with such a value.
+    /// Any key, with a value of this shape.
     Open(Box<Shape>),
 }
 
@@ -85,30 +85,30 @@ pub(crate) struct Field {
     pub(crate) words: Words,
 }
 
-/// A shape with a name, because it contains itself or is used in several places.
+/// A shape with a name, because it contains itself or is used in several positions.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Named {
-    /// What the schema calls it.
+    /// The name in the schema.
     pub(crate) name: String,
     pub(crate) shape: Shape,
 }
 
-/// A schema's shapes.
+/// The shapes of one schema, simplified and bounded.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Types {
     pub(crate) root: Shape,
     pub(crate) named: Vec<Named>,
-    /// What was left out, in words.
+    /// Descriptions of the parts that were left out.
     pub(crate) elided: BTreeSet<&'static str>,
 }
 
 impl Types {
-    /// The shapes of a schema.
+    /// Converts a schema to shapes.
     pub(crate) fn of(schema: &Value) -> Types {
         settle::settle(convert::convert(schema))
     }
 
-    /// The shape itself, where a name stands for it.
+    /// The shape itself, if this one is a name.
     pub(crate) fn look<'a>(&'a self, shape: &'a Shape) -> &'a Shape {
         if let Shape::Named(place) = shape {
             return self.named.get(*place).map_or(&Shape::Unknown, |named| &named.shape);
@@ -117,7 +117,7 @@ impl Types {
     }
 
     /// The objects that a tool's arguments may be: one, or the branches of a union. Arguments are always an object, so a schema
-    /// that says nothing of it means any.
+    /// without objects allows any.
     pub(crate) fn arguments(&self) -> Vec<Object> {
         let root = self.look(&self.root);
         let branches: Vec<Object> = if let Shape::Union(shapes) = root {
@@ -141,7 +141,7 @@ impl Types {
 }
 
 impl Object {
-    /// An object of which nothing is known.
+    /// An object without known keys.
     pub(crate) fn any() -> Object {
         let rest = Rest::Open(Box::new(Shape::Unknown));
         Object {
@@ -150,7 +150,7 @@ impl Object {
         }
     }
 
-    /// Sorts the fields as they are shown.
+    /// Sorts the fields into the order in which they are shown.
     fn sort(&mut self) {
         self.fields
             .sort_by(|one, other| (!one.required, &one.name).cmp(&(!other.required, &other.name)));
@@ -158,7 +158,7 @@ impl Object {
 }
 
 impl Shape {
-    /// The shapes directly inside.
+    /// The shapes directly inside this one.
     pub(crate) fn inner(&self) -> Vec<&Shape> {
         match self {
             Shape::List(item) => vec![item],
@@ -183,7 +183,7 @@ impl Shape {
         }
     }
 
-    /// The same shapes, to be changed.
+    /// The shapes directly inside this one, mutably.
     fn inner_mut(&mut self) -> Vec<&mut Shape> {
         match self {
             Shape::List(item) => vec![item],
@@ -209,7 +209,7 @@ impl Shape {
         }
     }
 
-    /// Whether anything in it, without following names, is unknown.
+    /// Whether any part of it is unknown, without following names.
     pub(crate) fn vague(&self) -> bool {
         matches!(self, Shape::Unknown) || self.inner().into_iter().any(Shape::vague)
     }

@@ -1,4 +1,4 @@
-//! Search: several short intents at once, each answered, ten slots in all.
+//! Search with several short intents at once, which share the slots of the answer.
 
 use std::collections::BTreeMap;
 
@@ -14,102 +14,102 @@ use crate::question::Question;
 use crate::slots::{Filler, Slot, best};
 use crate::view::{View, cost};
 
-/// Slots of an answer unless asked for more or fewer.
+/// The number of slots of an answer if the request does not set it.
 pub const SLOTS: usize = 10;
 /// The most slots of one answer.
 const MOST_SLOTS: usize = 50;
-/// The most intents of one question.
+/// The most intents of one search.
 const INTENTS: usize = 20;
-/// Bytes of an intent that the answer repeats.
+/// The most bytes of an intent that the answer repeats.
 const ECHO: usize = 200;
-/// How far a search can be paged through.
+/// The last page that a cursor may request: each page is computed from the first one on.
 const PAGES: usize = 1_000;
 
-/// A question for tools.
+/// A search for tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
-    /// What is to be done, a short phrase for each step.
+    /// The intents, a short phrase for each step.
     #[serde(default)]
     pub intents: Vec<String>,
-    /// What it is all for: context for every intent.
+    /// The goal of all steps, which adds context to every intent.
     #[serde(default)]
     pub task: Option<String>,
-    /// How much of each tool to show.
+    /// The level of detail of each tool.
     #[serde(default)]
     pub detail: Detail,
-    /// In which language.
+    /// The language of signatures and declarations.
     #[serde(default)]
     pub language: Language,
-    /// How many slots in all; ten when absent.
+    /// The number of slots in total; ten if absent.
     #[serde(default)]
     pub limit: Option<usize>,
-    /// Where an earlier answer went on.
+    /// The cursor of an earlier answer; `None` for the first page.
     #[serde(default)]
     pub cursor: Option<String>,
 }
 
-/// Why there is no answer.
+/// The reason why a search failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SearchError {
-    /// There is nothing to look for.
+    /// The search has no intent and no task.
     #[error("nothing to search for: give at least one intent, such as `send an email`")]
     Empty,
-    /// There are too many intents.
+    /// The search has too many intents.
     #[error("{given} intents are too many: at most {INTENTS} in one search")]
     TooMany {
-        /// How many were given.
+        /// The number of intents that were given.
         given: usize,
     },
-    /// The cursor is not good here.
+    /// The cursor is not valid for this search.
     #[error(transparent)]
     Cursor(#[from] BadCursor),
 }
 
-/// The answer to a search.
+/// A page of search results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Found {
-    /// One answer for each intent, in their order.
+    /// The results of each intent, in the order of the search.
     pub intents: Vec<Answer>,
-    /// Servers of the tools found that have more, and how many more.
+    /// The number of further tools of each server in the results.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub more_from_server: BTreeMap<String, usize>,
-    /// Where to go on, if there is more.
+    /// The cursor of the next page; `None` on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Tools that the policy hides, in the whole catalog.
+    /// The number of tools in the whole catalog that the policy hides.
     pub hidden_by_policy: usize,
-    /// What this answer costs a model: its JSON without this field, in tokens of `o200k_base`.
+    /// The cost of this answer for a model: its JSON without this field, in tokens of `o200k_base`.
     pub tokens: usize,
 }
 
-/// What was found for one intent.
+/// The results of one intent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// The intent, as given.
+    /// The intent as it was given.
     pub intent: String,
     /// The tools, best first.
     pub slots: Vec<Hit>,
-    /// The best tool for it, where that stands under another intent already.
+    /// The name of the best tool for this intent, if another intent already lists it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub see: Option<String>,
 }
 
-/// A tool that was found, and its likes.
+/// A tool in the results, with similar tools.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Hit {
-    /// The best of them.
+    /// The best of the similar tools.
     #[serde(flatten)]
     pub tool: Shown,
-    /// Tools like it, by name: one of them will do as well.
+    /// The names of similar tools, any of which can replace it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alike: Vec<String>,
-    /// How well it answers, by which the slots of one answer compare; two decimals.
+    /// The score, rounded to two decimals; scores of one answer are comparable.
     pub score: f32,
 }
 
 impl View<'_> {
-    /// The tools for these intents.
+    /// Searches tools for these intents.
     pub fn search(&self, search: &Search) -> Result<Found, SearchError> {
         if search.intents.len() > INTENTS {
             return Err(SearchError::TooMany {
@@ -152,7 +152,7 @@ impl View<'_> {
         let context = (!task.is_empty() && intents != [task]).then(|| self.score(&Question::read(task)));
         let ranking = |intent: &&str| {
             let mut scores = self.score(&Question::read(intent));
-            // A blank intent stays unanswered, whatever the task.
+            // A blank intent has no results, whatever the task.
             if let Some(context) = &context
                 && scores.iter().any(|score| *score > 0.0)
             {
@@ -210,7 +210,7 @@ impl View<'_> {
         })
     }
 
-    /// The servers of what was found, and how many of their tools were not.
+    /// Counts the tools of each server in the results that the results do not list.
     fn more(&self, slots: &[Slot]) -> BTreeMap<String, usize> {
         let mut shown: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for place in slots.iter().flat_map(|slot| &slot.tools) {

@@ -1,26 +1,26 @@
-//! The ranked tools of several questions in a few slots: questions take turns, and tools that are alike share one.
+//! Fills a few slots from the rankings of several queries: queries take turns, and similar tools share a slot.
 
 use std::collections::HashSet;
 
 use crate::parameters::ALIKE;
 
-/// How far down each question's ranking tools are considered.
+/// The lowest rank of each query at which tools are considered.
 const DEPTH: usize = 200;
-/// Tools of one slot.
+/// The most tools of one slot.
 pub(crate) const MEMBERS: usize = 5;
 
-/// A place in the answer: the best of some tools that are alike.
+/// A slot of the answer: similar tools, with the best one first.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Slot {
-    /// Which question it answers.
+    /// The index of the query that the slot answers.
     pub(crate) question: usize,
-    /// The tools, best first, by their places in the catalog.
+    /// The tools by their index in the view, best first.
     pub(crate) tools: Vec<usize>,
-    /// The score of the first.
+    /// The score of the first tool.
     pub(crate) score: f32,
 }
 
-/// The best tools of one question, best first; of equals, the first in the catalog.
+/// The best tools of one query, best first; equal scores keep the order of the catalog.
 pub(crate) fn best(scores: &[f32]) -> Vec<(usize, f32)> {
     let all = scores.iter().copied().enumerate();
     let mut best: Vec<(usize, f32)> = all.filter(|(_, score)| *score > 0.0).collect();
@@ -33,9 +33,9 @@ pub(crate) fn best(scores: &[f32]) -> Vec<(usize, f32)> {
     best
 }
 
-/// Fills slots page by page.
+/// Fills slots, page by page.
 pub(crate) struct Filler<'a> {
-    /// How alike two tools are, from 0 to 1.
+    /// The likeness of two tools, from 0 to 1.
     likeness: &'a dyn Fn(usize, usize) -> f32,
     rankings: &'a [Vec<(usize, f32)>],
     next: Vec<usize>,
@@ -52,7 +52,7 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// The next page of at most `most` slots: shorter only when nothing is left.
+    /// The next page with at most `most` slots. It has fewer only if no tools are left.
     pub(crate) fn page(&mut self, most: usize) -> Vec<Slot> {
         let mut slots = Vec::new();
         loop {
@@ -68,7 +68,8 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// One question goes down its ranking until it opens a slot; likes of what is there join it. False when all slots are taken.
+    /// Goes down the ranking of one query until a tool opens a slot. Tools similar to an existing slot join that slot. Returns
+    /// false when all slots are taken.
     fn turn(&mut self, question: usize, most: usize, slots: &mut Vec<Slot>) -> bool {
         while let Some((tool, score)) = self.rankings[question].get(self.next[question]).copied() {
             if self.placed.contains(&tool) {
@@ -99,7 +100,7 @@ impl<'a> Filler<'a> {
         true
     }
 
-    /// Whether another page would have something.
+    /// Whether the next page has any tools.
     pub(crate) fn has_more(&self) -> bool {
         let left = |(question, ranking): (usize, &Vec<(usize, f32)>)| {
             let rest = ranking.get(self.next[question]..).unwrap_or_default();

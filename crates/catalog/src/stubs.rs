@@ -1,6 +1,7 @@
-//! Tools as typed functions: what a program's writer reads, and what a type checker checks it against.
+//! Renders tools as typed functions, for the author of a program and for a type checker.
 //!
-//! Whatever a server says ends up in comments and types only: capped, marked as its words, and unable to leave its place.
+//! Text from a server appears only in comments and types: truncated, marked as a quotation, and escaped so that it cannot end
+//! them.
 
 mod json;
 mod prelude;
@@ -17,29 +18,29 @@ use crate::tool::Tool;
 
 pub use prelude::prelude;
 
-/// What the operator's policy adds to a tool's comment.
+/// The remarks of the operator's policy in a tool's comment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// Whether a person must approve, such as `required`; nothing where nobody is asked.
+    /// Whether a person must approve, such as `required`; `None` if nobody is asked.
     pub approval: Option<String>,
     /// Limits such as `10/min`.
     pub rates: Vec<String>,
-    /// What is done with personal data, such as `results have aliases for email`.
+    /// The treatment of personal data, such as `results have aliases for email`.
     pub pii: Option<String>,
 }
 
-/// A tool that is offered to a program.
+/// A tool that a program may call.
 #[derive(Debug, Clone)]
 pub struct Offer<'a> {
-    /// The tool.
+    /// The tool in the catalog.
     pub tool: &'a Tool,
-    /// What the policy says of it.
+    /// The remarks of the policy.
     pub notes: Notes,
-    /// The schema of its results as [`crate::observe`] learnt it.
+    /// The result schema that [`crate::observe`] derived; `None` if no result was observed.
     pub observed: Option<&'a Value>,
 }
 
-/// One tool, with its comment and the types it needs.
+/// Renders one tool with its comment and the types that it needs.
 pub fn stub(tool: &Tool, language: Language, notes: &Notes, observed: Option<&Value>) -> String {
     let offer = Offer {
         tool,
@@ -53,7 +54,7 @@ pub fn stub(tool: &Tool, language: Language, notes: &Notes, observed: Option<&Va
     }
 }
 
-/// All these tools in one text, a namespace or module per server.
+/// Renders all these tools as one text, with a namespace or module per server.
 pub fn stubs(offers: &[Offer<'_>], language: Language) -> String {
     match language {
         Language::TypeScript => {
@@ -78,7 +79,7 @@ pub fn stubs(offers: &[Offer<'_>], language: Language) -> String {
     }
 }
 
-/// All these tools and the [`prelude`] as the files that a type checker reads: a relative path and a text each.
+/// Renders these tools and the [`prelude`] as the files that a type checker reads: a relative path and a text each.
 pub fn files(offers: &[Offer<'_>], language: Language) -> Vec<(String, String)> {
     match language {
         Language::TypeScript => vec![
@@ -105,7 +106,8 @@ pub fn files(offers: &[Offer<'_>], language: Language) -> Vec<(String, String)> 
     }
 }
 
-/// The tool on one line: name, parameters, result; the latter as its server says, else as observed, and then marked.
+/// Renders a tool on one line: name, parameters, result. The result is that of the server's schema, otherwise the observed one
+/// with a mark.
 pub fn signature(tool: &Tool, language: Language, observed: Option<&Value>) -> String {
     let is_learnt = tool.definition.output.is_none() && observed.is_some();
     let output = tool.definition.output.as_ref().or(observed);
@@ -117,7 +119,7 @@ pub fn signature(tool: &Tool, language: Language, observed: Option<&Value>) -> S
     signature + if is_learnt { mark } else { "" }
 }
 
-/// How many parameters a tool has, how many of them are typed as unknown, and how many hold something unknown.
+/// Counts the parameters of a tool, those typed as unknown, and those with an unknown part.
 pub fn vagueness(tool: &Tool) -> Vagueness {
     let types = Types::of(&tool.definition.input);
     let mut count = Vagueness::default();
@@ -130,18 +132,18 @@ pub fn vagueness(tool: &Tool) -> Vagueness {
     count
 }
 
-/// What a tool's types leave open; see [`vagueness`].
+/// The parameters of a tool whose types are unknown; see [`vagueness`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Vagueness {
-    /// Parameters in all.
+    /// The number of all parameters.
     pub parameters: usize,
-    /// Of these, typed `unknown` or `Any`.
+    /// The number of parameters typed `unknown` or `Any`.
     pub unknown: usize,
-    /// Of these, with something unknown in their type, such as a list of anything.
+    /// The number of parameters with an unknown part, such as a list of anything; wholly unknown ones are included.
     pub partly: usize,
 }
 
-/// The offers of each server, servers in the order of their identifiers.
+/// Groups the offers by server, in the order of the servers' identifiers.
 fn servers<'a, 'b>(offers: &'b [Offer<'a>]) -> Vec<Vec<&'b Offer<'a>>> {
     let mut servers: std::collections::BTreeMap<&str, Vec<&Offer<'_>>> = std::collections::BTreeMap::new();
     for offer in offers {
@@ -150,12 +152,12 @@ fn servers<'a, 'b>(offers: &'b [Offer<'a>]) -> Vec<Vec<&'b Offer<'a>>> {
     servers.into_values().collect()
 }
 
-/// Whether these are skills.
+/// Whether these tools are skills.
 fn is_skills(server: &[&Offer<'_>]) -> bool {
     server.first().is_some_and(|offer| offer.tool.name.is_skill())
 }
 
-/// A tool's tags: the server's hints, then what the policy says.
+/// The tags of a tool: the server's hints, then the remarks of the policy.
 fn tags(offer: &Offer<'_>) -> Vec<String> {
     let hints = offer.tool.definition.hints;
     let mut tags = Vec::new();
@@ -189,12 +191,12 @@ fn tags(offer: &Offer<'_>) -> Vec<String> {
     tags
 }
 
-/// The shapes of a tool's result: as its server says, else as observed.
+/// The types of a tool's result: from the server's schema, otherwise from the observed one.
 fn result(offer: &Offer<'_>) -> Option<Types> {
     offer.tool.definition.output.as_ref().or(offer.observed).map(Types::of)
 }
 
-/// What a comment says of the parts that types leave out.
+/// The remark on the parts that the types leave out.
 fn elisions(types: &Types) -> Option<String> {
     if types.elided.is_empty() {
         return None;
@@ -203,7 +205,7 @@ fn elisions(types: &Types) -> Option<String> {
     Some(format!("Left out of the types: {}.", parts.join("; ")))
 }
 
-/// A field's tags and words on one line.
+/// A field's tags and description on one line.
 fn field_words(words: &crate::schema::Words, skip: &[&str]) -> String {
     let mut parts = vec![text::remark(&words.description)];
     for (tag, value) in words.tags.iter().filter(|(tag, _)| !skip.contains(tag)) {
@@ -218,17 +220,17 @@ fn field_words(words: &crate::schema::Words, skip: &[&str]) -> String {
     parts.join(" ")
 }
 
-/// A shape in few characters, as a type of TypeScript.
+/// A short form of a type in TypeScript.
 pub(crate) fn brief(types: &Types, shape: &crate::schema::Shape) -> String {
     typescript::brief(types, shape)
 }
 
-/// A field's name as text: as it is, or quoted.
+/// A field's name as text, quoted if necessary.
 pub(crate) fn shown(name: &str) -> String {
     typescript::key(name)
 }
 
-/// A name unlike any that is taken.
+/// Makes a name different from all taken ones.
 fn unique(name: String, taken: &mut std::collections::BTreeSet<String>) -> String {
     let name = if name.is_empty() { "Type".to_owned() } else { name };
     let mut candidate = name.clone();

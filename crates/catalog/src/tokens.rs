@@ -1,8 +1,8 @@
-//! How many tokens a text costs a model, counted as `o200k_base` does.
+//! Counts the tokens of a text with the `o200k_base` encoding.
 //!
 //! The vocabulary (`tokens/o200k.bin`, from `openai/tiktoken`, MIT) is a count, the length of each token in order of rank, and
-//! their bytes: 1.6 MB of the program, made into a table at the first count and never before. Crates that do the same bring
-//! 3 to 32 MB and take 100 to 200 ms to load, too much for a command that answers one question.
+//! their bytes. It takes 1.6 MB of the program, and becomes a table at the first count. Crates with the same function add 3 to 32
+//! MB and take 100 to 200 ms to load, too much for a command that answers one query.
 
 mod split;
 
@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 static FILE: &[u8] = include_bytes!("tokens/o200k.bin");
 static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| Vocabulary::read(FILE));
 
-/// The tokens of `text`.
+/// The number of tokens of `text`.
 pub fn count(text: &str) -> usize {
     split::pieces(text)
         .flat_map(|piece| piece.as_bytes().chunks(LONGEST))
@@ -21,17 +21,18 @@ pub fn count(text: &str) -> usize {
         .sum()
 }
 
-/// A longer run without a space is nobody's word: counted in parts, at most a token more for each, so that memory stays bounded.
+/// The most bytes of a run without spaces that is counted at once. A longer run is counted in parts, which adds at most a token
+/// each, so that memory stays bounded.
 const LONGEST: usize = 16 * 1024;
 
-/// Tokens by rank, and an open-addressed table from bytes to rank.
+/// The tokens by rank, and an open-addressed table from bytes to rank.
 struct Vocabulary {
     bytes: &'static [u8],
     starts: Vec<u32>,
     table: Vec<u32>,
 }
 
-/// More slots than twice the tokens: short chains.
+/// The table has more than twice as many slots as tokens, so that chains are short.
 const SLOTS: usize = 1 << 19;
 const FREE: u32 = u32::MAX;
 const NONE: usize = usize::MAX;
@@ -81,7 +82,8 @@ impl Vocabulary {
         }
     }
 
-    /// Merges pairs, lowest rank first and leftmost among equals, until none is left. A heap, because a hostile piece is long.
+    /// Merges pairs until none is left, the lowest rank first and the leftmost among equals. A heap bounds the time for a long
+    /// hostile piece.
     fn count(&self, piece: &[u8]) -> usize {
         if self.rank(piece).is_some() {
             return 1;
@@ -96,7 +98,7 @@ impl Vocabulary {
         };
         pairs.extend((0..piece.len()).filter_map(|left| pair(&parts, left)));
         while let Some(Reverse((_, left, end))) = pairs.pop() {
-            // A pair whose sides were merged since is not a pair any more.
+            // A pair is stale if one of its sides was merged since.
             let Some(middle) = parts.next(left).filter(|middle| parts.end(*middle) == end) else {
                 continue;
             };
@@ -110,7 +112,7 @@ impl Vocabulary {
     }
 }
 
-/// The parts of a piece: a list linked by the places where each begins.
+/// The parts of a piece, as a list linked by their start positions.
 struct Parts {
     ends: Vec<usize>,
     previous: Vec<usize>,
@@ -126,7 +128,7 @@ impl Parts {
         }
     }
 
-    /// Where the part that begins at `place` ends; 0 once it was merged into another.
+    /// The end of the part that starts at `place`; 0 after it was merged into another.
     fn end(&self, place: usize) -> usize {
         self.ends[place]
     }
@@ -150,7 +152,7 @@ impl Parts {
     }
 }
 
-/// Where to begin to look for a token: FNV-1a, folded.
+/// The first slot to probe for a token: FNV-1a, folded.
 fn place(token: &[u8]) -> usize {
     let hash = token.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,4 +1,4 @@
-//! A tool: what its server says of it, and what we call it.
+//! A tool: its server's definition, and its names in the catalog.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use ringfence_policy::{SKILLS, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A tool as its server describes it: the server's words, to be shown as such.
+/// The definition of a tool as its server sends it. All text is a quotation from the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Definition {
-    /// The name the server answers to.
+    /// The name under which the server accepts calls.
     pub name: String,
-    /// A name for people.
+    /// A display name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does.
+    /// What the tool does, in the server's own text.
     #[serde(default)]
     pub description: String,
     /// The JSON Schema of its arguments.
@@ -22,7 +22,7 @@ pub struct Definition {
     /// The JSON Schema of its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// What the server says of its effects.
+    /// The effects that the server declares.
     #[serde(default)]
     pub hints: Hints,
     /// The server's own tags.
@@ -30,19 +30,19 @@ pub struct Definition {
     pub tags: Vec<String>,
 }
 
-/// A server's word on what its tool does; never a reason to trust it.
+/// The effects that a server declares for its tool; they are never a reason to trust it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hints {
-    /// It changes nothing.
+    /// Whether the tool changes nothing; `None` if undeclared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// It may destroy something.
+    /// Whether it may destroy something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// Twice is as once.
+    /// Whether a repeated call changes nothing more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// It touches a world beyond its server.
+    /// Whether it reaches beyond its server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
@@ -57,19 +57,19 @@ impl From<Hints> for ringfence_policy::Hints {
     }
 }
 
-/// What one server offers.
+/// The tools of one server, before they are in a catalog.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Listing {
-    /// What the operator calls the server.
+    /// The operator's name of the server.
     pub server: String,
-    /// What the server says of itself.
+    /// The server's description of itself.
     #[serde(default)]
     pub description: String,
-    /// Its tools.
+    /// The definitions of its tools, in the order of the server.
     pub tools: Vec<Definition>,
 }
 
-/// The digest of a definition: a tool is pinned by it.
+/// The digest of a definition, by which a tool is pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest(blake3::Hash);
 
@@ -80,9 +80,9 @@ impl fmt::Display for Digest {
 }
 
 impl Definition {
-    /// The digest of everything the server says of it, whatever the order of keys.
+    /// The digest of the whole definition, independent of the order of keys.
     pub fn digest(&self) -> Digest {
-        // Numbers that canonical JSON cannot hold are told apart by their own text.
+        // Numbers that canonical JSON cannot represent are distinguished by their original text.
         let text = serde_json_canonicalizer::to_string(self)
             .or_else(|_| sorted(self))
             .unwrap_or_default();
@@ -90,25 +90,25 @@ impl Definition {
     }
 }
 
-/// Its JSON with keys in order.
+/// The definition as JSON with sorted keys.
 fn sorted(definition: &Definition) -> Result<String, serde_json::Error> {
     let mut value = serde_json::to_value(definition)?;
     value.sort_all_objects();
     serde_json::to_string(&value)
 }
 
-/// A tool under its canonical name.
+/// A tool with its canonical name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
     /// `server.tool`, as policies and programs name it.
     pub name: ToolName,
     /// The server's name as an identifier of TypeScript and Python.
     pub server_ident: String,
-    /// The tool's name as an identifier of TypeScript and Python, unlike any other of its server.
+    /// The tool's name as an identifier of TypeScript and Python, unique within its server.
     pub ident: String,
-    /// What its server says.
+    /// The definition as the server sends it.
     pub definition: Definition,
-    /// The definition's digest.
+    /// The digest of the definition, which changes with any part of it.
     pub digest: Digest,
 }
 
@@ -118,7 +118,7 @@ impl Tool {
         self.name.as_str().split_once('.').map_or("", |(server, _)| server)
     }
 
-    /// Where programs find its server: `tools.github`, or `skills`.
+    /// The path of its server in a program: `tools.github`, or `skills`.
     pub fn path(&self) -> String {
         if self.name.is_skill() {
             return SKILLS.to_owned();
@@ -126,12 +126,12 @@ impl Tool {
         format!("tools.{}", self.server_ident)
     }
 
-    /// What its server says of its effects, as policies judge it.
+    /// The declared effects in the type that policies use.
     pub fn hints(&self) -> ringfence_policy::Hints {
         self.definition.hints.into()
     }
 
-    /// Its name within its server.
+    /// The name within its server.
     pub fn short(&self) -> &str {
         self.name.as_str().split_once('.').map_or("", |(_, tool)| tool)
     }

@@ -1,5 +1,5 @@
-//! What one policy may see of a catalog. A tool that it denies is in no answer: not by name, nor as a neighbour, a suggestion or
-//! a count of its server. Answers say only how many tools are hidden in all.
+//! The part of a catalog that one policy shows. A denied tool affects no answer: not by name, as a neighbour, as a suggestion or
+//! in a count of its server. Answers contain only the number of all hidden tools.
 
 use ringfence_policy::Policy;
 use serde::Serialize;
@@ -13,24 +13,24 @@ use crate::stubs::Notes;
 use crate::tokens;
 use crate::tool::Tool;
 
-/// What is known of a tool besides its definition.
+/// Extra information on a tool, besides its definition.
 #[derive(Debug, Clone, Default)]
 pub struct Noted<'a> {
-    /// What the policy says of it.
+    /// The remarks of the policy.
     pub notes: Notes,
-    /// The schema of its results as [`crate::observe`] learnt it.
+    /// The result schema that [`crate::observe`] derived; `None` if no result was observed.
     pub observed: Option<&'a Value>,
 }
 
-/// What one policy may see of a catalog, and of a small one beside it.
+/// The part of a catalog that one policy shows, with further small catalogs beside it.
 pub struct View<'a> {
-    /// The catalog first; places of tools are counted through.
+    /// The main catalog first; indexes of tools count through all parts.
     pub(crate) parts: Vec<Part<'a>>,
     pub(crate) hidden: usize,
     notes: &'a dyn Fn(&Tool) -> Noted<'a>,
 }
 
-/// One catalog of a view.
+/// One catalog of a view, with the visibility of each tool.
 pub(crate) struct Part<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) index: &'a Index,
@@ -63,7 +63,7 @@ impl<'a> Part<'a> {
         self.visible.get(place).copied().unwrap_or_default()
     }
 
-    /// The tools of a server that may be seen.
+    /// The visible tools of a server.
     pub(crate) fn of_server(&self, entry: &Entry) -> impl Iterator<Item = &'a Tool> {
         let catalog = self.catalog;
         entry
@@ -75,13 +75,13 @@ impl<'a> Part<'a> {
 }
 
 impl<'a> View<'a> {
-    /// What `policy` shows of `catalog`; `index` must be the catalog's own.
+    /// The tools of `catalog` that `policy` shows; `index` must be that of the catalog.
     pub fn new(catalog: &'a Catalog, index: &'a Index, policy: &Policy) -> View<'a> {
         let shows = |tool: &Tool| policy.shows(&tool.name, tool.hints());
         View::of(Part::new(catalog, index, shows))
     }
 
-    /// All of it, for the operator.
+    /// All tools of a catalog, for the operator.
     pub fn everything(catalog: &'a Catalog, index: &'a Index) -> View<'a> {
         View::of(Part::new(catalog, index, |_| true))
     }
@@ -101,15 +101,15 @@ impl<'a> View<'a> {
         self
     }
 
-    /// With what `policy` shows of another, small catalog; `index` must be that catalog's own, made beside this one's. The name of
-    /// none of its servers is in this catalog.
+    /// Adds the tools of a small catalog that `policy` shows. `index` must be that of the small catalog, built beside the main
+    /// one; no server may be in both catalogs.
     #[must_use]
     pub fn beside(self, catalog: &'a Catalog, index: &'a Index, policy: &Policy) -> View<'a> {
         let shows = |tool: &Tool| policy.shows(&tool.name, tool.hints());
         self.and(Part::new(catalog, index, shows))
     }
 
-    /// With what is known of tools besides their definitions, for those shown in full.
+    /// Adds extra information on tools, which full details show.
     #[must_use]
     pub fn noting(mut self, notes: &'a dyn Fn(&Tool) -> Noted<'a>) -> View<'a> {
         self.notes = notes;
@@ -120,7 +120,7 @@ impl<'a> View<'a> {
         (self.notes)(tool)
     }
 
-    /// The part that a place is in, and which of its tools it is.
+    /// The part that contains a tool, and the tool's index within it.
     pub(crate) fn part(&self, mut place: usize) -> Option<(usize, usize)> {
         for (number, part) in self.parts.iter().enumerate() {
             if place < part.visible.len() {
@@ -131,13 +131,13 @@ impl<'a> View<'a> {
         None
     }
 
-    /// The tool at this place.
+    /// The tool with this index.
     pub(crate) fn tool(&self, place: usize) -> Option<&'a Tool> {
         let (number, place) = self.part(place)?;
         self.parts.get(number)?.catalog.tools().get(place)
     }
 
-    /// The names of all tools that may be seen.
+    /// The names of all visible tools.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> {
         let tools = self.parts.iter().flat_map(|part| {
             let tools = part.catalog.tools().iter().zip(&part.visible);
@@ -146,14 +146,14 @@ impl<'a> View<'a> {
         tools.map(|tool| tool.name.as_str())
     }
 
-    /// Every server with its part, in the order of their names within each.
+    /// Every server with its part, in the order of names within each part.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&Part<'a>, &'a Entry)> {
         self.parts
             .iter()
             .flat_map(|part| part.catalog.servers().iter().map(move |entry| (part, entry)))
     }
 
-    /// How alike two tools are, from 0 to 1. Tools of two catalogs are never so alike that one would do for the other.
+    /// The likeness of two tools, from 0 to 1. It is zero for tools of different catalogs.
     pub(crate) fn likeness(&self, one: usize, other: usize) -> f32 {
         match (self.part(one), self.part(other)) {
             (Some((part, one)), Some((same, other))) if part == same => {
@@ -163,7 +163,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The score of every tool for a question.
+    /// Scores every tool for a query.
     pub(crate) fn score(&self, question: &Question) -> Scores {
         let parts: Vec<Seen<'_>> = self
             .parts
@@ -173,7 +173,7 @@ impl<'a> View<'a> {
         score(&parts, question)
     }
 
-    /// What the cursors of this view are bound to: the tools, and which of them may be seen.
+    /// The fingerprint to which cursors are bound: the tools, and which of them are visible.
     pub(crate) fn fingerprint(&self) -> [u8; 8] {
         let mut hasher = blake3::Hasher::new();
         for part in &self.parts {
@@ -187,7 +187,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The tokens of an answer as JSON, its own count left out.
+/// The tokens of an answer as JSON, without its own count.
 pub(crate) fn cost(answer: &impl Serialize) -> usize {
     serde_json::to_string(answer).map_or(0, |text| tokens::count(&text))
 }

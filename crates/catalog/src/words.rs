@@ -1,22 +1,23 @@
-//! Texts as terms: the words of names and sentences, stemmed; characters of scripts without spaces in pairs; character grams.
+//! Splits text into terms: stemmed words of names and sentences, pairs of characters of scripts without spaces, and character
+//! grams.
 
 use rust_stemmers::{Algorithm, Stemmer};
 
 use crate::lexicon;
 
-/// Characters of a word that count; a longer one is no word.
+/// The most characters of a word; a longer one is ignored.
 const WORD: usize = 40;
 /// The length of a character gram.
 const GRAM: usize = 4;
 
-/// The words of `text` in lower case, each once for every time it stands there: `getUserName` and `get_user_name` are three.
-/// Runs of Han and kana become pairs of neighbours, and the English words that the glossary has for them.
+/// Calls `word` for each word of `text` in lower case, as often as it occurs: `getUserName` and `get_user_name` have three words.
+/// Runs of Han and kana give pairs of neighbouring characters, and their English words in the glossary.
 pub(crate) fn words(text: &str, mut word: impl FnMut(&str)) {
     measured_words(text, |one, _| word(one));
 }
 
-/// The same, each with how much of the text's length it is: a word is one, and so are the English words for a Chinese one together;
-/// the pairs, which overlap and stand beside those, are none.
+/// Like `words`, with the share of each word in the text's length. A word counts as one, and so do all English words of one
+/// Chinese word together. The pairs count as zero, because they overlap and accompany those.
 pub(crate) fn measured_words(text: &str, mut word: impl FnMut(&str, f32)) {
     let mut current = String::new();
     let mut run: Vec<char> = Vec::new();
@@ -70,13 +71,13 @@ fn end_run(run: &mut Vec<char>, word: &mut impl FnMut(&str, f32)) {
     run.clear();
 }
 
-/// What a character is to a word.
+/// The role of a character in a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Upper,
     Lower,
     Digit,
-    /// Of a script that writes no spaces.
+    /// A character of a script without spaces.
     Wide,
     Other,
 }
@@ -101,7 +102,7 @@ impl Shape {
     }
 }
 
-/// Words become terms here, the same way for tools and for questions.
+/// Turns words into terms, in the same way for tools and for queries.
 pub(crate) struct Stems(Stemmer);
 
 impl std::fmt::Debug for Stems {
@@ -115,7 +116,7 @@ impl Stems {
         Stems(Stemmer::create(Algorithm::English))
     }
 
-    /// The stem of a word; `None` for one that says nothing.
+    /// The stem of a word; `None` for a stop word.
     pub(crate) fn term(&self, word: &str) -> Option<String> {
         let single = word.len() == 1 && !word.as_bytes()[0].is_ascii_digit();
         if single || lexicon::is_stop(word) {
@@ -130,7 +131,7 @@ impl Stems {
     }
 }
 
-/// The grams of a word: every four neighbours of it with its ends marked. A gram is a number made of its characters.
+/// Calls `gram` for each four neighbouring characters of a word with its ends marked. A gram is a number made of its characters.
 pub(crate) fn grams(word: &str, mut gram: impl FnMut(u64)) {
     let mut window = [' '; GRAM];
     let mut length = 0usize;
@@ -147,7 +148,7 @@ pub(crate) fn grams(word: &str, mut gram: impl FnMut(u64)) {
     }
 }
 
-/// Sixteen bits of each character: characters beyond share numbers with others, which is harmless.
+/// Sixteen bits of each character. Characters beyond share numbers with others, which is harmless.
 fn key(window: &[char; GRAM]) -> u64 {
     window
         .iter()

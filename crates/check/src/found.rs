@@ -1,17 +1,17 @@
-//! From what a checker found to what a program's writer is told: errors only, in the program's own lines.
+//! Turns the diagnostics of a checker into the errors that the author of a program sees, in the lines of that program.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{Kind, Location};
 
-/// More errors than this help nobody.
+/// The most errors of one report; the others are dropped.
 const MOST: usize = 50;
-/// A message longer than this is cut.
+/// The maximum length of a message in bytes; a longer one is truncated.
 const LONGEST: usize = 2000;
 const ERROR: u64 = 1;
 
-/// The answer to a question for diagnostics.
+/// The answer to a `textDocument/diagnostic` request.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Report {
     #[serde(default)]
@@ -45,7 +45,7 @@ struct Related {
 }
 
 impl Report {
-    /// The errors in it, by place.
+    /// Returns the errors of the report, ordered by position.
     pub(crate) fn errors(self, kind: Kind, file: &str, source: &str) -> Vec<Location> {
         let lines: Vec<&str> = source.split('\n').collect();
         let blocking = |item: &Item| item.severity.unwrap_or(ERROR) == ERROR && !item.is_allowed(kind);
@@ -62,18 +62,19 @@ impl Report {
 }
 
 impl Item {
-    /// What the languages' own strictness says and these programs may do all the same.
+    /// Whether this error comes from strictness of the language that programs here do not need to meet.
     fn is_allowed(&self, kind: Kind) -> bool {
         match (kind, &self.code) {
-            // A small script need not say the type of everything. The compiler's own switch for it would make `[]` an
-            // array of nothing.
+            // A short script does not have to declare every type. The compiler's own switch for this would type `[]` as
+            // an array of `never`.
             (Kind::TypeScript, Some(Value::Number(code))) => {
                 code.as_u64().is_some_and(|code| (7000..7100).contains(&code))
             }
             (Kind::Python, Some(Value::String(code))) => match code.as_str() {
-                // A program's top level is asynchronous here; elsewhere the interpreter says the same before it runs.
+                // The top level of a program is asynchronous here; elsewhere the interpreter reports the same error
+                // before it runs.
                 "invalid-syntax" => self.message.contains("outside of an asynchronous function"),
-                // Libraries are the interpreter's to find; only tools are known here.
+                // The interpreter resolves libraries; the checker knows only the stubs of tools.
                 "import-not-found" | "unresolved-import" => !self.message.contains("`tools"),
                 _ => false,
             },
@@ -90,7 +91,7 @@ impl Item {
             Some(Value::String(code)) => clean(&code),
             _ => "error".to_owned(),
         };
-        // What follows an empty line is how to set up a checker.
+        // The text after an empty line explains how to configure the checker.
         let mut message = clean(self.message.split("\n\n").next().unwrap_or_default());
         for related in self.related_information.unwrap_or_default() {
             if related.message.starts_with("The expected type comes from") {
@@ -108,7 +109,7 @@ impl Item {
     }
 }
 
-/// How many characters of `text` are before its UTF-16 unit `units`.
+/// The number of characters of `text` before its UTF-16 unit `units`.
 fn characters(text: &str, units: u32) -> u32 {
     let mut left = u64::from(units);
     let before = text.chars().take_while(|character| {

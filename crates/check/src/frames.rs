@@ -1,17 +1,18 @@
-//! The framing of the language server protocol: a length, an empty line, JSON. What a checker says is hostile until parsed here.
+//! The framing of the Language Server Protocol: a length, an empty line, JSON. Input from a checker is untrusted until it
+//! is parsed here.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// A message longer than this ends the conversation.
+/// The maximum length of a message in bytes; a longer one breaks the conversation.
 const LONGEST: usize = 8 << 20;
-/// A request of the server's own is small: it asks for a setting.
+/// The maximum length in bytes of a request from the checker, which only asks for a few settings.
 const LONGEST_REQUEST: usize = 64 << 10;
-/// A header is two short lines.
+/// The maximum length of a header in bytes; a header has two short lines.
 const LONGEST_HEADER: usize = 1024;
 
-/// What breaks a conversation.
+/// A violation of the protocol, after which nothing more is read from the checker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
     #[error("a header that is none")]
@@ -22,12 +23,12 @@ pub(crate) enum FrameError {
     Message,
 }
 
-/// What a checker may say that matters here. Notifications do not.
+/// The messages of a checker that matter here; notifications are ignored.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    /// An answer to the request of this number.
+    /// A response to the request with this number.
     Answer { number: u64, result: Option<Box<RawValue>> },
-    /// It wants to know something.
+    /// A request of the checker; `items` is the number of settings it asks for.
     Request { id: Value, method: String, items: usize },
 }
 
@@ -46,16 +47,16 @@ struct Params {
     items: Vec<serde::de::IgnoredAny>,
 }
 
-/// Puts messages together from pieces.
+/// Assembles messages from pieces of a byte stream.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     buffer: Vec<u8>,
-    /// Length of the header and of the message that is being waited for.
+    /// The lengths of the current header and its message, once the header is complete.
     expected: Option<(usize, usize)>,
 }
 
 impl Decoder {
-    /// Takes a piece and hands every message that is complete to `take`.
+    /// Adds a piece of input and passes every complete message to `take`.
     pub(crate) fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Incoming)) -> Result<(), FrameError> {
         self.buffer.extend_from_slice(bytes);
         loop {
@@ -144,17 +145,17 @@ fn frame(body: &Value) -> Vec<u8> {
     format!("Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-/// A question that wants an answer.
+/// Encodes a request, which the checker answers under the same number.
 pub(crate) fn request(number: u64, method: &str, params: &Value) -> Vec<u8> {
     frame(&json!({ "jsonrpc": "2.0", "id": number, "method": method, "params": params }))
 }
 
-/// Something the checker is told.
+/// Encodes a notification, which the checker does not answer.
 pub(crate) fn notification(method: &str, params: &Value) -> Vec<u8> {
     frame(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
 }
 
-/// The answer to a request of the checker's: nothing is set, everything is as it is by default.
+/// Encodes the answer to a request of the checker: null for everything, so that its defaults apply.
 pub(crate) fn nothing(id: &Value, method: &str, items: usize) -> Vec<u8> {
     let result = if method == "workspace/configuration" {
         Value::Array(vec![Value::Null; items])

@@ -1,7 +1,8 @@
-//! Programs checked against the stubs they use, before they run.
+//! Checks programs against the stubs they use, before they run.
 //!
-//! A checker reads what a program names: it is a guest like the program, in a sandbox of its own, one per language and
-//! principal, and is given nothing but stubs, its own libraries and the program's text. Absent or broken, it holds nothing up.
+//! A checker reads what a program names, so it is as untrusted as the program. It runs in a sandbox of its own, one per
+//! language and principal, that holds only the stubs, the checker's own libraries and the program's text. A missing or
+//! broken checker blocks no program.
 //!
 //! This crate does not know tools, sessions or storage.
 #![forbid(unsafe_code)]
@@ -28,61 +29,61 @@ pub use place::PlaceError;
 use resident::Resident;
 pub use tools::{Advice, Tools};
 
-/// How long an answer of a checker that stands is waited for.
+/// How long to wait for an answer of a running checker.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long a checker may take to start and read its libraries.
+/// How long a checker may take to start, read its libraries and give its first answer.
 const START_PATIENCE: Duration = Duration::from_secs(10);
-/// After a second failure in a row it rests for so long, then twice that, and so on.
+/// The delay after the second failure in a row; each further failure doubles it, up to the maximum below.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_mins(1);
-/// More text than this is not checked.
+/// The most text, in bytes, of a program and its stubs; beyond it the program is not checked.
 const MOST_TEXT: usize = 6 << 20;
-/// The names of stubs, all together: they travel as arguments.
+/// The most bytes of all stub names together: they travel as arguments of the checker's start script.
 const MOST_NAMES: usize = 32 << 10;
 
-/// Why a program was not checked. It runs all the same.
+/// Why a program was not checked; it runs all the same.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// There is no checker for this language.
+    /// No checker is configured or found for this language.
     #[error("there is no type checker for this language")]
     Absent,
-    /// It failed before and is not tried again yet.
+    /// The checker failed before and is not tried again yet.
     #[error("the type checker failed and rests for {} s", .left.as_secs() + 1)]
     Rests {
-        /// For how much longer.
+        /// The time until the checker is tried again.
         left: Duration,
     },
-    /// Its policy or the files it needs.
+    /// The checker's program, its libraries or its policy cannot be used.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// Its sandbox.
+    /// The sandbox of the checker cannot be launched.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// It did not answer in time.
+    /// The checker did not answer in time.
     #[error("the type checker gave no answer within {} s", .after.as_secs())]
     Slow {
-        /// How long it was waited for.
+        /// How long the check waited for the answer.
         after: Duration,
     },
-    /// It ended, or said what it must not.
+    /// The checker ended, or it broke the protocol.
     #[error("the type checker ended")]
     Ended,
-    /// It answered something else.
+    /// The answer is not a diagnostic report.
     #[error("the type checker gave an answer that is none")]
     Answer,
-    /// A stub whose name cannot be a file's.
+    /// A stub has a path that cannot be used as a file name.
     #[error("`{path}` cannot be the name of a stub")]
     Stub {
-        /// The name.
+        /// The path of the stub as the caller gave it.
         path: String,
     },
-    /// There is too much to check.
+    /// The program and its stubs exceed the limits on text or names.
     #[error("the program and its stubs are too long to be checked")]
     TooLong,
 }
 
 impl CheckError {
-    /// Whether the checker itself is at fault.
+    /// Whether the error is a failure of the checker itself, which delays the next attempt.
     fn counts(&self) -> bool {
         match self {
             CheckError::Place(_)
@@ -95,22 +96,22 @@ impl CheckError {
     }
 }
 
-/// A place in the source and what is wrong there.
+/// A position in the source and the error at that position.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Location {
-    /// The file.
+    /// The file name that the caller gave for the program.
     pub file: String,
-    /// From 1.
+    /// The line, counted from 1.
     pub line: u32,
-    /// From 1.
+    /// The column, counted in characters from 1.
     pub column: u32,
-    /// A stable code.
+    /// The checker's code for the error, such as `TS2322` or a rule of ty; `error` where it gave none.
     pub code: String,
-    /// A sentence.
+    /// The message of the checker, without control characters and cut to a maximum length.
     pub message: String,
 }
 
-/// The kinds of checkers.
+/// The checkers that exist, one per checked language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     TypeScript,
@@ -133,7 +134,7 @@ impl Kind {
     }
 }
 
-/// The checkers of one principal. Nothing is started before the first program comes.
+/// The checkers of one principal; each starts with the first program that needs it.
 #[derive(Debug)]
 pub struct TypeCheck {
     native: Arc<Native>,
@@ -141,7 +142,7 @@ pub struct TypeCheck {
     python: Option<Mutex<Seat>>,
 }
 
-/// Where a checker sits, or will. Questions take turns.
+/// The state of one checker, running or not; a lock around it serialises the requests.
 #[derive(Debug)]
 struct Seat {
     kind: Kind,
@@ -152,7 +153,7 @@ struct Seat {
 }
 
 impl TypeCheck {
-    /// Checkers for one principal alone, made of `tools`.
+    /// Creates the checkers of one principal from `tools`, without starting any.
     pub fn new(native: Arc<Native>, tools: Tools) -> TypeCheck {
         let seat = |kind, program: Option<PathBuf>| program.map(|program| Mutex::new(Seat::new(kind, program)));
         TypeCheck {
@@ -175,7 +176,8 @@ impl TypeCheck {
         }
     }
 
-    /// The errors of a program against `stubs` (a relative path and a text each); `file_name` is what they call it.
+    /// Returns the errors of a program against `stubs`, each a relative path and a text; the errors name the program
+    /// `file_name`.
     pub async fn program(
         &self,
         language: Language,
@@ -190,12 +192,12 @@ impl TypeCheck {
         Ok(report.errors(seat.kind, file_name, source))
     }
 
-    /// Starts the checker of `language` ahead of the first program.
+    /// Starts the checker of `language` before the first program needs it.
     pub async fn warm(&self, language: Language, stubs: &[(String, String)]) -> Result<(), CheckError> {
         self.program(language, "", "", stubs).await.map(drop)
     }
 
-    /// Ends the checkers and waits until nothing of them is left.
+    /// Ends the checkers and waits until their sandboxes are removed.
     pub async fn end(&self) {
         for seat in [&self.typescript, &self.python].into_iter().flatten() {
             let resident = seat.lock().await.resident.take();
@@ -233,7 +235,7 @@ impl Seat {
             }
             Err(error) if error.counts() => {
                 if let Some(resident) = self.resident.take() {
-                    // Its end is nobody's concern who waits for an answer.
+                    // The caller does not wait for the end of the sandbox.
                     tokio::spawn(resident.end());
                 }
                 self.not_before = rest(self.failures).map(|rest| Instant::now() + rest);
@@ -272,13 +274,13 @@ impl Seat {
     }
 }
 
-/// How long a checker rests that had failed so many times before.
+/// The delay before the next attempt, after `failures` earlier failures in a row; `None` after the first failure.
 fn rest(failures: u32) -> Option<Duration> {
     let doubled = FIRST_REST.saturating_mul(1 << failures.checked_sub(1)?.min(16));
     Some(doubled.min(LONGEST_REST))
 }
 
-/// What the checker is to see: the program, its stubs, and what makes it look at them.
+/// The files that the checker sees: the program, its stubs, and for TypeScript an index that references the stubs.
 fn files(kind: Kind, source: &str, stubs: &[(String, String)]) -> Result<BTreeMap<String, String>, CheckError> {
     let all = stubs
         .iter()
@@ -315,7 +317,7 @@ fn check_name(kind: Kind, path: &str) -> Result<(), CheckError> {
     };
     let plain = |one: char| one.is_alphanumeric() || "_-./".contains(one);
     let fits = path.parse::<RelPath>().is_ok() && path.chars().all(plain) && path.ends_with(ending);
-    // A leading dash would be an option to somebody.
+    // Some program could read a leading dash as an option.
     if fits && !path.starts_with('-') {
         Ok(())
     } else {
@@ -323,7 +325,7 @@ fn check_name(kind: Kind, path: &str) -> Result<(), CheckError> {
     }
 }
 
-/// The files that must be there when the checker starts: ty looks for modules on disk, the compiler asks for files by name.
+/// The files that must exist when the checker starts: ty looks for modules on disk, the compiler opens files by name.
 fn on_disk(kind: Kind, files: &BTreeMap<String, String>) -> BTreeSet<String> {
     match kind {
         Kind::TypeScript => BTreeSet::new(),
@@ -331,7 +333,7 @@ fn on_disk(kind: Kind, files: &BTreeMap<String, String>) -> BTreeSet<String> {
     }
 }
 
-/// Names that were known before are kept while there is room, so that two kinds of programs do not start it in turns.
+/// Keeps names from the former checker while they fit, so that two alternating sets of stubs do not restart it each time.
 fn names_to_keep(names: BTreeSet<String>, former: Option<&Resident>) -> BTreeSet<String> {
     let mut room = MOST_NAMES.saturating_sub(names.iter().map(|name| name.len() + 1).sum());
     let mut all = names;

@@ -1,4 +1,4 @@
-//! The sandbox of a checker: no network, no tools, its own program and libraries, and nothing of anybody's.
+//! The sandbox of a checker: no network, no tools, only the checker's own program and libraries.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,15 +11,15 @@ use serde_json::json;
 
 use crate::Kind;
 
-/// Where a checker and what it works on lie.
+/// The folder in the sandbox that holds the checker's configuration and the files it checks.
 pub(crate) const WORKSPACE: &str = "/workspace";
 const PROGRAM: &str = "/checker";
-/// One of the compiler's libraries: where it lies, the others do.
+/// One of the compiler's libraries; all of them are in the same folder.
 const LIBRARY: &str = "lib.es2023.d.ts";
-/// What it may say in its life; it is replaced long before.
+/// The most bytes that a checker may print during its life; the checker is replaced long before it reaches this limit.
 pub(crate) const OUTPUT: u64 = 1 << 30;
 
-/// Makes the files that must be on disk, then becomes the checker: what is opened later only replaces their texts.
+/// Creates the files that must be on disk, then executes the checker; files opened later only replace their contents.
 const START: &str = r#"program=$1 mode=$2; shift 2
 printf %s "$2" > "$1"; shift 2
 for name; do
@@ -31,35 +31,35 @@ case $mode in
   *) exec "$program" server ;;
 esac"#;
 
-/// Why there is no place for a checker.
+/// Why the sandbox of a checker cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// It is not where it should be.
+    /// The checker's program cannot be resolved to a file.
     #[error("cannot use `{}` as a type checker", path.display())]
     Program {
-        /// Where it should be.
+        /// The path where the checker's program was expected.
         path: PathBuf,
-        /// Why.
+        /// The error that resolving the path gave.
         source: io::Error,
     },
-    /// A script of that name, or a compiler that was moved away from its libraries.
+    /// The program is a wrapper script, or a compiler that was moved away from its libraries.
     #[error("`{}` is not the native TypeScript compiler: `{LIBRARY}` does not lie beside it", path.display())]
     NoLibrary {
-        /// What was taken for it.
+        /// The resolved path of the program that was taken for the compiler.
         path: PathBuf,
     },
-    /// Its policy.
+    /// A setting of the checker's policy cannot be parsed.
     #[error("cannot write down what the checker may do")]
     Draft(#[from] ParseError),
-    /// Its policy, measured.
+    /// The checker's policy exceeds the ceiling.
     #[error(transparent)]
     Policy(#[from] TooMuch),
-    /// Its sandbox.
+    /// The policy cannot be turned into a sandbox specification.
     #[error(transparent)]
     Spec(#[from] SpecError),
 }
 
-/// The real place of the checker that is called `program`.
+/// Resolves `program` to the real path of the checker and checks that the compiler's libraries are beside it.
 pub(crate) fn locate(kind: Kind, program: &Path) -> Result<PathBuf, PlaceError> {
     let real = program.canonicalize().map_err(|source| PlaceError::Program {
         path: program.to_owned(),
@@ -73,9 +73,9 @@ pub(crate) fn locate(kind: Kind, program: &Path) -> Result<PathBuf, PlaceError> 
     }
 }
 
-/// The sandbox of the checker at `program`.
+/// The specification of the sandbox for the checker at `program`.
 pub(crate) fn spec(kind: Kind, program: &Path) -> Result<Arc<Spec>, PlaceError> {
-    // The compiler reads its libraries beside itself; ty has them inside, and what lies beside it is not its business.
+    // The compiler reads its libraries from its own folder. ty has them built in, so the rest of its folder stays hidden.
     let (from, to) = match kind {
         Kind::TypeScript => (program.parent().unwrap_or(program), PROGRAM.to_owned()),
         Kind::Python => (program, inside(kind, program)),
@@ -87,7 +87,7 @@ pub(crate) fn spec(kind: Kind, program: &Path) -> Result<Arc<Spec>, PlaceError> 
     ]);
     let settings = [
         ("fs.mounts", mounts.to_string()),
-        // Go and ty count the machine's processors, not their share of them.
+        // Go and ty count the processors of the machine, not the share of the sandbox.
         (
             "env",
             json!({ "GOMAXPROCS": "2", "GOMEMLIMIT": "700MiB", "TY_MAX_PARALLELISM": "2", "NO_COLOR": "1" })
@@ -110,7 +110,7 @@ pub(crate) fn spec(kind: Kind, program: &Path) -> Result<Arc<Spec>, PlaceError> 
     Ok(Arc::new(Spec::new(&policy, &Options::default())?))
 }
 
-/// Where the checker at `program` is found inside.
+/// The path of the checker at `program` inside the sandbox.
 fn inside(kind: Kind, program: &Path) -> String {
     let name = match kind {
         Kind::TypeScript => program.file_name().map_or("tsc".into(), |name| name.to_string_lossy()),
@@ -119,7 +119,7 @@ fn inside(kind: Kind, program: &Path) -> String {
     format!("{PROGRAM}/{name}")
 }
 
-/// What starts the checker with `names` on disk.
+/// The task that starts the checker, with empty files called `names` on disk, and its arguments.
 pub(crate) fn task(kind: Kind, program: &Path, names: &BTreeSet<String>) -> (TaskKind, Vec<String>) {
     let (config_name, config) = config(kind);
     let (mode, program) = (kind.name().to_owned(), inside(kind, program));

@@ -1,4 +1,4 @@
-//! A checker that stays: a language server in a sandbox of its own, asked one question at a time.
+//! A running checker: a language server in a sandbox of its own that answers one request at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,14 +16,14 @@ use tokio::time;
 use crate::frames::{self, Decoder, Incoming};
 use crate::{CheckError, Kind, place};
 
-/// Without a question for so long it ends; the next one starts another.
+/// The checker ends after this time without a request; the next request starts another one.
 const IDLE: Duration = Duration::from_mins(10);
-/// Requests of the checker's own that wait to be answered. There are hardly any.
+/// The most requests of the checker that wait to be answered; it sends hardly any.
 const WAITING: usize = 32;
-/// Half of what it may say: it is replaced before anything is cut.
+/// The checker is replaced after this much output, before the sandbox truncates any.
 const ENOUGH: u64 = place::OUTPUT / 2;
 
-/// One that stands.
+/// A checker that runs, and the files that are open in it.
 #[derive(Debug)]
 pub(crate) struct Resident {
     kind: Kind,
@@ -33,22 +33,22 @@ pub(crate) struct Resident {
     used: watch::Sender<()>,
     life: JoinHandle<()>,
     number: u64,
-    /// What each open file says and its version.
+    /// The content of each open file and its version.
     open: BTreeMap<String, (String, i64)>,
-    /// Files that are there on disk, empty.
+    /// The files that exist on disk in the sandbox; all of them are empty.
     on_disk: BTreeSet<String>,
 }
 
-/// What the task that listens and the one that asks share.
+/// The state that the listener and the requesting task share.
 #[derive(Debug, Default)]
 struct Heard {
     bytes: AtomicU64,
-    /// The number of the question that is open; 0: none.
+    /// The number of the pending request; 0 means none.
     awaited: AtomicU64,
     broken: AtomicBool,
 }
 
-/// Takes a checker's words apart.
+/// Decodes the output of a checker and forwards the messages that matter.
 struct Ear {
     decoder: Decoder,
     heard: Arc<Heard>,
@@ -65,7 +65,7 @@ impl Words for Ear {
         let mut full = false;
         let mut sort = |incoming: Incoming| {
             let wanted = match &incoming {
-                // One answer at most is ever kept, whatever is sent.
+                // At most one answer is kept, whatever the checker sends.
                 Incoming::Answer { number, .. } => heard
                     .awaited
                     .compare_exchange(*number, 0, Ordering::AcqRel, Ordering::Relaxed)
@@ -80,7 +80,7 @@ impl Words for Ear {
         }
         if pushed.is_err() || full {
             self.heard.broken.store(true, Ordering::Relaxed);
-            // Whoever waits learns it now, not when patience ends.
+            // The waiting request fails now, not when its timeout ends.
             let (closed, _) = mpsc::channel(1);
             self.out = closed;
         }
@@ -88,7 +88,7 @@ impl Words for Ear {
 }
 
 impl Resident {
-    /// Starts the checker at `program` with `names` on disk and says hello.
+    /// Starts the checker at `program` with `names` on disk and initializes the protocol.
     pub(crate) async fn start(
         native: &Native,
         kind: Kind,
@@ -133,18 +133,18 @@ impl Resident {
         Ok(resident)
     }
 
-    /// Whether it can take a question about these files.
+    /// Whether the checker is usable for a request with these files on disk.
     pub(crate) fn serves(&self, names: &BTreeSet<String>) -> bool {
         let sound = !self.heard.broken.load(Ordering::Relaxed) && !self.life.is_finished();
         sound && self.heard.bytes.load(Ordering::Relaxed) < ENOUGH && names.is_subset(&self.on_disk)
     }
 
-    /// The files it has on disk.
+    /// The names of the files that exist on disk in the sandbox.
     pub(crate) fn on_disk(&self) -> &BTreeSet<String> {
         &self.on_disk
     }
 
-    /// Makes its open files exactly `files`; those that say the same are not sent again.
+    /// Makes the open files equal to `files`; unchanged ones are not sent again, others that are open become empty.
     pub(crate) async fn show(&mut self, files: &BTreeMap<String, String>) -> Result<(), CheckError> {
         let gone: Vec<String> = self
             .open
@@ -182,7 +182,7 @@ impl Resident {
         Ok(())
     }
 
-    /// What it finds in an open file.
+    /// Requests the diagnostics of an open file.
     pub(crate) async fn diagnostics(&mut self, name: &str) -> Result<Box<RawValue>, CheckError> {
         let params = json!({ "textDocument": { "uri": uri(name) } });
         self.ask("textDocument/diagnostic", &params).await
@@ -201,7 +201,7 @@ impl Resident {
         loop {
             match self.incoming.recv().await.ok_or(CheckError::Ended)? {
                 Incoming::Answer { number: of, result } if of == number => return result.ok_or(CheckError::Answer),
-                // To a question that nobody waits for any more.
+                // An answer to an earlier request that timed out.
                 Incoming::Answer { .. } => {}
                 Incoming::Request { id, method, items } => self.send(frames::nothing(&id, &method, items)).await?,
             }
@@ -212,7 +212,7 @@ impl Resident {
         self.input.send(frame).await.map_err(|_| CheckError::Ended)
     }
 
-    /// Ends it and waits until nothing is left.
+    /// Ends the checker and waits until its sandbox is removed.
     pub(crate) async fn end(self) {
         let Resident { life, used, .. } = self;
         drop(used);
@@ -222,7 +222,7 @@ impl Resident {
     }
 }
 
-/// From its start until it ends itself, or nobody asks any more.
+/// Runs the checker until it ends itself, is idle for too long, or its owner drops the `used` channel.
 async fn live(mut sandbox: Sandbox, task: Task, mut ear: Ear, mut users: watch::Receiver<()>) {
     let (_switch, mut stop) = Stop::new();
     let unused = async { while let Ok(Ok(())) = time::timeout(IDLE, users.changed()).await {} };
@@ -255,7 +255,7 @@ fn hello() -> Value {
     })
 }
 
-/// The address of a file below the workspace.
+/// The `file:` URI of a file below the workspace; an empty name is the workspace itself.
 fn uri(name: &str) -> String {
     use std::fmt::Write as _;
     let mut uri = format!("file://{}", place::WORKSPACE);

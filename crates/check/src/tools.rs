@@ -1,23 +1,23 @@
-//! Which checkers this machine has, and how to get those it has not.
+//! Finds the type checkers of this machine and tells how to install the missing ones.
 
 use std::path::{Path, PathBuf};
 
-/// The release of the TypeScript compiler that is known to work.
+/// The release of the TypeScript compiler that is known to work; the installation command asks for it.
 const TYPESCRIPT: &str = "7.0.2";
-/// The release of ty that is known to work.
+/// The release of ty that is known to work; the installation command asks for it.
 const TY: &str = "0.0.100";
 
-/// The checkers of this machine. What is absent is not checked.
+/// The type checkers of this machine; programs of a language without one are not checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tools {
-    /// The native TypeScript compiler; its libraries lie beside it.
+    /// The native TypeScript compiler with its libraries beside it; `None` where it is not installed.
     pub tsc: Option<PathBuf>,
-    /// ty.
+    /// The Python type checker ty; `None` where it is not installed.
     pub ty: Option<PathBuf>,
 }
 
 impl Tools {
-    /// Looks below `home`, where the commands of [`Tools::advice`] put them.
+    /// Looks below `home`, where the commands of [`Tools::advice`] install them.
     pub fn find(home: &Path) -> Tools {
         Tools::below(&home.join("tools"))
     }
@@ -35,7 +35,7 @@ impl Tools {
         }
     }
 
-    /// What the operator names goes before what is found.
+    /// Fills the checkers that are missing here from `found`; a path that the operator configured wins.
     #[must_use]
     pub fn or(self, found: Tools) -> Tools {
         Tools {
@@ -44,7 +44,7 @@ impl Tools {
         }
     }
 
-    /// For each checker that is absent: what is not checked without it, and the command that gets it.
+    /// For each missing checker, the consequence and the command that installs it.
     pub fn advice(&self, home: &Path) -> Vec<Advice> {
         let tools = home.join("tools");
         let npm = quoted(&tools.join("npm"));
@@ -69,18 +69,18 @@ impl Tools {
     }
 }
 
-/// How to get a checker.
+/// How to install one missing checker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
-    /// What is the case without it.
+    /// The consequence of the missing checker, as a sentence.
     pub what: &'static str,
-    /// The command that gets it.
+    /// The shell command that installs the checker below the data folder.
     pub command: String,
-    /// The setting that names it when it lies elsewhere.
+    /// The configuration key that names a checker installed elsewhere.
     pub key: &'static str,
 }
 
-/// The compiler's package for this machine.
+/// The name of the compiler's npm package for this machine.
 fn package() -> String {
     let machine = match std::env::consts::ARCH {
         "x86_64" => "x64",
@@ -92,7 +92,7 @@ fn package() -> String {
     format!("typescript-linux-{machine}")
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell where it needs quotes.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |one: char| one.is_alphanumeric() || "/._-+".contains(one);

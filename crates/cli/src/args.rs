@@ -1,4 +1,5 @@
-//! The arguments, as clap reads them. What they mean together is folded in `settings` and the commands.
+//! The command line arguments as clap parses them; `settings` and the commands combine them with files and the
+//! environment.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -49,18 +50,17 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// How much is said.
+/// The verbosity of everything the program prints beside its results.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Words {
-    /// Say less: results and errors only
+    /// Print less: results and errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more; twice for even more
+    /// Print more; give it twice for even more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 }
 
-/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run TypeScript, JavaScript, Python or shell code in a sandbox
@@ -69,16 +69,16 @@ pub(crate) enum Command {
     Exec(Exec),
     /// Serve agents over MCP: HTTP with an API beside it, or standard input and output
     Serve(Serve),
-    /// The tools there are: list, search, show, declarations
+    /// The available tools: list, search, show, print declarations
     #[command(subcommand)]
     Tools(ToolsCommand),
     /// Tool servers: list, test, log in
     #[command(subcommand)]
     Servers(ServersCommand),
-    /// Access to our own doors: make, list and revoke access tokens
+    /// Access tokens for clients of `serve`: create, list, revoke
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Secrets in an encrypted file, for references: set, list, remove
+    /// Secrets in an encrypted file that configurations refer to: set, list, remove
     #[command(subcommand)]
     Vault(VaultCommand),
     /// Check, show, explain and compare policies
@@ -87,27 +87,27 @@ pub(crate) enum Command {
     /// List, show, stop and remove sessions
     #[command(subcommand)]
     Session(SessionCommand),
-    /// What waits for a person: list, show, approve, deny
+    /// Calls that wait for a person's approval: list, show, approve, deny
     #[command(subcommand)]
     Approvals(ApprovalsCommand),
-    /// Saved programs with a description: list, show, save, remove, import, export
+    /// Saved programs with a description: list, show, save, run, remove, import, export
     #[command(subcommand)]
     Skills(SkillsCommand),
-    /// What stands for personal data: resolve an alias
+    /// Aliases that stand for personal data: show the value behind one
     #[command(subcommand)]
     Data(DataCommand),
-    /// What happened: the journal, and its chains checked
+    /// The journal of everything that happened: show, verify, export, prune
     #[command(subcommand)]
     Audit(Audit),
-    /// Try to break out of a sandbox on this machine, now: what held, what did not
+    /// Try to break out of a sandbox on this machine now, and report which rules held
     Probe(Probe),
-    /// What this machine can enforce, what is missing, how to get it
+    /// Show what this machine can enforce, what is missing and how to get it
     Doctor(Machine),
-    /// See it work, with nothing to set up
+    /// Run a demonstration that needs no setup
     Demo,
-    /// Accept the `ringfence.yaml` found in a folder, as it is now
+    /// Accept the `ringfence.yaml` of a folder with its present content
     Trust(Trust),
-    /// Print what makes a shell complete commands and flags of this program
+    /// Print the script with which a shell completes commands and flags of this program
     #[command(
         after_help = "bash: ringfence completions bash > ~/.local/share/bash-completion/completions/ringfence\n\
         zsh:  ringfence completions zsh > DIR/_ringfence, with DIR in `fpath`\n\
@@ -116,22 +116,22 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Print a manual page: `ringfence man | man -l -`
     Man(ManArgs),
-    /// The example of `demo` as a tool server on standard input and output
+    /// Serve the example company of `demo` as a tool server on standard input and output
     #[command(hide = true)]
     Company,
 }
 
-/// Who reads the result.
+/// The format in which a command reports a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// A person.
+    /// Text on standard error, for a person.
     Words,
-    /// A program that expects one execution as JSON, also when there is none.
+    /// One execution as JSON on standard output, also for a fault before an execution began.
     Execution,
 }
 
 impl Command {
-    /// What a fault of this command looks like.
+    /// The format in which a fault of this command is reported.
     pub(crate) fn shape(&self) -> Shape {
         match self {
             Command::Run(Run { place, .. }) | Command::Exec(Exec { place, .. }) if place.json => Shape::Execution,
@@ -160,23 +160,21 @@ impl Command {
     }
 }
 
-/// `run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// The program: .ts .mts .js .mjs .py .sh, or `-` for standard input
+    /// The program: .ts .mts .js .mjs .py .sh .bash, or `-` for standard input
     #[arg(value_name = "FILE")]
     pub(crate) program: PathBuf,
-    /// Its language, where the file name does not say
+    /// The language of the program; needed where the file name does not tell it
     #[arg(long, value_enum)]
     pub(crate) lang: Option<Lang>,
     #[command(flatten)]
     pub(crate) place: Place,
-    /// What the program finds as arguments
+    /// Arguments of the program
     #[arg(last = true)]
     pub(crate) args: Vec<String>,
 }
 
-/// `exec`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Exec {
     #[command(flatten)]
@@ -191,26 +189,25 @@ pub(crate) struct Exec {
     pub(crate) command: Vec<String>,
 }
 
-/// The languages of `run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Lang {
-    /// TypeScript
+    /// A program in TypeScript
     #[value(alias = "typescript")]
     Ts,
-    /// JavaScript
+    /// A program in JavaScript
     #[value(alias = "javascript")]
     Js,
-    /// Python
+    /// A program in Python
     #[value(alias = "py")]
     Python,
-    /// A script for `sh`, or for bash where its first line says so
+    /// A script for `sh`, or for bash if its first line says so
     #[value(alias = "sh")]
     Shell,
     /// A script for bash
     Bash,
 }
 
-/// Which rules hold.
+/// The flags that choose the policy in force and the configuration.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Rules {
     /// A policy file, or the name of a preset: default, demo, level-1 to level-4
@@ -219,7 +216,7 @@ pub(crate) struct Rules {
     /// Change one key of the policy; VALUE is YAML
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The operator's configuration
+    /// The operator's configuration file; else `ringfence.yaml` of this folder if it is trusted, else your own
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// More tool servers: a file in the `mcpServers` form of other clients
@@ -227,21 +224,21 @@ pub(crate) struct Rules {
     pub(crate) servers: Option<PathBuf>,
 }
 
-/// What the sandbox is made of.
+/// The technology that a sandbox is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Backend {
     /// A jail on this machine
     Native,
-    /// A container
+    /// A container; not available in this version
     Container,
-    /// A virtual machine
+    /// A virtual machine; not available in this version
     Microvm,
-    /// A cluster
+    /// A cluster; not available in this version
     Cluster,
 }
 
 impl Backend {
-    /// Refuses those that are not there yet.
+    /// Fails for every backend that this version does not have.
     pub(crate) fn available(self) -> Result<(), Fault> {
         let name = match self {
             Backend::Native => return Ok(()),
@@ -256,12 +253,12 @@ impl Backend {
     }
 }
 
-/// Where something runs, and what goes in and out.
+/// The arguments that every run takes: policy, backend, session, files, limits and output format.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Place {
     #[command(flatten)]
     pub(crate) rules: Rules,
-    /// What the sandbox is made of
+    /// The technology to make the sandbox with
     #[arg(long, value_enum, default_value = "native")]
     pub(crate) backend: Backend,
     /// Run in a session whose files are kept (`keep: true`): its id, or a name of your own that opens one
@@ -276,14 +273,16 @@ pub(crate) struct Place {
     /// With `--out`: overwrite files that are there already
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
-    /// The most time it may take, such as 30s, with all that it waits for; `--set proc.wall_timeout=30s` limits the program's own
+    /// The most time for the whole run, such as 30s, including all waiting; `--set proc.wall_timeout=30s` limits the
+    /// program's own time
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
-    /// Let it reach every public host that no denylist names, then print the least policy that would have allowed it
+    /// Let the program reach every public host that no denylist names, then print the least policy that would have
+    /// allowed it
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     #[expect(clippy::option_option, reason = "the flag, and the file that it may have")]
     pub(crate) learn: Option<Option<PathBuf>>,
-    /// Refuse to start where a limit would only be watched
+    /// Refuse to start if a limit would only be watched, or enforced for each process alone
     #[arg(long)]
     pub(crate) require_hard: bool,
     /// Print one JSON object and nothing else
@@ -291,57 +290,52 @@ pub(crate) struct Place {
     pub(crate) json: bool,
 }
 
-/// `probe`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Probe {
     #[command(flatten)]
     pub(crate) rules: Rules,
-    /// What the sandbox is made of
+    /// The technology to make the sandbox with
     #[arg(long, value_enum, default_value = "native")]
     pub(crate) backend: Backend,
-    /// Print JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `doctor`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Machine {
-    /// Print JSON
+    /// Print the findings as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// The operator's configuration
+    /// The operator's configuration file; else `ringfence.yaml` of this folder if it is trusted, else your own
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// `trust`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Trust {
-    /// The folder with the `ringfence.yaml`
+    /// The folder that contains the `ringfence.yaml`
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
 }
 
-/// `completions`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// The shell to print the script for
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
 
-/// `man`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// The command that the page is about, such as `session list`; else the program
+    /// The command that the page describes, such as `session list`; the whole program if left out
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
 
-/// Prints help, the version, or what is wrong with the arguments.
+/// Prints help, the version, or the error in the arguments, and returns the exit code.
 pub(crate) fn answer(error: &clap::Error) -> ExitCode {
-    // Nobody reads: nothing to add.
+    // A failed write needs no handling: nobody reads the output.
     let _ = error.print();
     if !error.use_stderr() {
         return ExitCode::SUCCESS;

@@ -1,4 +1,4 @@
-//! One file per command; this one sends each to its own.
+//! The subcommands, one file each; this file runs the one that the command line names.
 
 use std::process::ExitCode;
 
@@ -32,7 +32,7 @@ mod tools;
 mod trust;
 mod vault;
 
-/// Runs a command to its end.
+/// Runs the command and returns the exit code of the program.
 pub(crate) async fn start(command: Command, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     if !matches!(command, Command::Company | Command::Completions(_) | Command::Man(_)) {
         settings.close_home(printer);
@@ -64,13 +64,13 @@ pub(crate) async fn start(command: Command, settings: &Settings, printer: &Print
     }
 }
 
-/// The store, for who looks at what is there; never made for it. Where records are missing, nothing but stops is written.
+/// Opens the store to inspect the journal and never creates one. If records are missing, only stop requests are written.
 async fn store(settings: &Settings) -> Result<Store, Fault> {
     let home = settings.journal_home().map_err(|fault| fault.exit(NOT_HELD))?;
     Ok(Store::open_to_read(&home).await?)
 }
 
-/// A session's id as a person gives it.
+/// Parses a whole session id from the command line.
 fn session_id(text: &str) -> Result<SessionId, Fault> {
     text.parse().map_err(|error: ringfence_journal::IdError| {
         Fault::ours("session.id", format!("`{text}` is {error}"))

@@ -1,4 +1,4 @@
-//! What goes wrong before there is a result: a stable code, a sentence, the rule, what to do next, and the exit code.
+//! Faults that occur before there is a result: a stable code, a message, the rule, a hint and the exit code.
 
 use std::error::Error;
 use std::fmt;
@@ -7,22 +7,22 @@ use ringfence_engine::{OpenError, RunError};
 use ringfence_journal::RecordError;
 use ringfence_store::{AdoptError, ExportError, LeaseError, ReadError};
 
-/// Something of ours, or of the machine's, failed.
+/// Exit code: this program or the machine failed.
 pub(crate) const OURS: u8 = 125;
-/// Refused by policy before anything started.
+/// Exit code: the policy refused the run before anything started.
 pub(crate) const REFUSED: u8 = 126;
-/// No such program or language.
+/// Exit code: there is no such program or language.
 pub(crate) const NOT_FOUND: u8 = 127;
-/// Stopped on request.
+/// Exit code: the run was cancelled by a signal or a request.
 pub(crate) const CANCELLED: u8 = 130;
-/// What a shell shows for a program whose reader went away.
+/// Exit code: the reader of standard output is gone, as a shell reports SIGPIPE.
 const READER_GONE: u8 = 141;
-/// Arguments that cannot be read. `run` and `exec` too: nothing was run that could end with it.
+/// Exit code: the arguments are invalid. `run` and `exec` use it too, since no program ran that could return it.
 pub(crate) const USAGE: u8 = 2;
-/// A check that did not hold, where no program's own code can be meant.
+/// Exit code: a check failed, in commands that do not run a program with exit codes of its own.
 pub(crate) const NOT_HELD: u8 = 1;
 
-/// A fault, in words for people.
+/// A fault with its message for people and its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) code: &'static str,
@@ -33,7 +33,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// Ours or the machine's.
+    /// Creates a fault of this program or the machine, with exit code 125.
     pub(crate) fn ours(code: &'static str, message: impl Into<String>) -> Fault {
         Fault {
             code,
@@ -44,7 +44,7 @@ impl Fault {
         }
     }
 
-    /// The policy's.
+    /// Creates a fault of a policy refusal, with exit code 126.
     pub(crate) fn refused(code: &'static str, message: impl Into<String>) -> Fault {
         Fault {
             exit: REFUSED,
@@ -52,7 +52,7 @@ impl Fault {
         }
     }
 
-    /// There is nothing of that name.
+    /// Creates a fault for a missing program or language, with exit code 127.
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Fault {
         Fault {
             exit: NOT_FOUND,
@@ -60,7 +60,7 @@ impl Fault {
         }
     }
 
-    /// Whoever read our output is gone: nobody to tell.
+    /// Creates a fault without a message, since the reader of standard output is gone.
     pub(crate) fn reader_gone() -> Fault {
         Fault {
             exit: READER_GONE,
@@ -95,7 +95,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// An error and all that is behind it, in one line.
+/// Formats an error and all its sources on one line.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -110,7 +110,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// A system error in the words people know, without its number.
+/// Formats a system error without its number.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let plain = text.split(" (os error ").next().unwrap_or(&text);
@@ -184,7 +184,7 @@ impl From<RunError> for Fault {
     }
 }
 
-/// Why no sandbox stands.
+/// Converts the reason why no sandbox starts into a fault.
 pub(crate) fn launch(error: &ringfence_sandbox::LaunchError) -> Fault {
     Fault::ours("sandbox.launch", chain(error)).hint("`ringfence doctor` shows what is missing and how to get it")
 }

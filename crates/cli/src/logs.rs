@@ -1,4 +1,4 @@
-//! Structured logs to stderr: warnings always, more with `-v` or by the filter in `RINGFENCE_LOG`.
+//! Structured logs on standard error: warnings by default, more with `-v` or the filter in `RINGFENCE_LOG`.
 
 use std::io::{self, IsTerminal as _};
 
@@ -12,7 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::args::Args;
 use crate::settings::{LogFormat, Settings};
 
-/// Starts logging. A filter that cannot be read is said, not obeyed.
+/// Starts logging. Invalid parts of the filter are reported and ignored.
 pub(crate) fn start(args: &Args, settings: &Settings) {
     let level = match (args.words.quiet, args.words.verbose) {
         (true, _) => Level::ERROR,
@@ -22,11 +22,11 @@ pub(crate) fn start(args: &Args, settings: &Settings) {
         (false, _) => Level::TRACE,
     };
     let colour = io::stderr().is_terminal() && !settings.plain;
-    // What the library of the protocol says of a lost connection, we say in words of our own.
+    // The commands report lost connections themselves, so the messages of the protocol library are turned off.
     let quiet = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
     let is_asked = args.words.verbose > 0;
     let builder = fmt().with_writer(io::stderr).with_ansi(colour).with_target(false);
-    // Building a filter costs more than a run needs: only who asks for one pays.
+    // An environment filter is slow to build, so only runs that ask for one build it.
     let started = match (&settings.log, settings.log_format) {
         (None, LogFormat::Text) if is_asked => builder.with_max_level(level).try_init(),
         (None, LogFormat::Json) if is_asked => builder.json().with_max_level(level).try_init(),
@@ -46,6 +46,6 @@ pub(crate) fn start(args: &Args, settings: &Settings) {
         (Some(filter), LogFormat::Text) => builder.with_env_filter(EnvFilter::new(filter)).try_init(),
         (Some(filter), LogFormat::Json) => builder.json().with_env_filter(EnvFilter::new(filter)).try_init(),
     };
-    // Only one subscriber is ever set, here.
+    // No other code sets a subscriber.
     debug_assert!(started.is_ok());
 }

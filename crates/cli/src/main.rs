@@ -1,4 +1,5 @@
-//! The `ringfence` program: arguments, configuration, composition, words for people. How anything works is not known here.
+//! The `ringfence` program: arguments, configuration, composition and text output. The other crates implement everything
+//! else.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -18,7 +19,7 @@ use crate::args::{Args, Command};
 use crate::print::Printer;
 use crate::settings::Settings;
 
-/// One thread does for one command; many clients at once get more.
+/// One thread is enough for one command; an HTTP server for many clients gets more.
 fn runtime(command: &Command) -> std::io::Result<Runtime> {
     let mut builder = if matches!(command, Command::Serve(serve) if !serve.stdio) {
         Builder::new_multi_thread()
@@ -29,7 +30,7 @@ fn runtime(command: &Command) -> std::io::Result<Runtime> {
 }
 
 fn main() -> ExitCode {
-    // The probes run this program as their own attacker, in places where nothing else of it would work.
+    // The probes start this program again as the attacker inside a sandbox, where nothing else of it would work.
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == ringfence_probe::ENTRY) {
         let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
         Err(error) => return printer.fault(&fault::no_runtime(&error), shape),
     };
     let outcome = runtime.block_on(commands::start(args.command, &settings, &printer));
-    // Whatever still blocks a thread (a terminal that is read from, say) must not hold the program.
+    // A thread that is still blocked, for example on a read from a terminal, must not delay the exit.
     runtime.shutdown_background();
     match outcome {
         Ok(code) => code,

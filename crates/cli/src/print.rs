@@ -1,4 +1,4 @@
-//! Words for people: data to stdout, everything else to stderr; colour only on a terminal.
+//! Text output: data to standard output, everything else to standard error, colour only on a terminal.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ pub(crate) mod hint;
 mod layout;
 pub(crate) mod live;
 
-/// Knows where it prints, and who reads it there.
+/// Prints to both output streams, with the verbosity and the colour setting of this process.
 #[derive(Debug)]
 pub(crate) struct Printer {
     words: Words,
@@ -25,7 +25,7 @@ pub(crate) struct Printer {
     plain: bool,
 }
 
-/// How a word stands out, where colour is shown.
+/// The emphasis of a word where colour is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Good,
@@ -35,7 +35,7 @@ pub(crate) enum Style {
     Faint,
 }
 
-/// What begins each style on a terminal, in their order, and what ends all.
+/// The escape sequence that starts each style, in the order of the variants, then the one that ends any style.
 const STYLES: [&str; 6] = [
     "\u{1b}[32m",
     "\u{1b}[1;31m",
@@ -55,22 +55,22 @@ impl Printer {
         }
     }
 
-    /// Whether a person looks at stdout.
+    /// Whether standard output is a terminal, so that a person reads it.
     pub(crate) fn stdout_is_terminal(&self) -> bool {
         self.stdout.is_terminal()
     }
 
-    /// Whether a person looks at stderr.
+    /// Whether standard error is a terminal, so that a person reads it.
     pub(crate) fn stderr_is_terminal(&self) -> bool {
         self.stderr.is_terminal()
     }
 
-    /// A line of words.
+    /// Prints a line of text to standard output.
     pub(crate) fn line(&self, text: &str) -> Result<(), Fault> {
         self.data(&format!("{text}\n"))
     }
 
-    /// Words. What a program or a server could have put into them is escaped, whoever reads them.
+    /// Prints text to standard output; escapes what a program or a server could have put into it.
     pub(crate) fn data(&self, text: &str) -> Result<(), Fault> {
         let own: &[&str] = if self.stdout_is_terminal() && !self.plain {
             &STYLES
@@ -80,7 +80,7 @@ impl Printer {
         self.exact(&escape::words(text, own))
     }
 
-    /// Text for programs, as it is.
+    /// Prints text for programs to standard output, unchanged.
     pub(crate) fn exact(&self, text: &str) -> Result<(), Fault> {
         let mut stdout = self.stdout.lock();
         stdout
@@ -89,7 +89,7 @@ impl Printer {
             .map_err(|error| unwritten(&error))
     }
 
-    /// JSON as data: easy to read on a terminal, one line elsewhere.
+    /// Prints a value as JSON: indented on a terminal, else on one line.
     pub(crate) fn json(&self, value: &impl serde::Serialize) -> Result<(), Fault> {
         let text = if self.stdout_is_terminal() {
             serde_json::to_string_pretty(value)
@@ -100,7 +100,7 @@ impl Printer {
         self.exact(&format!("{}\n", self.for_stdout(&text)))
     }
 
-    /// JSON text with what a terminal would obey escaped, as JSON escapes it.
+    /// Escapes in JSON text what a terminal would act on; the value stays the same.
     fn for_stdout(&self, json: &str) -> String {
         if self.stdout_is_terminal() {
             escape::json(json)
@@ -109,32 +109,32 @@ impl Printer {
         }
     }
 
-    /// Something worth knowing.
+    /// Prints a notice to standard error, unless `--quiet` is set.
     pub(crate) fn notice(&self, text: &str) {
         if !self.words.quiet {
             self.aside(&format!("notice: {}", escape::indented(text)));
         }
     }
 
-    /// Something that must not be missed, also by who wants to hear little.
+    /// Prints a warning to standard error, even with `--quiet`.
     pub(crate) fn warning(&self, text: &str) {
         self.aside(&format!("warning: {}", escape::indented(text)));
     }
 
-    /// Something worth knowing for who wants to know more.
+    /// Prints a detail to standard error, only with `--verbose`.
     pub(crate) fn detail(&self, text: &str) {
         if self.words.verbose > 0 {
             self.aside(&escape::indented(text));
         }
     }
 
-    /// A line that is not data. What a program could have put into it is escaped.
+    /// Prints a line to standard error; escapes what a program could have put into it.
     pub(crate) fn aside(&self, text: &str) {
-        // Where stderr is gone, nobody is left to be told.
+        // A failed write is ignored: standard error is gone.
         let _ = writeln!(self.stderr.lock(), "{}", escape::text(text));
     }
 
-    /// Says what went wrong, and answers with the exit code.
+    /// Prints the fault in the given format and returns its exit code.
     pub(crate) fn fault(&self, fault: &Fault, shape: Shape) -> ExitCode {
         let told = match shape {
             Shape::Words => Ok(()),
@@ -146,7 +146,7 @@ impl Printer {
         ExitCode::from(fault.exit)
     }
 
-    /// An error with its rule and what to do next.
+    /// Prints an error with its rule and hint to standard error.
     pub(crate) fn error(&self, message: &str, hint: Option<&str>, rule: Option<&str>) {
         let label = |word: &str, style| {
             if self.stderr_is_terminal() {
@@ -162,7 +162,7 @@ impl Printer {
         let _ = writeln!(self.stderr.lock(), "{}", lines.join("\n"));
     }
 
-    /// A word that stands out on a terminal.
+    /// Adds the style to a word if standard output shows colour.
     pub(crate) fn paint(&self, word: &str, style: Style) -> String {
         if self.stdout_is_terminal() {
             self.styled(word, style)
@@ -187,7 +187,7 @@ impl Printer {
     }
 }
 
-/// What could not be printed, and why.
+/// The fault for a failed write to standard output.
 pub(crate) fn unwritten(error: &io::Error) -> Fault {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return Fault::reader_gone();
@@ -198,7 +198,7 @@ pub(crate) fn unwritten(error: &io::Error) -> Fault {
     )
 }
 
-/// The object that `--json` prints, for something that never became an execution.
+/// The object that `--json` prints for a fault before an execution began.
 fn without_execution(fault: &Fault) -> serde_json::Value {
     json!({
         "execution_id": null,
@@ -221,7 +221,7 @@ fn without_execution(fault: &Fault) -> serde_json::Value {
     })
 }
 
-/// `1 file`, `2 files`.
+/// A number with its noun, such as `1 file` or `2 files`.
 pub(crate) fn count(number: u64, one: &str) -> String {
     if number == 1 {
         format!("1 {one}")
@@ -230,14 +230,14 @@ pub(crate) fn count(number: u64, one: &str) -> String {
     }
 }
 
-/// A moment to the second, in UTC.
+/// A time in UTC with a precision of seconds.
 pub(crate) fn moment(at: impl std::fmt::Display) -> String {
     let text = at.to_string();
     let seconds = text.split('.').next().unwrap_or(&text);
     seconds.trim_end_matches('Z').replace('T', " ")
 }
 
-/// How far away a moment is, in the unit that people would use.
+/// The distance between a time and now, in a suitable unit such as `90s` or `3h`.
 pub(crate) fn span(moment: impl Into<SystemTime>) -> String {
     let (moment, now) = (moment.into(), SystemTime::now());
     let away = moment.duration_since(now).or_else(|_| now.duration_since(moment));
@@ -250,7 +250,7 @@ pub(crate) fn span(moment: impl Into<SystemTime>) -> String {
     }
 }
 
-/// Bytes in the unit that people would use.
+/// A number of bytes in a suitable unit, such as `1.5 MiB`.
 pub(crate) fn bytes(number: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.iter().find(|(_, size)| number >= *size) {

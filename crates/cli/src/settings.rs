@@ -1,4 +1,4 @@
-//! Flags, files and environment, folded. The only place that reads the environment.
+//! The settings from flags, files and the environment. No other file reads the environment.
 
 use std::env;
 use std::ffi::OsString;
@@ -13,41 +13,41 @@ pub(crate) mod rules;
 pub(crate) mod servers;
 pub(crate) mod trust;
 
-/// What the environment says.
+/// The settings that come from environment variables.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Where data lives, if anything says so.
+    /// The data folder; `None` if no variable determines one.
     home: Option<PathBuf>,
-    /// Whether `home` is what `RINGFENCE_HOME` says.
+    /// Whether `RINGFENCE_HOME` determines `home`.
     pub(crate) home_is_named: bool,
-    /// The user's configuration folder, if there is one.
+    /// The configuration folder of the user; `None` if no variable determines one.
     pub(crate) config_folder: Option<PathBuf>,
-    /// A filter for logs.
+    /// The log filter in `RINGFENCE_LOG`.
     pub(crate) log: Option<String>,
-    /// How logs look.
+    /// The log format, from `RINGFENCE_LOG_FORMAT`.
     pub(crate) log_format: LogFormat,
-    /// No colour.
+    /// Whether colour is off: `NO_COLOR` is set, or `TERM` is `dumb`.
     pub(crate) plain: bool,
-    /// Where traces go, as other programs of this machine are told.
+    /// The endpoint for traces in the standard OpenTelemetry variables.
     pub(crate) otlp: Option<String>,
-    /// Where a shell looks for programs.
+    /// The `PATH` in which a shell looks for programs.
     search_path: Option<OsString>,
 }
 
-/// How logs look.
+/// The format of log lines on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogFormat {
-    /// Lines for people.
+    /// Text lines for a person.
     Text,
-    /// Lines of JSON.
+    /// One JSON object per line.
     Json,
 }
 
 impl Settings {
-    /// Reads the environment. An empty variable is as good as none.
+    /// Reads the environment; an empty variable counts as unset.
     pub(crate) fn read() -> Settings {
         let given = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
-        // The base directory specification wants relative paths ignored.
+        // The XDG base directory specification requires relative paths to be ignored.
         let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
         let user_home = given("HOME").and_then(absolute);
         let below = |variable: &str, usual: &str| {
@@ -71,7 +71,7 @@ impl Settings {
         }
     }
 
-    /// The data folder.
+    /// The absolute path of the data folder; fails if none is set or if others can access it.
     pub(crate) fn home(&self) -> Result<PathBuf, Fault> {
         let Some(home) = &self.home else {
             return Err(Fault::ours(
@@ -90,7 +90,7 @@ impl Settings {
         }
     }
 
-    /// What a shell calls this program by: its name where the search path leads to it, else where it lies.
+    /// The command that runs this program in a shell: its name if `PATH` finds it, else its path.
     pub(crate) fn own_command(&self) -> String {
         const NAME: &str = "ringfence";
         let Ok(own) = env::current_exe() else {
@@ -108,7 +108,7 @@ impl Settings {
         own.strip_prefix(here).unwrap_or(&own).display().to_string()
     }
 
-    /// Closes a data folder that others can read, and says so. Where that fails, opening it says why.
+    /// Removes the access of others to the data folder and prints a notice. If that fails, opening the folder reports it.
     pub(crate) fn close_home(&self, printer: &Printer) {
         let Some(Ok(home)) = self.home.as_deref().map(absolute) else {
             return;
@@ -121,30 +121,30 @@ impl Settings {
         }
     }
 
-    /// The data folder, if there is a journal in it: what only looks must not make one.
+    /// The data folder if it contains a journal; commands that only read must not create one.
     pub(crate) fn journal_home(&self) -> Result<PathBuf, Fault> {
         let home = self.home()?;
         match home.join("ringfence.db").symlink_metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                // Where one was signed before, it is gone, and nothing begins anew without a word.
+                // If a signed journal existed here, it is gone, and the command reports that.
                 ringfence_store::check_journal_gone(&home)?;
                 let message = format!("there is no journal in `{}` yet", home.display());
                 Err(Fault::ours("store.none", message)
                     .hint("the first `ringfence run` or `ringfence exec` writes one")
                     .exit(crate::fault::NOT_HELD))
             }
-            // Whatever else is wrong with it, opening says better.
+            // Opening the journal reports other errors better.
             _ => Ok(home),
         }
     }
 }
 
-/// A variable of the environment, for references that the operator wrote.
+/// An environment variable that an entry of the operator refers to; `None` if it is unset or not UTF-8.
 pub(crate) fn variable(name: &str) -> Option<String> {
     env::var_os(name).and_then(|value| value.into_string().ok())
 }
 
-/// A path that stays the same when the folder is left.
+/// Makes a path absolute, so that it stays valid if the working folder changes.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Fault> {
     std::path::absolute(path).map_err(|error| {
         let message = format!(

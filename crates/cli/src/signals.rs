@@ -1,6 +1,7 @@
-//! Ctrl-C and its kin: the first ends what runs and lets it be written down; the second, or a long wait, ends this program.
+//! Handles SIGINT, SIGTERM and SIGHUP. The first signal cancels what runs, so that it ends and is recorded; a second one,
+//! or a timeout, ends this program.
 //!
-//! They are heard on a thread of their own, so that they work while files are copied or a terminal is slow.
+//! A separate thread waits for signals, so that they work while files are copied or a terminal is slow.
 
 use std::io;
 use std::thread;
@@ -9,26 +10,26 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Whatever runs has ended and is written down by then, unless something of ours is stuck.
+/// The time after which a first signal ends this program; a run normally ends and is recorded sooner.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why what runs should end.
+/// The reason why the run should end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// Nobody wishes it.
+    /// No cancel request was made.
     None,
-    /// A signal came.
+    /// The process received a signal.
     Signal,
-    /// Whoever read the output is gone.
+    /// The reader of standard output is gone.
     ReaderGone,
 }
 
-/// Somebody's wish that what runs should end, to be looked at and to be waited for.
+/// A shared cancel request that can be polled and awaited.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupt(watch::Sender<Wish>);
 
 impl Interrupt {
-    /// Begins to listen for signals; after the first, this program ends within `patience`.
+    /// Starts to listen for signals; after the first one this program ends within `patience`.
     pub(crate) fn listen(patience: Duration) -> io::Result<Interrupt> {
         let interrupt = Interrupt(watch::Sender::new(Wish::None));
         let heard = interrupt.clone();
@@ -38,7 +39,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Wishes it.
+    /// Requests cancellation; only the first reason is kept.
     pub(crate) fn wish(&self, wish: Wish) {
         self.0.send_if_modified(|known| {
             let first = *known == Wish::None;
@@ -49,12 +50,12 @@ impl Interrupt {
         });
     }
 
-    /// What was wished so far.
+    /// The reason of the first cancel request so far.
     pub(crate) fn wished(&self) -> Wish {
         *self.0.borrow()
     }
 
-    /// Waits for a wish.
+    /// Waits until cancellation is requested; returns at once if it was.
     pub(crate) async fn requested(&self) {
         let mut receiver = self.0.subscribe();
         // The sender lives as long as `self`.

@@ -1,4 +1,4 @@
-//! The company itself: takes a tool's name and arguments, gives its answer.
+//! The company itself: runs a tool by name with arguments and returns its answer.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,83 +9,83 @@ use crate::store::Store;
 use crate::tool::{self, Op, Tool};
 use crate::{param, read, write};
 
-/// A small company with its own memory.
+/// An example company with a memory of its own.
 #[derive(Debug)]
 pub struct Company {
     store: Mutex<Store>,
 }
 
-/// Why there is no answer.
+/// Why a call has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CallError {
-    /// There is no such tool.
+    /// No tool has this name.
     #[error("no tool `{name}`{hint}")]
     UnknownTool {
-        /// What was asked for.
+        /// The requested name, cut to 120 characters.
         name: String,
-        /// The nearest name, as half a sentence.
+        /// A suggestion of the nearest name, as half a sentence; empty where none is near.
         hint: String,
     },
-    /// The tool cannot do what was asked.
+    /// The tool exists but cannot do what the call asks.
     #[error(transparent)]
     Refused(#[from] Fault),
 }
 
-/// What the company cannot do, in words for whoever asked.
+/// A fault of a call that the caller can correct, with a message for that caller.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// Arguments that do not fit.
+    /// Some arguments are unknown, missing or invalid.
     #[error("{problems}. `{tool}` takes {takes}")]
     Arguments {
-        /// What is wrong, one after the other.
+        /// All problems, separated by semicolons.
         problems: String,
-        /// The tool.
+        /// The name of the called tool.
         tool: String,
-        /// The names of its arguments.
+        /// The names of the tool's arguments, with the required ones marked.
         takes: String,
     },
-    /// An id that stands for nothing.
+    /// No record has this id.
     #[error("no {entity} `{id}`; `list_{many}` lists those there are")]
     NoRecord {
-        /// What was looked for.
+        /// The kind of record, such as `purchase order`.
         entity: String,
-        /// Its id.
+        /// The id that no record has.
         id: String,
-        /// What several are called.
+        /// The plural name of the entity, as its tools use it.
         many: &'static str,
     },
-    /// An act whose time has not come, or has passed.
+    /// The action requires another state of the record.
     #[error("`{id}` has `{field}` `{now}`; this is possible only while it is `{only}`")]
     NotNow {
-        /// The record.
+        /// The id of the record that the action applies to.
         id: String,
-        /// The field that forbids it.
+        /// The field whose value prevents the action.
         field: &'static str,
-        /// What it holds.
+        /// The present value of that field.
         now: String,
-        /// What it would have to hold.
+        /// The values that would permit the action.
         only: String,
     },
-    /// A record that others refer to.
+    /// Other records refer to the record, so it cannot be deleted.
     #[error("`{id}` cannot be deleted: {count} {many} refer to it")]
     Linked {
-        /// The record.
+        /// The id of the record that stays.
         id: String,
-        /// How many refer to it.
+        /// The number of records that refer to it.
         count: usize,
-        /// What they are.
+        /// The plural name of the entity whose records refer to it.
         many: &'static str,
     },
-    /// An update without a change.
+    /// An update changes no field.
     #[error("nothing to change: give at least one field beside `id`")]
     NoChange,
-    /// A cursor that belongs to another list.
+    /// The cursor belongs to another list.
     #[error("`cursor` does not belong to this list: give the `next_cursor` of the same call, with the same arguments")]
     StrangeCursor,
-    /// More records than the example keeps.
+    /// The entity has its maximum number of records.
     #[error("there is no room for another {entity}")]
     Full {
-        /// What was to be created.
+        /// The kind of record that the call would create.
         entity: String,
     },
 }
@@ -97,19 +97,19 @@ impl Default for Company {
 }
 
 impl Company {
-    /// The company as it is on its first call, always the same.
+    /// Creates the company with its initial records, which are always the same.
     pub fn new() -> Self {
         Self {
             store: Mutex::new(Store::new()),
         }
     }
 
-    /// Answers one call; the answer fits the tool's output schema.
+    /// Runs one call; the answer fits the output schema of the tool.
     pub fn call(&self, name: &str, arguments: &Map<String, Value>) -> Result<Value, CallError> {
         let tool = tool::find(name).ok_or_else(|| unknown(name))?;
         let params = tool.params();
         let given = param::check(&tool.name, &params, arguments)?;
-        // A call that panicked left no half-written row: rows are replaced whole.
+        // A call that panicked leaves no half-written row: rows are replaced as a whole.
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(answer(&mut store, tool, &given)?)
     }

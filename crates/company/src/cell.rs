@@ -1,4 +1,4 @@
-//! A value of a record: compact in memory, JSON outside.
+//! The values of record fields: compact in memory, JSON outside.
 
 use jiff::Timestamp;
 use jiff::civil;
@@ -6,33 +6,33 @@ use serde_json::{Map, Value};
 
 use crate::spec::{Field, Given, Kind, entity};
 
-/// Seconds of a day.
+/// The number of seconds in a day.
 pub(crate) const DAY: i64 = 86_400;
-/// How many members a list may have.
+/// The most members that a list value may have.
 pub(crate) const MOST_MEMBERS: usize = 50;
-/// The largest amount of money.
+/// The largest amount of money, in euro cents.
 pub(crate) const MOST_CENTS: i64 = 100_000_000_000;
 
-/// One value; what it means is said by its field.
+/// One field value; the kind of its field tells how to read it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
     Null,
     Flag(bool),
     Integer(i64),
-    /// Days since 1970.
+    /// A day, counted from 1970-01-01.
     Day(i64),
-    /// Seconds since 1970.
+    /// A time in seconds since 1970-01-01, UTC.
     Time(i64),
     Word(&'static str),
     Text(Box<str>),
-    /// The number of another record.
+    /// The number of the record that the field links to.
     Link(u32),
     Many(Vec<Cell>),
     Part(Vec<Cell>),
 }
 
 impl Cell {
-    /// Its text, if it has one.
+    /// Returns the text of a `Word` or `Text`, else `None`.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Cell::Word(word) => Some(word),
@@ -48,7 +48,7 @@ impl Cell {
         }
     }
 
-    /// What it consists of: the members of a list, the fields of a group.
+    /// Returns the members of a list or the field values of a group, else an empty slice.
     pub(crate) fn inner(&self) -> &[Cell] {
         if let Cell::Many(cells) | Cell::Part(cells) = self {
             cells
@@ -57,7 +57,7 @@ impl Cell {
         }
     }
 
-    /// Its place on a line, if it has one: a number, or seconds since 1970.
+    /// Returns the key that orders and compares numbers, days and times (in seconds since 1970), else `None`.
     pub(crate) fn rank(&self) -> Option<i64> {
         match self {
             Cell::Integer(number) => Some(*number),
@@ -73,7 +73,7 @@ impl Cell {
         }
     }
 
-    /// It as JSON.
+    /// Converts the value to JSON as a field of this kind shows it; a link becomes an id.
     pub(crate) fn show(&self, kind: Kind) -> Value {
         match self {
             Cell::Null => Value::Null,
@@ -104,7 +104,7 @@ impl Cell {
     }
 }
 
-/// Fields and their values as a JSON object.
+/// Converts field values to a JSON object, keyed by the names of their fields.
 pub(crate) fn shown(fields: &[Field], cells: &[Cell]) -> Map<String, Value> {
     fields
         .iter()
@@ -113,14 +113,14 @@ pub(crate) fn shown(fields: &[Field], cells: &[Cell]) -> Map<String, Value> {
         .collect()
 }
 
-/// A moment as RFC 3339 writes it.
+/// Formats seconds since 1970 as an RFC 3339 time.
 pub(crate) fn moment(second: i64) -> String {
     Timestamp::from_second(second)
         .map(|it| it.to_string())
         .unwrap_or_default()
 }
 
-/// Reads a JSON value as this field takes it; what is wrong with it is added to `problems`.
+/// Parses a JSON value for this field; returns `None` and adds to `problems` where the value does not fit.
 pub(crate) fn read(field: &Field, path: &str, value: &Value, problems: &mut Vec<String>) -> Option<Cell> {
     if value.is_null() && field.nullable {
         return Some(Cell::Null);
@@ -199,7 +199,7 @@ fn is_phone(text: &str) -> bool {
     plain && (6..=25).contains(&rest.len()) && rest.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The days since 1970 of a day such as `2026-06-30`.
+/// Parses a day such as `2026-06-30` into days since 1970.
 fn day(text: &str) -> Option<i64> {
     let shape = text.bytes().enumerate().all(|(at, byte)| {
         if at == 4 || at == 7 {
@@ -214,7 +214,7 @@ fn day(text: &str) -> Option<i64> {
 }
 
 fn between(value: &Value, least: i64, most: i64) -> Result<Cell, String> {
-    // `3.0` is a whole number in JSON Schema's eyes.
+    // JSON Schema treats `3.0` as a whole number.
     let whole = || {
         value
             .as_f64()
@@ -299,7 +299,7 @@ fn parts(fields: &[Field], path: &str, value: &Value, problems: &mut Vec<String>
     (problems.len() == before).then_some(Cell::Many(cells))
 }
 
-/// What a field holds when nothing was said.
+/// The value that a field has when a new record leaves it out.
 pub(crate) fn blank(field: &Field) -> Cell {
     if field.nullable {
         return Cell::Null;

@@ -1,8 +1,8 @@
-//! The example: a small company as a tool server, whose answers never change.
+//! An example company as a tool server whose answers never change.
 //!
-//! A few hundred tools over customers, orders, products, invoices, issues, documents, people and meetings; all of them follow
-//! from the tables in `spec`. There is no clock and no randomness: two processes give the same answers to the same calls. Writes
-//! change the memory of the process alone. This crate does not know who calls it, nor that anything guards the way to it.
+//! A few hundred tools over customers, orders, products, invoices, issues, documents, people and meetings follow from the
+//! tables in `spec`. There is no clock and no randomness: two processes give the same answers to the same calls. Writes
+//! change only the memory of their process. This crate does not know its callers, nor that a policy guards its tools.
 #![forbid(unsafe_code)]
 
 mod call;

@@ -1,4 +1,4 @@
-//! The arguments of a tool: one list, from which come both its schema and the check of what it is given.
+//! The parameters of a tool: one list gives both the input schema and the check of arguments.
 
 use serde_json::{Map, Value};
 
@@ -6,10 +6,10 @@ use crate::call::Fault;
 use crate::cell::{Cell, read};
 use crate::spec::{Entity, Field, Given, Kind};
 
-/// Most records on one page.
+/// The maximum number of records on one page.
 pub(crate) const MOST_PAGE: i64 = 100;
 
-/// One argument.
+/// One parameter of a tool, as its schema describes it and as arguments are checked against it.
 #[derive(Debug, Clone)]
 pub(crate) struct Param {
     pub(crate) name: String,
@@ -17,28 +17,28 @@ pub(crate) struct Param {
     pub(crate) shape: Shape,
     pub(crate) needed: bool,
     pub(crate) nullable: bool,
-    /// What holds when it is absent.
+    /// The value that the schema names for an absent argument.
     pub(crate) default: Option<Value>,
     pub(crate) role: Role,
 }
 
-/// What values an argument takes.
+/// The values that a parameter takes.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
-    /// Those of a field.
+    /// The values that a field of this kind takes.
     Of(Kind),
-    /// One of these words.
+    /// Exactly one of these words.
     OneOf(Vec<String>),
-    /// Some of these words.
+    /// A list of some of these words, each at most once.
     SomeOf(Vec<String>),
 }
 
-/// What an argument is for; a number is the place of a field.
+/// The effect of an argument on the call; a number is the position of a field in its entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Id,
     Value(usize),
-    /// What an act takes, by its place there.
+    /// An argument of an action; the number is its position among the fields that the action takes.
     Taken(usize),
     Is(usize),
     Has(usize),
@@ -55,7 +55,7 @@ pub(crate) enum Role {
     Columns,
 }
 
-/// A checked argument.
+/// An argument that fits its parameter, converted to a field value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Argument {
     pub(crate) role: Role,
@@ -86,19 +86,19 @@ impl Param {
     }
 }
 
-/// The id of a record.
+/// The required `id` parameter of tools that work on one record.
 pub(crate) fn id(entity: &Entity) -> Param {
     let about = format!("The id of the {}, such as `{}`.", entity.spoken(), entity.id(1));
     Param::new("id", Shape::Of(Kind::Link(entity.many)), Role::Id, about).needed()
 }
 
-/// The link that a list stands under.
+/// The required link of a list below one record, such as the customer of `list_customer_orders`.
 pub(crate) fn under(entity: &'static Entity, link: &str) -> Option<Param> {
     let (at, field) = entity.field(link)?;
     Some(Param::new(field.name, Shape::Of(field.kind), Role::Is(at), field.about).needed())
 }
 
-/// What narrows a list.
+/// The parameters that narrow a list: one or two for each filterable field, and the days of creation.
 pub(crate) fn filters(entity: &'static Entity) -> Vec<Param> {
     let fields = entity.fields.iter().enumerate().filter(|(_, field)| field.filter);
     let mut params: Vec<_> = fields.flat_map(|(at, field)| narrows(at, field)).collect();
@@ -112,7 +112,7 @@ pub(crate) fn filters(entity: &'static Entity) -> Vec<Param> {
     params
 }
 
-/// How one field narrows a list: by a range, or by a value.
+/// The parameters that narrow a list by one field: a range for numbers, days and times, else a value.
 fn narrows(at: usize, field: &Field) -> Vec<Param> {
     let Field { name, about, kind, .. } = *field;
     let range = |from: String, to: String, kind: Kind, words: [&str; 2]| {
@@ -152,7 +152,7 @@ fn narrows(at: usize, field: &Field) -> Vec<Param> {
     }
 }
 
-/// How a list is ordered.
+/// The parameter that orders a list; the default is the time of creation.
 pub(crate) fn sort(entity: &Entity) -> Param {
     let ranked = entity
         .fields
@@ -169,7 +169,7 @@ pub(crate) fn sort(entity: &Entity) -> Param {
     .or("created_at")
 }
 
-/// How many, and from where on.
+/// The page size and the cursor of a paged list.
 pub(crate) fn paging() -> [Param; 2] {
     let about = "The `next_cursor` of the page before; leave it out for the first page.";
     [
@@ -178,7 +178,7 @@ pub(crate) fn paging() -> [Param; 2] {
     ]
 }
 
-/// How many at most.
+/// The number of records to return, from 1 to `most`.
 pub(crate) fn limit(most: i64, default: i64) -> Param {
     Param::new(
         "limit",
@@ -189,7 +189,7 @@ pub(crate) fn limit(most: i64, default: i64) -> Param {
     .or(default)
 }
 
-/// What to search for.
+/// The words to search for in the searchable fields.
 pub(crate) fn query(entity: &Entity) -> Param {
     let fields: Vec<_> = entity
         .fields
@@ -204,7 +204,7 @@ pub(crate) fn query(entity: &Entity) -> Param {
     Param::new("query", Shape::Of(Kind::Text(200)), Role::Query, about).needed()
 }
 
-/// What to count by.
+/// The field by which records are counted separately.
 pub(crate) fn by(entity: &Entity) -> Param {
     let fields = entity
         .fields
@@ -219,7 +219,7 @@ pub(crate) fn by(entity: &Entity) -> Param {
     )
 }
 
-/// The kind of file an export is.
+/// The file type of an export: CSV or JSON.
 pub(crate) fn format() -> Param {
     let words = ["csv", "json"].map(str::to_owned).to_vec();
     Param::new(
@@ -231,7 +231,7 @@ pub(crate) fn format() -> Param {
     .or("csv")
 }
 
-/// The fields an export has.
+/// The fields that an export contains beside the id; all of them by default.
 pub(crate) fn columns(entity: &Entity) -> Param {
     let words = entity.fields.iter().map(|field| field.name.to_owned()).collect();
     Param::new(
@@ -242,7 +242,7 @@ pub(crate) fn columns(entity: &Entity) -> Param {
     )
 }
 
-/// What a new record is given.
+/// The fields that a new record can have, without the managed ones and without the field `without`.
 pub(crate) fn creation(entity: &'static Entity, without: Option<&str>) -> Vec<Param> {
     let fields = entity
         .fields
@@ -260,7 +260,7 @@ pub(crate) fn creation(entity: &'static Entity, without: Option<&str>) -> Vec<Pa
     params.collect()
 }
 
-/// What an update may change.
+/// The fields that an update may change; none of them is required.
 pub(crate) fn changes(entity: &'static Entity) -> Vec<Param> {
     let fields = entity
         .fields
@@ -275,7 +275,7 @@ pub(crate) fn changes(entity: &'static Entity) -> Vec<Param> {
         .collect()
 }
 
-/// What an act takes.
+/// The parameters of an action, one for each field that it takes.
 pub(crate) fn taken(fields: &[Field]) -> impl Iterator<Item = Param> + '_ {
     fields
         .iter()
@@ -290,7 +290,7 @@ fn of_field(field: &Field, role: Role) -> Param {
     param
 }
 
-/// Checks arguments against the list; says everything that is wrong, and what the tool takes.
+/// Checks arguments against the parameters; the error lists every problem and the names of all parameters.
 pub(crate) fn check(tool: &str, params: &[Param], given: &Map<String, Value>) -> Result<Vec<Argument>, Fault> {
     let mut problems = Vec::new();
     for unknown in given

@@ -1,4 +1,4 @@
-//! What tools read: lists, single records, searches, counts, files.
+//! The tools that read: lists, single records, searches, counts and exports.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::spec::{Entity, Kind, entity};
 use crate::store::{Row, Store};
 use crate::tool::{MOST_EXPORT, Tool};
 
-/// A page of records.
+/// Returns one page of the records that match, and the cursor of the next page.
 pub(crate) fn list(store: &Store, tool: &Tool, given: &[Argument]) -> Result<Value, Fault> {
     let entity = tool.entity;
     for link in given.iter().filter(|argument| matches!(argument.role, Role::Is(_))) {
@@ -25,12 +25,12 @@ pub(crate) fn list(store: &Store, tool: &Tool, given: &[Argument]) -> Result<Val
     Ok(json!({ "items": items, "total": rows.len(), "next_cursor": page.next(&rows) }))
 }
 
-/// One record.
+/// Returns the record that the `id` argument names, with all fields.
 pub(crate) fn get(store: &Store, entity: &Entity, given: &[Argument]) -> Result<Value, Fault> {
     row(store, entity, number(given)).map(|row| record(entity, row))
 }
 
-/// Records in which all words occur.
+/// Finds the records in whose searchable fields every word occurs.
 pub(crate) fn search(store: &Store, tool: &Tool, given: &[Argument]) -> Result<Value, Fault> {
     let entity = tool.entity;
     let query = cell(given, Role::Query)
@@ -84,7 +84,7 @@ pub(crate) fn search(store: &Store, tool: &Tool, given: &[Argument]) -> Result<V
     Ok(json!({ "matches": matches.collect::<Vec<_>>(), "total": rows.len(), "next_cursor": page.next(&rows) }))
 }
 
-/// How many records there are, in all and by a field.
+/// Counts the matching records, in total and for each value of a field.
 pub(crate) fn count(store: &Store, entity: &Entity, given: &[Argument]) -> Value {
     let rows = matching(store, entity, given);
     let by = cell(given, Role::By)
@@ -112,7 +112,7 @@ pub(crate) fn count(store: &Store, entity: &Entity, given: &[Argument]) -> Value
     json!({ "total": rows.len(), "groups": groups })
 }
 
-/// Records as the text of a file.
+/// Writes the matching records into the text of a file.
 pub(crate) fn export(store: &Store, entity: &Entity, given: &[Argument]) -> Value {
     let rows = matching(store, entity, given);
     let most = cell(given, Role::Limit).and_then(Cell::rank).unwrap_or(MOST_EXPORT);
@@ -181,7 +181,7 @@ fn label(cell: &Cell, kind: Kind) -> Option<String> {
     }
 }
 
-/// A record as JSON.
+/// Converts a record to JSON, with its id and the times of creation and last change.
 pub(crate) fn record(entity: &Entity, row: &Row) -> Value {
     let mut object = shown(entity.fields, &row.cells);
     object.insert("id".into(), entity.id(row.number).into());
@@ -190,7 +190,7 @@ pub(crate) fn record(entity: &Entity, row: &Row) -> Value {
     Value::Object(object)
 }
 
-/// The value of the argument with this role.
+/// Returns the value of the argument with this role, if the call has one.
 pub(crate) fn cell(given: &[Argument], role: Role) -> Option<&Cell> {
     given
         .iter()
@@ -198,7 +198,7 @@ pub(crate) fn cell(given: &[Argument], role: Role) -> Option<&Cell> {
         .map(|argument| &argument.cell)
 }
 
-/// The number in the `id` argument.
+/// Returns the record number in the `id` argument; 0, which no record has, where it is absent.
 pub(crate) fn number(given: &[Argument]) -> u32 {
     match cell(given, Role::Id) {
         Some(Cell::Link(number)) => *number,
@@ -206,7 +206,7 @@ pub(crate) fn number(given: &[Argument]) -> u32 {
     }
 }
 
-/// The record of this number.
+/// Finds the record with this number, or reports that there is none.
 pub(crate) fn row<'a>(store: &'a Store, entity: &Entity, number: u32) -> Result<&'a Row, Fault> {
     let row = store.table(entity.many).and_then(|table| table.row(number));
     row.ok_or_else(|| Fault::NoRecord {
@@ -216,7 +216,7 @@ pub(crate) fn row<'a>(store: &'a Store, entity: &Entity, number: u32) -> Result<
     })
 }
 
-/// A link given as a filter must lead somewhere.
+/// Checks that a link used as a filter names an existing record.
 fn exists(store: &Store, owner: &Entity, argument: &Argument) -> Result<(), Fault> {
     let (Role::Is(at), Cell::Link(number)) = (argument.role, &argument.cell) else {
         return Ok(());
@@ -241,7 +241,7 @@ fn matching<'a>(store: &'a Store, entity: &Entity, given: &[Argument]) -> Vec<&'
 fn fits(row: &Row, Argument { role, cell }: &Argument) -> bool {
     let at = |place: &usize| row.cells.get(*place).unwrap_or(&Cell::Null);
     let least = || cell.rank().unwrap_or(i64::MIN);
-    // A day ends with its last second.
+    // A range that ends with a day includes its last second.
     let most = || {
         cell.rank().map_or(i64::MAX, |rank| {
             if matches!(cell, Cell::Day(_)) {
@@ -278,7 +278,7 @@ fn order(entity: &Entity, sort: &str, rows: &mut [&Row]) {
     rows.sort_by(|a, b| {
         let (left, right) = (rank(a), rank(b));
         let by = if down { right.cmp(&left) } else { left.cmp(&right) };
-        // Records without the value come last, either way.
+        // Records without the value come last in both directions.
         left.is_none()
             .cmp(&right.is_none())
             .then(by)
@@ -286,7 +286,7 @@ fn order(entity: &Entity, sort: &str, rows: &mut [&Row]) {
     });
 }
 
-/// Where a page begins and ends.
+/// The range of one page in a sorted list, and the fingerprint of that list.
 struct Page {
     list: u64,
     from: usize,
@@ -294,7 +294,7 @@ struct Page {
 }
 
 impl Page {
-    /// The page that was asked for: after the record that the cursor names, in the list that it was made for.
+    /// The requested page. It starts after the record that the cursor names; a cursor of another list is refused.
     fn of(tool: &Tool, given: &[Argument], rows: &[&Row]) -> Result<Self, Fault> {
         let narrowed = given.iter().filter(|it| !matches!(it.role, Role::Cursor | Role::Limit));
         let list = narrowed.fold(fingerprint(0, &tool.name), |print, it| {
@@ -325,7 +325,7 @@ impl Page {
     }
 }
 
-/// Tells lists apart, the same way in every build (FNV-1a).
+/// Hashes `text` into a fingerprint of a list, the same in every build (FNV-1a).
 fn fingerprint(before: u64, text: &str) -> u64 {
     let start = before ^ 0xcbf2_9ce4_8422_2325;
     text.bytes().fold(start, |print, byte| {
@@ -333,7 +333,7 @@ fn fingerprint(before: u64, text: &str) -> u64 {
     })
 }
 
-/// The place after the record that a cursor names; where that record is gone, the place it had.
+/// The position after the record that the cursor names; if that record is gone, the position it had.
 fn after(cursor: &str, list: u64, rows: &[&Row]) -> Option<usize> {
     let mut parts = cursor.splitn(3, '.');
     let of = u64::from_str_radix(parts.next()?, 16).ok()?;

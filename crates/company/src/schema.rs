@@ -1,4 +1,4 @@
-//! The JSON Schemas of arguments and results.
+//! The JSON Schemas of tool arguments and results.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::param::{Param, Shape};
 use crate::spec::{Act, Effect, Entity, Field, Given, Kind, Set, entity};
 use crate::tool::Op;
 
-/// The schema of these arguments.
+/// The schema of an object with these parameters.
 pub(crate) fn input(params: &[Param]) -> Map<String, Value> {
     let properties = params.iter().map(|param| {
         let mut schema = match &param.shape {
@@ -37,7 +37,7 @@ pub(crate) fn input(params: &[Param]) -> Map<String, Value> {
     closed(properties.collect(), needed)
 }
 
-/// The schema of what a tool answers.
+/// The schema of the answer that this operation gives.
 pub(crate) fn output(entity: &'static Entity, op: Op) -> Map<String, Value> {
     let total = json!({ "type": "integer", "minimum": 0, "description": "How many records match in all." });
     let next = json!({ "type": ["string", "null"], "description": "Give it as `cursor` for the next page; null on the last page." });
@@ -96,7 +96,7 @@ fn of_act(owner: &'static Entity, act: &Act) -> Map<String, Value> {
     }
 }
 
-/// The fields that an act changes.
+/// The fields that an action changes, with their positions in the entity.
 pub(crate) fn changed(owner: &'static Entity, sets: &'static [Set]) -> impl Iterator<Item = (usize, &'static Field)> {
     sets.iter().filter_map(|set| match set {
         Set::To(name, _) | Set::Clear(name) | Set::Now(name) | Set::Given(name) | Set::Flag(name, _) => {
@@ -105,7 +105,7 @@ pub(crate) fn changed(owner: &'static Entity, sets: &'static [Set]) -> impl Iter
     })
 }
 
-/// The schema of a whole record.
+/// The schema of a whole record, with its id and times.
 fn record(entity: &'static Entity) -> Map<String, Value> {
     let mut id = of_kind(Kind::Link(entity.many), Side::Shown);
     id.insert(
@@ -139,7 +139,7 @@ fn of_field(field: &Field) -> Value {
     Value::Object(schema)
 }
 
-/// Whether a value is asked for, or shown.
+/// Whether a schema describes an argument or a value in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Given,
@@ -212,7 +212,7 @@ fn or_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// An object with exactly these properties, all of them there.
+/// The schema of an object that has exactly these properties, all required.
 fn shut(properties: Value) -> Map<String, Value> {
     let properties = object(properties);
     let needed = properties.keys().cloned().collect();

@@ -1,4 +1,4 @@
-//! The records that exist from the start: the same ones on every machine and in every run.
+//! Builds the initial records: the same ones on every machine and in every run.
 
 use crate::cell::{Cell, DAY};
 use crate::spec::{COMPANY, Entity, Field, Given, Kind, Make, place, words};
@@ -6,10 +6,10 @@ use crate::store::{Row, Table};
 
 /// The company's first day, 2025-01-01.
 const START: i64 = 1_735_689_600;
-/// The company's present: noon of 2026-06-30. It has no clock.
+/// The present time of the company, noon of 2026-06-30; the company has no clock.
 pub(crate) const NOW: i64 = 1_782_820_800;
 
-/// All records of an entity; the tables it links to must be there.
+/// Builds all initial records of an entity; the tables that the entity links to must be loaded.
 pub(crate) fn table(entity: &Entity, tables: &[Table]) -> Table {
     let span = NOW - START - DAY;
     let rows = (1..=entity.count).map(|number| {
@@ -35,7 +35,7 @@ pub(crate) fn table(entity: &Entity, tables: &[Table]) -> Table {
     Table::of(rows.collect())
 }
 
-/// A stream of numbers that depends on nothing but where it starts (splitmix64).
+/// A pseudorandom sequence that depends only on its start value (splitmix64).
 struct Chance(u64);
 
 impl Chance {
@@ -59,7 +59,7 @@ impl Chance {
         usize::try_from(self.next() % end).unwrap_or(0)
     }
 
-    /// Below the end, the first ones oftener.
+    /// A number below `end` in which small numbers are more frequent.
     fn early(&mut self, end: usize) -> usize {
         let wide = self.below(end.saturating_mul(end));
         let root = wide.isqrt();
@@ -76,7 +76,7 @@ impl Chance {
     }
 }
 
-/// Makes the values of one record.
+/// Builds the field values of one record.
 struct Maker<'a> {
     tables: &'a [Table],
     entity: &'a Entity,
@@ -200,14 +200,14 @@ impl Maker<'_> {
         }
     }
 
-    /// Some places below the end, each once.
+    /// Some distinct positions below `end`, consecutive modulo `end`.
     fn places(&mut self, end: usize, least: i64, most: i64) -> impl Iterator<Item = usize> + use<> {
         let count = usize::try_from(self.chance.between(least, most)).unwrap_or(0).min(end);
         let first = self.chance.below(end);
         (0..count).map(move |step| (first + step) % end.max(1))
     }
 
-    /// Any record of that entity; of the same one, an earlier record.
+    /// A link to a random record of the entity; within the same entity, to an earlier record.
     fn link(&mut self, many: &str) -> Cell {
         let own = many == self.entity.many;
         let count = if own {
@@ -243,7 +243,7 @@ impl Maker<'_> {
     }
 }
 
-/// A field that follows from others: what stands behind a link, or a sum.
+/// The value of a field that follows from other fields, through a link or as a sum; else `None`.
 pub(crate) fn derived(tables: &[Table], field: &Field, fields: &[Field], cells: &[Cell]) -> Option<Cell> {
     let of = |name: &str| fields.iter().zip(cells).find(|(it, _)| it.name == name);
     match field.make {
@@ -280,7 +280,7 @@ pub(crate) fn derived(tables: &[Table], field: &Field, fields: &[Field], cells: 
     }
 }
 
-/// An address at example.com, made of a name and the record's number.
+/// An e-mail or web address at example.com, built from a name and the record number.
 fn address(kind: Kind, text: &str, number: u32) -> String {
     let joint = if matches!(kind, Kind::Email) { '.' } else { '-' };
     let mut slug = String::with_capacity(text.len() + 24);

@@ -1,4 +1,4 @@
-//! The company as an MCP server, in both eras of the protocol.
+//! Serves the company over MCP, in both eras of the protocol.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use thiserror::Error;
 use crate::call::{CallError, Company};
 use crate::tool::definitions;
 
-/// Tools on one page of `tools/list`.
+/// The number of tools on one page of `tools/list`.
 const PAGE: usize = 100;
 
-/// The company behind the protocol; clones share one memory.
+/// The company as an MCP server; clones share one memory.
 #[derive(Debug, Clone, Default)]
 pub struct Server {
     company: Arc<Company>,
@@ -25,20 +25,20 @@ pub struct Server {
 /// Why serving ended early.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The other side did not greet as the protocol wants.
+    /// The client did not start with the handshake that the protocol requires.
     #[error("cannot begin to serve")]
     Begin(#[source] Box<ServerInitializeError>),
-    /// The task that served failed.
+    /// The task that serves the client failed.
     #[error("cannot go on serving")]
     Serve(#[source] tokio::task::JoinError),
 }
 
-/// Serves one client on standard input and output, until it goes away.
+/// Serves one client on standard input and output until the client disconnects.
 pub async fn serve_stdio() -> Result<(), Error> {
     let running = Server::default().serve(rmcp::transport::io::stdio_pipes()).await;
     let running = match running {
         Ok(running) => running,
-        // Nobody asked anything.
+        // The client disconnected before the handshake.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(Error::Begin(Box::new(error))),
     };

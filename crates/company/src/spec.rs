@@ -1,6 +1,6 @@
-//! The words in which the company is written down: entities, their fields, and what can be done with them.
+//! The types in which the company is specified: entities, their fields, and the actions on them.
 //!
-//! The tables below `spec/` are the whole example: schemas, records and tools all follow from them.
+//! The tables below `spec/` define the whole example: schemas, initial records and tools all follow from them.
 
 mod desk;
 mod finance;
@@ -10,158 +10,158 @@ mod sales;
 mod tracker;
 pub(crate) mod words;
 
-/// A kind of record.
+/// A kind of record, such as orders, with its fields and actions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entity {
-    /// What one is called in tool names: `order`.
+    /// The singular name in tool names, such as `order`.
     pub(crate) one: &'static str,
-    /// What several are called: `orders`.
+    /// The plural name in tool names, such as `orders`; it also identifies the entity.
     pub(crate) many: &'static str,
-    /// How its ids begin: `ORD`.
+    /// The prefix of its ids, such as `ORD`.
     pub(crate) prefix: &'static str,
-    /// The part of the company it belongs to.
+    /// The area of the company, which tags the tools of the entity.
     pub(crate) area: &'static str,
-    /// What it is, as half a sentence.
+    /// What one record describes, as half a sentence.
     pub(crate) about: &'static str,
-    /// How many there are at the start.
+    /// The number of initial records.
     pub(crate) count: u32,
-    /// What is known of each; the first is its name or title.
+    /// The fields of a record; the first is its name or title.
     pub(crate) fields: &'static [Field],
-    /// Links whose target lists its own: `customer_id` makes `list_customer_orders`.
+    /// The link fields that get a list tool of their own: `customer_id` makes `list_customer_orders`.
     pub(crate) under: &'static [&'static str],
-    /// What can be done with one, beyond create, update and delete.
+    /// The actions on one record, beyond create, update and delete.
     pub(crate) acts: &'static [Act],
 }
 
-/// One thing known of a record.
+/// One field of an entity.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) kind: Kind,
     pub(crate) make: Make,
-    /// May be null.
+    /// Whether the value can be null.
     pub(crate) nullable: bool,
-    /// Who sets it.
+    /// Which callers can set the field, if any.
     pub(crate) given: Given,
-    /// The word that a new record has here.
+    /// The word that the field has in a new record; `None` means the default of its kind.
     pub(crate) starts: Option<&'static str>,
-    /// Lists can be narrowed by it.
+    /// Whether tools that list, count or export can filter by the field.
     pub(crate) filter: bool,
-    /// Searches look into it.
+    /// Whether searches look for words in the field.
     pub(crate) search: bool,
 }
 
-/// Who gives a field its value.
+/// The origin of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Given {
-    /// Whoever creates the record must.
+    /// The caller that creates the record must set the field.
     Needed,
-    /// Whoever creates or updates the record may.
+    /// The caller that creates or updates the record may set the field.
     Open,
-    /// Only the company's own rules.
+    /// The company manages the field; callers set it only through actions.
     Kept,
 }
 
-/// What values a field takes.
+/// The kind of values that a field takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    /// Words, at most so many characters.
+    /// A text of at most so many characters.
     Text(u16),
-    /// An e-mail address.
+    /// An e-mail address such as `name@example.com`.
     Email,
-    /// A web address.
+    /// A web address with `https` or `http`.
     Uri,
-    /// A telephone number.
+    /// A telephone number with its country code.
     Phone,
-    /// A day of the calendar.
+    /// A calendar day such as `2026-06-30`.
     Day,
-    /// A moment.
+    /// A time with a precision of seconds.
     Time,
-    /// A whole number between two others.
+    /// A whole number between the two bounds, inclusive.
     Integer(i64, i64),
     /// An amount of money in euro cents.
     Cents,
-    /// Yes or no.
+    /// A boolean, `true` or `false`.
     Flag,
-    /// One of these words.
+    /// Exactly one of these words.
     Pick(&'static [&'static str]),
-    /// Several of these words, each once.
+    /// A list of some of these words, each at most once.
     Tags(&'static [&'static str]),
-    /// The id of another record.
+    /// The id of a record of this entity.
     Link(&'static str),
-    /// The ids of several other records.
+    /// The ids of several records of this entity.
     Links(&'static str),
-    /// A group of fields.
+    /// An object with these fields.
     Part(&'static [Field]),
-    /// A list of groups of fields.
+    /// A list of objects with these fields.
     Parts(&'static [Field]),
 }
 
-/// How a field of a record that exists from the start came to be.
+/// The seed rule of a field: how initial records get its value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Make {
     /// Any value of its kind.
     Any,
-    /// Any value of its kind, the first ones oftener.
+    /// Any value of its kind, the first ones more frequently.
     Early,
-    /// One of these phrases, its `{slots}` filled from the word lists.
+    /// One of these phrases, with its `{slots}` filled from the word lists.
     Phrase(&'static [&'static str]),
-    /// A number, or so many members of a list.
+    /// A number in this range, or a list with a number of members in this range.
     Between(i64, i64),
-    /// So many days after the record was made.
+    /// A day or time this many days after the creation of the record.
     After(i64, i64),
-    /// An address made of another field's text.
+    /// An address built from the text of another field.
     Handle(&'static str),
-    /// What the record behind this link has in that field.
+    /// The value of the second field in the record that the first field links to.
     Through(&'static str, &'static str),
-    /// The sum over a list of one field times another.
+    /// The sum over a list (first) of one member field (second) times another (third).
     Sum(&'static str, &'static str, &'static str),
-    /// Made so when another field holds one of these words, else null.
+    /// The inner rule if another field holds one of these words, else null.
     When(&'static str, &'static [&'static str], &'static Make),
-    /// Made so in this many of a hundred records, else null.
+    /// The inner rule in this percentage of records, else null.
     Sometimes(u64, &'static Make),
 }
 
-/// Something that can be done with one record.
+/// An action on one record, such as `ship_order`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Act {
-    /// The name of its tool.
+    /// The name of the tool that runs the action.
     pub(crate) name: &'static str,
-    /// What it does, as a sentence.
+    /// What the action does, as a sentence.
     pub(crate) about: &'static str,
-    /// What it needs to know beyond the id.
+    /// The fields that the action takes as arguments beside the id.
     pub(crate) takes: &'static [Field],
-    /// When it is possible: a field and the words it may hold.
+    /// The field and the words it may hold for the action to be possible; `None` means always.
     pub(crate) only: Option<(&'static str, &'static [&'static str])>,
     pub(crate) effect: Effect,
 }
 
-/// What an act changes.
+/// The effect of an action on the records.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Effect {
-    /// Fields of the record.
+    /// The action changes fields of the record.
     Set(&'static [Set]),
-    /// A new record of another entity, linked to this one by this field.
+    /// The action adds a record of this entity, linked to the present one by this field.
     Add(&'static str, &'static str),
 }
 
-/// One change to a record.
+/// One field change of an action.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Set {
-    /// The field becomes this word.
+    /// The field is set to this word.
     To(&'static str, &'static str),
-    /// The field becomes null.
+    /// The field is set to null.
     Clear(&'static str),
-    /// The field becomes the present moment or day.
+    /// The field is set to the present time or day.
     Now(&'static str),
-    /// The field becomes the argument of the same name, where given.
+    /// The field is set to the argument of the same name, if the call has it.
     Given(&'static str),
-    /// The field becomes true or false.
+    /// The field is set to this boolean.
     Flag(&'static str, bool),
 }
 
-/// Everything the company keeps; links only point to an earlier entity, or to the same.
+/// All entities of the company; a link points only to an earlier entity or to its own.
 pub(crate) const COMPANY: &[Entity] = &[
     office::TEAMS,
     office::PEOPLE,
@@ -193,33 +193,33 @@ pub(crate) const COMPANY: &[Entity] = &[
     desk::MEETINGS,
 ];
 
-/// The place of an entity in [`COMPANY`].
+/// The position of an entity in [`COMPANY`], by its plural name.
 pub(crate) fn place(many: &str) -> Option<usize> {
     COMPANY.iter().position(|entity| entity.many == many)
 }
 
-/// The entity of this name.
+/// Finds an entity by its plural name.
 pub(crate) fn entity(many: &str) -> Option<&'static Entity> {
     COMPANY.iter().find(|entity| entity.many == many)
 }
 
 impl Entity {
-    /// The field of this name and its place.
+    /// Finds a field by name, with its position.
     pub(crate) fn field(&self, name: &str) -> Option<(usize, &'static Field)> {
         self.fields.iter().enumerate().find(|(_, field)| field.name == name)
     }
 
-    /// `purchase order` of `purchase_order`.
+    /// The singular name with spaces: `purchase order` for `purchase_order`.
     pub(crate) fn spoken(&self) -> String {
         self.one.replace('_', " ")
     }
 
-    /// The id of its record with this number.
+    /// The id of the record with this number, padded to four digits.
     pub(crate) fn id(&self, number: u32) -> String {
         format!("{}-{number:04}", self.prefix)
     }
 
-    /// The number in an id of this entity.
+    /// Parses the record number from an id of this entity; `None` where the id has another prefix or form.
     pub(crate) fn number(&self, id: &str) -> Option<u32> {
         let digits = id.strip_prefix(self.prefix)?.strip_prefix('-')?;
         let plain = (4..=9).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -229,7 +229,7 @@ impl Entity {
 }
 
 impl Field {
-    /// A field that may be given, has any value, and is never null.
+    /// Creates an optional field with any value of its kind that is never null.
     pub(crate) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
         Self {
             name,

@@ -1,26 +1,26 @@
-//! The company's memory: one table for each entity, made when it is first looked at.
+//! The memory of the company: one table per entity, built when a call first needs it.
 
 use crate::cell::Cell;
 use crate::seed;
 use crate::spec::{COMPANY, Entity, Field, Kind, place};
 
-/// How many records a table may hold: a flood of creations ends here.
+/// The maximum number of records in a table, which bounds memory against repeated creations.
 const MOST_ROWS: usize = 100_000;
 
-/// One record.
+/// A record in memory, without the parts that follow from its entity.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
-    /// The number in its id.
+    /// The number in the id of the record.
     pub(crate) number: u32,
-    /// When it was made, in seconds since 1970.
+    /// The time of creation, in seconds since 1970.
     pub(crate) made: i64,
-    /// When it last changed.
+    /// The time of the last change, in seconds since 1970.
     pub(crate) changed: i64,
-    /// Its values, in the order of the entity's fields.
+    /// The values of the record, in the order of the entity's fields.
     pub(crate) cells: Vec<Cell>,
 }
 
-/// All records of an entity, by number.
+/// All records of an entity, ordered by number.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Row>,
@@ -28,7 +28,7 @@ pub(crate) struct Table {
     made: bool,
 }
 
-/// All tables.
+/// The tables of all entities, and the count of writes that serves as a clock.
 #[derive(Debug)]
 pub(crate) struct Store {
     tables: Vec<Table>,
@@ -36,7 +36,7 @@ pub(crate) struct Store {
 }
 
 impl Table {
-    /// A table of these rows, which are in order.
+    /// Creates a table from rows that are ordered by number.
     pub(crate) fn of(rows: Vec<Row>) -> Self {
         let last = rows.last().map_or(0, |row| row.number);
         Self { rows, last, made: true }
@@ -53,7 +53,7 @@ impl Table {
             .and_then(|at| self.rows.get(at))
     }
 
-    /// The row of this number, to change it.
+    /// Finds the row with this number for a change.
     pub(crate) fn row_mut(&mut self, number: u32) -> Option<&mut Row> {
         self.rows
             .binary_search_by_key(&number, |row| row.number)
@@ -61,7 +61,7 @@ impl Table {
             .and_then(|at| self.rows.get_mut(at))
     }
 
-    /// Adds a record under the next number, unless the table is full.
+    /// Adds a record under the next number; `None` if the table is full.
     pub(crate) fn add(&mut self, now: i64, cells: Vec<Cell>) -> Option<&Row> {
         if self.rows.len() >= MOST_ROWS {
             return None;
@@ -92,7 +92,7 @@ impl Store {
         }
     }
 
-    /// The table at this place, and those it links to, are there afterwards.
+    /// Builds the table at this position and the tables it links to, unless they exist.
     pub(crate) fn ready(&mut self, at: usize) {
         let Some(entity) = COMPANY.get(at) else { return };
         if self.tables.get(at).is_some_and(|table| table.made) {
@@ -111,7 +111,7 @@ impl Store {
         }
     }
 
-    /// Every table is there afterwards.
+    /// Builds every table that does not exist yet.
     pub(crate) fn ready_all(&mut self) {
         for at in 0..COMPANY.len() {
             self.ready(at);
@@ -122,7 +122,7 @@ impl Store {
         &self.tables
     }
 
-    /// The table of an entity, if it was made ready.
+    /// The table of an entity; it is empty before it is loaded.
     pub(crate) fn table(&self, many: &str) -> Option<&Table> {
         place(many).and_then(|at| self.tables.get(at))
     }
@@ -131,13 +131,13 @@ impl Store {
         place(many).and_then(|at| self.tables.get_mut(at))
     }
 
-    /// The moment of the next write: time passes by one second with each.
+    /// The time of the next write: each write advances it by one second.
     pub(crate) fn tick(&mut self) -> i64 {
         self.writes += 1;
         seed::NOW + self.writes
     }
 
-    /// How many records of which entity link to this one.
+    /// Finds an entity with records that link to this one, and counts them; `None` if no record links to it.
     pub(crate) fn linked(&self, many: &str, number: u32) -> Option<(&'static Entity, usize)> {
         COMPANY.iter().zip(&self.tables).find_map(|(entity, table)| {
             let count = table
@@ -150,7 +150,7 @@ impl Store {
     }
 }
 
-/// The entities that these fields link to.
+/// The names of the entities that these fields link to, including fields of groups.
 pub(crate) fn targets(fields: &[Field]) -> Vec<&'static str> {
     let mut found = Vec::new();
     for field in fields {
@@ -164,7 +164,7 @@ pub(crate) fn targets(fields: &[Field]) -> Vec<&'static str> {
     found
 }
 
-/// Whether these values link to that record.
+/// Whether any of these values links to the record.
 fn links(fields: &[Field], cells: &[Cell], many: &str, number: u32) -> bool {
     fields.iter().zip(cells).any(|(field, cell)| match (field.kind, cell) {
         (Kind::Link(target), cell) => target == many && *cell == Cell::Link(number),

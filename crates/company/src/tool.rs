@@ -1,4 +1,4 @@
-//! The tools: every entity with everything that can be done with it.
+//! The tools: each combines an entity with one operation on it.
 
 use std::sync::OnceLock;
 
@@ -8,10 +8,10 @@ use crate::param::{self, Param};
 use crate::schema;
 use crate::spec::{Act, COMPANY, Effect, Entity, entity};
 
-/// Most records in one exported file.
+/// The maximum number of records in one exported file.
 pub(crate) const MOST_EXPORT: i64 = 500;
 
-/// One tool.
+/// A tool of the company under its public name.
 #[derive(Debug)]
 pub(crate) struct Tool {
     pub(crate) name: String,
@@ -19,11 +19,11 @@ pub(crate) struct Tool {
     pub(crate) op: Op,
 }
 
-/// What a tool does with its entity.
+/// The operation of a tool on its entity.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Op {
     List,
-    /// Those that link to one record by this field.
+    /// Lists the records that link to one record by this field.
     Under(&'static str),
     Get,
     Search,
@@ -35,7 +35,7 @@ pub(crate) enum Op {
     Act(&'static Act),
 }
 
-/// All tools, by name.
+/// All tools, ordered by name.
 pub(crate) fn all() -> &'static [Tool] {
     static TOOLS: OnceLock<Vec<Tool>> = OnceLock::new();
     TOOLS.get_or_init(|| {
@@ -45,7 +45,7 @@ pub(crate) fn all() -> &'static [Tool] {
     })
 }
 
-/// The tool of this name.
+/// Finds a tool by its name.
 pub(crate) fn find(name: &str) -> Option<&'static Tool> {
     let tools = all();
     tools
@@ -54,7 +54,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Tool> {
         .and_then(|at| tools.get(at))
 }
 
-/// Every tool as `tools/list` gives it: name, title, description, both schemas, annotations and tags, in the order of names.
+/// All tools as `tools/list` returns them: name, title, description, both schemas, annotations and tags, ordered by name.
 pub fn definitions() -> &'static [Value] {
     static DEFINITIONS: OnceLock<Vec<Value>> = OnceLock::new();
     DEFINITIONS.get_or_init(|| all().iter().map(Tool::definition).collect())
@@ -82,7 +82,7 @@ fn of_entity(entity: &'static Entity) -> Vec<Tool> {
 }
 
 impl Tool {
-    /// What it takes.
+    /// The parameters of the tool, in the order of its schema.
     pub(crate) fn params(&self) -> Vec<Param> {
         let entity = self.entity;
         match self.op {
@@ -135,7 +135,7 @@ impl Tool {
         }
     }
 
-    /// Whether it changes nothing.
+    /// Whether the tool changes no record.
     pub(crate) fn reads(&self) -> bool {
         match self.op {
             Op::List | Op::Under(_) | Op::Get | Op::Search | Op::Count | Op::Export => true,

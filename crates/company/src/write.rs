@@ -1,4 +1,4 @@
-//! What tools change, in the memory of this process alone.
+//! The tools that change records, only in the memory of this process.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::seed::derived;
 use crate::spec::{Act, Effect, Entity, Field, Given, Kind, Make, Set, entity, place};
 use crate::store::{Store, Table};
 
-/// A new record.
+/// Adds a record with the given values and the defaults of all other fields; returns it.
 pub(crate) fn create(store: &mut Store, entity: &'static Entity, given: &[Argument]) -> Result<Value, Fault> {
     let mut cells: Vec<_> = entity.fields.iter().map(blank).collect();
     put(&mut cells, given);
@@ -47,11 +47,11 @@ pub(crate) fn update(store: &mut Store, entity: &'static Entity, given: &[Argume
     row(store, entity, number).map(|row| record(entity, row))
 }
 
-/// One record less.
+/// Removes the record that the `id` argument names; fails while other records link to it.
 pub(crate) fn delete(store: &mut Store, entity: &'static Entity, given: &[Argument]) -> Result<Value, Fault> {
     let number = number(given);
     row(store, entity, number)?;
-    // Whatever links to it may not have been looked at yet.
+    // Tables that link to the record may not be loaded yet.
     store.ready_all();
     let id = entity.id(number);
     if let Some((other, count)) = store.linked(entity.many, number) {
@@ -65,7 +65,7 @@ pub(crate) fn delete(store: &mut Store, entity: &'static Entity, given: &[Argume
     Ok(json!({ "id": id, "deleted": gone.is_some() }))
 }
 
-/// What an act of the spec says.
+/// Runs an action of the specification on one record.
 pub(crate) fn act(
     store: &mut Store,
     owner: &'static Entity,
@@ -180,7 +180,7 @@ fn replace(store: &mut Store, entity: &Entity, number: u32, cells: Vec<Cell>) ->
     Ok(now)
 }
 
-/// Fields that follow from others are worked out again when those were touched.
+/// Recomputes the fields that follow from a changed field.
 fn follow(tables: &[Table], entity: &Entity, cells: &mut [Cell], touched: impl Fn(&str) -> bool) {
     for (at, field) in entity
         .fields
@@ -200,7 +200,7 @@ fn follow(tables: &[Table], entity: &Entity, cells: &mut [Cell], touched: impl F
     }
 }
 
-/// Every link must lead to a record.
+/// Checks that every link among these values leads to an existing record.
 fn known(store: &Store, fields: &[Field], cells: &[Cell]) -> Result<(), Fault> {
     fields
         .iter()

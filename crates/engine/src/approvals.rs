@@ -1,6 +1,6 @@
-//! Questions to people and their answers, for whoever shows and gives them: the command line, the API, a client's own form.
+//! Approval requests and their answers, for every surface that shows them or takes an answer: the command line, the API, a client's form.
 //!
-//! Answering needs no engine, only the store: whoever has the execution hears of it.
+//! Answering needs only the store, not an engine: the process that runs the execution is notified of the answer.
 
 use std::fmt;
 
@@ -16,20 +16,20 @@ use serde_json::Value;
 
 use crate::script::Script;
 
-/// A question that an execution waits for, in few words.
+/// An approval request that an execution waits for, in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Inquiry {
-    /// What it is called in the inbox.
+    /// The id of the request in the inbox.
     pub id: ApprovalId,
-    /// The call that waits.
+    /// The number of the call that waits.
     pub number: u32,
     /// The tool's full name.
     pub tool: String,
-    /// The rule that wants a person.
+    /// The rule that requires an approval.
     pub rule: String,
-    /// Why.
+    /// Whether a rule, a changed tool or an unknown outcome requires the approval.
     pub why: AskReason,
-    /// When no answer means no.
+    /// When the request expires; a call without an answer by then is refused.
     pub expires: Timestamp,
 }
 
@@ -50,62 +50,62 @@ impl Inquiry {
     }
 }
 
-/// A question with all that a person should see, and what became of it.
+/// An approval request with everything that a person should see, and its answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shown {
-    /// What it is called in the inbox.
+    /// The id of the request in the inbox.
     pub id: ApprovalId,
-    /// Where it stands.
+    /// Whether the request is pending, answered, expired or withdrawn.
     pub state: ApprovalState,
-    /// The session.
+    /// The session of the execution that asks.
     pub session_id: SessionId,
-    /// The execution.
+    /// The execution that makes the call.
     pub execution_id: ExecutionId,
-    /// Who owns the session.
+    /// The principal that owns the session.
     pub principal: Principal,
-    /// What it runs.
+    /// The name of the program that runs; for a direct call, that of the tool.
     pub program: String,
-    /// Digest of the code that it runs, where that is known.
+    /// Digest of the program's code; none where it is unknown.
     pub code: Option<String>,
-    /// The code itself, where one question is looked at.
+    /// The code itself; only where a single request is looked up with its code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<ProgramText>,
-    /// The call that waits.
+    /// The number of the call that waits.
     pub number: u32,
     /// The tool's full name.
     pub tool: String,
-    /// Its arguments.
+    /// The arguments of the call, as JSON.
     pub arguments: Value,
-    /// The same with aliases in place of personal data: what a client's form shows.
+    /// The same arguments with aliases in place of personal data: what a client's form shows.
     #[serde(skip)]
     pub masked: Option<Value>,
-    /// The rule that wants a person.
+    /// The rule that requires an approval.
     pub rule: String,
-    /// Why.
+    /// Whether a rule, a changed tool or an unknown outcome requires the approval.
     pub why: AskReason,
-    /// Digest of all this: an answer may name what it was given for.
+    /// Digest of what is shown: an answer can name the request that it was given for.
     pub shown: String,
-    /// When it was asked.
+    /// When the request was made.
     pub asked: Timestamp,
-    /// When no answer means no.
+    /// When the request expires; a call without an answer by then is refused.
     pub expires: Timestamp,
-    /// What somebody answered.
+    /// The answer; none while nobody has answered.
     pub answer: Option<Said>,
 }
 
-/// The text of a program, for a person.
+/// The text of a program, as a person sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProgramText {
     /// Its lines; characters that hide or reorder others are escaped.
     pub text: String,
-    /// Whether there is more of it.
+    /// Whether the text is only the beginning of the program.
     pub is_cut: bool,
 }
 
-/// Bytes of a program that a person is shown.
+/// Bytes of a program that a person sees at most.
 const MOST_SOURCE: usize = 64 * 1024;
 
-/// The beginning of a program: as much as is shown of it.
+/// The beginning of a program, up to what a person sees of it.
 pub(crate) fn head(source: &str) -> &str {
     let ends = (0..=MOST_SOURCE.min(source.len())).rev();
     let end = ends.into_iter().find(|end| source.is_char_boundary(*end));
@@ -113,7 +113,7 @@ pub(crate) fn head(source: &str) -> &str {
 }
 
 impl ProgramText {
-    /// Of the source, or of its head where only that is kept.
+    /// Takes the source, or its head where only that is stored.
     fn of(source: &str, digest: Option<Hash>) -> ProgramText {
         let head = head(source);
         let mut text = String::with_capacity(head.len());
@@ -129,20 +129,20 @@ impl ProgramText {
     }
 }
 
-/// What somebody answered.
+/// The answer that a person gave to an approval request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Said {
-    /// Whether it is a yes.
+    /// Whether the call is approved.
     pub approve: bool,
-    /// For how long a yes holds.
+    /// How long an approval holds.
     pub scope: ApprovalScope,
-    /// Who says so.
+    /// The principal that answered.
     pub by: Principal,
-    /// By which way.
+    /// The channel that the answer came through.
     pub via: ApprovalVia,
-    /// When.
+    /// When the answer was stored.
     pub at: Timestamp,
-    /// What else they said.
+    /// A note for the program; none where the person wrote nothing.
     pub note: Option<String>,
 }
 
@@ -181,64 +181,64 @@ impl From<Approval> for Shown {
     }
 }
 
-/// An answer.
+/// An answer to an approval request, as a person submits it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Say {
-    /// Whether it is a yes.
+    /// Whether the call is approved.
     pub approve: bool,
-    /// For how long a yes holds.
+    /// How long an approval holds.
     pub scope: ApprovalScope,
-    /// What it was given for; what is asked now, where nothing is said.
+    /// Digest of the request that the answer is for; where it is none, the answer is for the request as it is now.
     pub shown: Option<Hash>,
-    /// Who says so.
+    /// The principal that answers.
     pub by: Principal,
-    /// By which way.
+    /// The channel that the answer comes through.
     pub via: ApprovalVia,
-    /// What else they say.
+    /// A note for the program; none where the person writes nothing.
     pub note: Option<String>,
 }
 
-/// What became of an answer.
+/// The result of a submitted answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settled {
-    /// The question as it stands now.
+    /// The approval request after the answer.
     pub approval: Shown,
-    /// The same was answered before.
+    /// Whether the same answer was given before.
     pub again: bool,
 }
 
-/// Why an answer does not count.
+/// Why an answer is not accepted.
 #[derive(Debug)]
 pub enum AnswerError {
-    /// There is no such question.
+    /// There is no such approval request.
     Unknown(ApprovalId),
-    /// Something else was answered before.
+    /// The request already has a different answer.
     Conflict(Box<Shown>),
-    /// It came too late.
+    /// The request expired before the answer came.
     Expired(ApprovalId),
-    /// What was asked is not what would happen any more.
+    /// The request was withdrawn: the call would no longer do what was asked.
     Withdrawn(ApprovalId),
-    /// The session or the execution is over.
+    /// The session or the execution has ended.
     Ended(ApprovalId),
-    /// It was given for something else than what is asked.
+    /// The answer was given for something other than what is asked.
     Changed(ApprovalId),
-    /// The policy lets nobody answer this way.
+    /// The policy accepts no answers through this channel.
     Way(ApprovalVia),
-    /// A rule would not be enough: what is above the policy asks as well, or forbids it.
+    /// A rule is not enough: a policy above the session's also asks, or forbids the call.
     Ceiling(String),
-    /// It is asked for this once, whatever the rules say.
+    /// The request is about this one call, so no rule can answer it.
     Once(AskReason),
-    /// It cannot be a rule.
+    /// The answer cannot be written as a rule.
     Rule(String),
-    /// Somebody else writes the rules, and does not end.
+    /// Another writer keeps the rules locked for too long.
     Busy,
-    /// The rules cannot be read or written.
+    /// The rules file cannot be read or written.
     File(std::io::Error),
-    /// It is answered, and the rule could not be written.
+    /// The answer is stored, but its rule could not be written.
     Unplaced(std::io::Error),
-    /// The store could not be asked.
+    /// The store could not be read.
     Read(ReadError),
-    /// It could not be written down, so it does not count.
+    /// The answer could not be recorded, so it does not count.
     Record(RecordError),
 }
 
@@ -264,7 +264,7 @@ impl AnswerError {
         }
     }
 
-    /// What to do about it.
+    /// What to do about it; none where nothing helps.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             AnswerError::Unknown(_) => Some("`ringfence approvals list` shows what waits"),
@@ -346,18 +346,18 @@ fn way(via: ApprovalVia) -> &'static str {
     }
 }
 
-/// A page of questions, newest first.
+/// Lists approval requests, newest first, a page at a time.
 pub async fn list(store: &Store, which: Approvals) -> Result<Vec<Shown>, ReadError> {
     let found = store.approvals(which).await?;
     Ok(found.into_iter().map(Shown::from).collect())
 }
 
-/// One question.
+/// Finds one approval request, without the program's code.
 pub async fn show(store: &Store, id: ApprovalId) -> Result<Option<Shown>, ReadError> {
     Ok(store.approval(id).await?.map(Shown::from))
 }
 
-/// One question, with the code that asks.
+/// Finds one approval request, with the code of the program that asks.
 pub async fn look(store: &Store, id: ApprovalId) -> Result<Option<Shown>, ReadError> {
     let Some(approval) = store.approval(id).await? else {
         return Ok(None);
@@ -373,11 +373,11 @@ pub async fn look(store: &Store, id: ApprovalId) -> Result<Option<Shown>, ReadEr
     }))
 }
 
-/// The code of an execution, as far as it is kept.
+/// The code of an execution; none where no recording holds it.
 async fn recorded(store: &Store, execution: ExecutionId) -> Result<Option<String>, ReadError> {
     let kept = match store.recording(execution).await {
         Ok(kept) => kept,
-        // Its key is gone, and so is what it sealed.
+        // The key of the recording was deleted, so nobody can read it.
         Err(ReadError::Sealed { .. }) => None,
         Err(error) => return Err(error),
     };
@@ -385,7 +385,7 @@ async fn recorded(store: &Store, execution: ExecutionId) -> Result<Option<String
     Ok(script.and_then(|(script, _)| script.program().source().map(str::to_owned)))
 }
 
-/// Answers a question. Of two who answer at once, one does; the other is told.
+/// Answers an approval request. Of two different answers at once, the first counts; the second gets a conflict.
 pub async fn answer(store: &Store, id: ApprovalId, say: Say) -> Result<Settled, AnswerError> {
     let found = store.approval(id).await.map_err(AnswerError::Read)?;
     let found = found.ok_or(AnswerError::Unknown(id))?;
@@ -413,7 +413,7 @@ pub async fn answer(store: &Store, id: ApprovalId, say: Say) -> Result<Settled, 
     Ok(Settled { approval, again })
 }
 
-/// Whether the policy that asked takes an answer that comes this way.
+/// Refuses an answer through a channel that the policy of the request does not accept.
 async fn may_answer(store: &Store, approval: &Approval, via: ApprovalVia) -> Result<(), AnswerError> {
     if accepts(&asking_policy(store, &approval.question).await?, via) {
         Ok(())
@@ -422,7 +422,7 @@ async fn may_answer(store: &Store, approval: &Approval, via: ApprovalVia) -> Res
     }
 }
 
-/// Whether the policy that asked a question takes answers that come this way.
+/// Whether the policy of a request accepts answers through this channel.
 pub async fn takes(store: &Store, id: ApprovalId, via: ApprovalVia) -> Result<bool, AnswerError> {
     match store.approval(id).await.map_err(AnswerError::Read)? {
         Some(approval) => Ok(accepts(&asking_policy(store, &approval.question).await?, via)),
@@ -436,14 +436,14 @@ fn accepts(policy: &Policy, via: ApprovalVia) -> bool {
         ApprovalVia::Cli | ApprovalVia::Api => Approver::Inbox,
         ApprovalVia::Client => Approver::Client,
     };
-    // A policy that says nothing has an inbox, and nothing else.
+    // A policy without `by` accepts the inbox and nothing else.
     match by {
         Some(by) if !by.is_empty() => by.contains(&wanted),
         _ => wanted == Approver::Inbox,
     }
 }
 
-/// The policy that asked, or that of its session where it is not kept.
+/// The policy of an approval request; that of its session where the request's is not stored.
 pub(crate) async fn asking_policy(store: &Store, question: &Question) -> Result<Policy, AnswerError> {
     if let Some(digest) = &question.grounds.policy
         && let Some(policy) = kept_policy(store, digest).await?
@@ -454,7 +454,7 @@ pub(crate) async fn asking_policy(store: &Store, question: &Question) -> Result<
     policy.ok_or(AnswerError::Ended(question.id))
 }
 
-/// The policy that a session runs under.
+/// The policy that a session runs under; none where the session is unknown.
 pub(crate) async fn policy_of(store: &Store, session: SessionId) -> Result<Option<Policy>, AnswerError> {
     let Some(row) = store.session(session).await.map_err(AnswerError::Read)? else {
         return Ok(None);
@@ -462,7 +462,7 @@ pub(crate) async fn policy_of(store: &Store, session: SessionId) -> Result<Optio
     kept_policy(store, &row.policy_digest).await
 }
 
-/// A policy that was in force once, by its digest.
+/// A stored policy, by its digest.
 pub(crate) async fn kept_policy(store: &Store, digest: &str) -> Result<Option<Policy>, AnswerError> {
     let json = store.policy(digest).await.map_err(AnswerError::Read)?;
     let json = json.and_then(|json| serde_json::from_str(&json).ok());

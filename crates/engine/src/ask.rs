@@ -1,4 +1,4 @@
-//! What a client asks to run, and what becomes of its wishes: under the operator's ceiling, or refused naming each key.
+//! What a client requests to run: checked under the operator's ceiling, or refused with the name of each key that exceeds it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,50 +14,50 @@ use crate::request::Program;
 use crate::session::{Called, Open, Opening, Place, Session};
 use crate::workspace::{Disk, Kept, NoSeat, keeps, unknown};
 
-/// What holds for whoever comes through a front door.
+/// What applies to requests that come through a front door.
 #[derive(Debug, Clone)]
 pub struct Front {
-    /// The policy of a request that says nothing of its own.
+    /// The policy of a request without a draft of its own.
     pub policy: Arc<Policy>,
     /// The most that a request may ask for.
     pub ceiling: Ceiling,
-    /// How long a session stays open that nobody uses, and results are kept.
+    /// How long an unused session stays open, and how long results are kept.
     pub idle: Duration,
-    /// Sandboxes that wait, ready.
+    /// The number of sandboxes that are kept ready.
     pub warm: usize,
-    /// What the operator says of the machine's budget.
+    /// The operator's overrides of the machine's budget.
     pub budget: BudgetOverrides,
 }
 
-/// A request.
+/// A client's request to run a program.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    /// What to run.
+    /// The program to run, with its source where it has one.
     pub program: Program,
-    /// What the program finds as arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
-    /// What the program reads from its standard input.
+    /// The standard input of the program; none leaves it empty.
     pub stdin: Option<Vec<u8>>,
-    /// Files for the workspace.
+    /// Files that are copied into the workspace first.
     pub files: Vec<(RelPath, Vec<u8>)>,
     /// The session to run in: its id, or a name of the caller's own that opens one; none: one that ends with the run.
     pub session: Option<String>,
-    /// What the policy should be instead.
+    /// A policy draft over the policy that applies without it.
     pub draft: Option<Value>,
-    /// How long it may take.
+    /// How long the program may run; none where the policy decides alone.
     pub timeout: Option<Duration>,
-    /// The client's own names for this.
+    /// The client's own identifiers for this request.
     pub trace: Option<Trace>,
 }
 
-/// What a client says of itself and of its request: claims, to join its records with ours.
+/// What a client says of itself and its request: unverified, to correlate its records with ours.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// What it calls itself.
+    /// The name that the client gives itself.
     pub client: Option<String>,
-    /// Its number of the call.
+    /// The client's number of the call.
     pub call: Option<String>,
-    /// A W3C `traceparent`.
+    /// The W3C `traceparent` header that the client sent.
     pub traceparent: Option<String>,
 }
 
@@ -72,16 +72,16 @@ impl Trace {
     }
 }
 
-/// Where a request runs.
+/// The session that a request runs in.
 pub(crate) enum Seat {
-    /// In a session that ends with it.
+    /// A session that ends with the run.
     Alone,
-    /// In one that stays, under its rules as they were when the request came.
+    /// An open session, with its rules as they were when the request came.
     In(Arc<Open>, Arc<Policy>),
 }
 
 impl Engine {
-    /// The policy and the session of a request.
+    /// Assigns a session to a request and determines its policy.
     pub(crate) async fn seat(&self, front: &Front, who: Principal, ask: &Ask) -> Result<(Arc<Policy>, Seat), NoSeat> {
         let Some(called) = ask.session.as_deref().map(Called::parse).transpose()? else {
             let policy = timed_policy(&front.ceiling, &front.policy, ask)?;
@@ -94,7 +94,7 @@ impl Engine {
         if let Some(open) = self.sessions.find(who, &called) {
             return Ok(seat_in(open, front, ask)?);
         }
-        // Of two requests for the same session, the second finds what the first opened.
+        // Of two requests for the same session, the second finds the one that the first opened.
         let _turn = self.reopening.lock().await;
         let there = match self.sessions.find(who, &called) {
             Some(open) => Some(open),
@@ -113,7 +113,7 @@ impl Engine {
         }
     }
 
-    /// A new session that stays.
+    /// Opens a new session that stays open.
     async fn open_new(&self, who: Principal, name: Option<&str>, policy: &Arc<Policy>) -> Result<Arc<Open>, NoSeat> {
         let id = SessionId::generate()?;
         let kept = self.keeping(who, id, policy, name).await?;
@@ -121,7 +121,7 @@ impl Engine {
         Ok(self.sessions.add(who, name, opening, self.tenants.past(who))?)
     }
 
-    /// A session that ends with its run.
+    /// The context of an execution whose session ends with it.
     pub(crate) fn alone(
         &self,
         who: Principal,
@@ -163,10 +163,10 @@ impl Engine {
     }
 }
 
-/// A place in a session that is open.
+/// Assigns an open session to a request, under the session's rules.
 fn seat_in(open: Arc<Open>, front: &Front, ask: &Ask) -> Result<(Arc<Policy>, Seat), Refusal> {
     let (base, ceiling) = open.rules.standing(&front.ceiling);
-    // Its time is that of the session; more than the ceiling has is refused all the same.
+    // The session already has its time limit; more than the ceiling allows is refused all the same.
     timed_policy(&ceiling, &base, ask)?;
     let policy = asked_policy(&ceiling, &base, ask.draft.as_ref())?;
     fixed(&base, &policy)?;
@@ -174,8 +174,8 @@ fn seat_in(open: Arc<Open>, front: &Front, ask: &Ask) -> Result<(Arc<Policy>, Se
     Ok((policy, Seat::In(open, base)))
 }
 
-/// What a request says, its `timeout` included: where that is more than the program's time without it, it is a wish for as much,
-/// unless the draft has one of its own.
+/// The policy that a request asks for, with its `timeout`: a timeout above the base policy's time counts as a request for as much, unless
+/// the draft has a time of its own.
 fn timed_policy(ceiling: &Ceiling, base: &Arc<Policy>, ask: &Ask) -> Result<Arc<Policy>, Refusal> {
     let more = ask.timeout.filter(|timeout| *timeout > base.limits().wall);
     let mut draft = ask.draft.clone().unwrap_or_else(|| json!({}));
@@ -190,10 +190,10 @@ fn timed_policy(ceiling: &Ceiling, base: &Arc<Policy>, ask: &Ask) -> Result<Arc<
     asked_policy(ceiling, base, ask.draft.as_ref())
 }
 
-/// The longest draft of a request: it is kept as long as the run, by everybody who waits.
+/// Bytes of a request's draft at most: the draft is kept as long as the run, for every client that waits.
 const MAX_DRAFT: usize = 64 << 10;
 
-/// What the request says, over what holds without it, under the ceiling.
+/// The policy of a draft over the base policy, under the ceiling.
 pub(crate) fn asked_policy(
     ceiling: &Ceiling,
     base: &Arc<Policy>,
@@ -218,7 +218,7 @@ pub(crate) fn asked_policy(
     Ok(Arc::new(policy))
 }
 
-/// What is wrong with a draft that somebody sent.
+/// The refusal of a draft that does not parse.
 pub(crate) fn unparsed(what: &str, error: ParseError) -> Refusal {
     Refusal {
         code: "policy.parse",
@@ -228,7 +228,7 @@ pub(crate) fn unparsed(what: &str, error: ParseError) -> Refusal {
     }
 }
 
-/// What is more than the operator allows.
+/// The refusal of a draft that asks for more than the operator allows.
 pub(crate) fn over_ceiling(error: &TooMuch) -> Refusal {
     Refusal {
         code: error.code(),
@@ -238,7 +238,7 @@ pub(crate) fn over_ceiling(error: &TooMuch) -> Refusal {
     }
 }
 
-/// A request's host folders as they really are: a link must not lead out of what the ceiling shows.
+/// Resolves a draft's host folders: a link must not lead out of what the ceiling shows.
 fn real_folders(mut draft: Draft) -> Result<Draft, Refusal> {
     for mount in draft.fs.iter_mut().flat_map(|fs| &mut fs.mounts) {
         let Some(from) = mount.from.as_mut() else { continue };
@@ -256,7 +256,7 @@ fn real_folders(mut draft: Draft) -> Result<Draft, Refusal> {
     Ok(draft)
 }
 
-/// The place of an open session stands: what it is made of cannot be asked otherwise.
+/// Refuses a request that changes what the sandbox of an open session is made of.
 pub(crate) fn fixed(open: &Policy, asked: &Policy) -> Result<(), Refusal> {
     let parts = [
         ("fs", open.fs() == asked.fs()),

@@ -1,4 +1,4 @@
-//! The desk of an execution: a call that needs a person's yes becomes a question in the inbox, and waits for its answer.
+//! The approval broker of one execution: it turns a call that needs an approval into an approval request, and waits for the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::bells::{Bells, Word};
 use crate::request::Program;
 use crate::standing::Standing;
 
-/// How long a question stands where the policy says nothing.
+/// How long an approval request stays open where the policy does not say.
 const TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Whoever asks for one execution.
+/// Asks for approvals on behalf of one execution.
 #[derive(Debug)]
 pub(crate) struct Asker {
     pub(crate) store: Arc<Store>,
@@ -28,23 +28,23 @@ pub(crate) struct Asker {
     pub(crate) session: SessionId,
     pub(crate) execution: ExecutionId,
     pub(crate) principal: Principal,
-    /// What it runs, for the person.
+    /// The name of the program, as the request shows it.
     pub(crate) program: String,
     pub(crate) code: Code,
-    /// What was answered for good.
+    /// The permanent approval rules of the data folder.
     pub(crate) standing: Standing,
 }
 
-/// The code that asks, where there is any.
+/// The code of the program that asks, where it has any.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Code {
     digest: Option<Hash>,
-    /// Where nothing else keeps it.
+    /// The head of the source; none where a recording holds the code.
     source: Option<String>,
 }
 
 impl Code {
-    /// That of a program, which a recording may have.
+    /// Takes the code of a program; `is_kept` says that a recording holds it.
     pub(crate) fn of(program: &Program, is_kept: bool) -> Code {
         let source = program.source();
         Code {
@@ -55,7 +55,7 @@ impl Code {
 }
 
 impl Asker {
-    /// The desk.
+    /// The approval port through which the gateway asks and withdraws.
     pub(crate) fn desk(self) -> Desk {
         let standing = self.standing.clone();
         let asker = Arc::new(self);
@@ -95,7 +95,7 @@ impl Asker {
         }
     }
 
-    /// The question of a petition: the one that was asked for it before, if it shows the same, or a new one.
+    /// Opens the request for an approval: the earlier one if it shows the same, or a new one.
     async fn question(&self, petition: Petition) -> Result<(ApprovalId, Timestamp), RecordError> {
         if let Some(known) = petition.known {
             if let Some(expires) = self.taken_up(known, &petition).await? {
@@ -161,13 +161,13 @@ impl Asker {
         Ok((id, expires))
     }
 
-    /// Until when a question stands that was asked before, if it shows the same.
+    /// When the earlier request expires; none if it shows something else.
     async fn taken_up(&self, known: ApprovalId, petition: &Petition) -> Result<Option<Timestamp>, RecordError> {
         let before = self.store.approval(known).await.map_err(unread)?;
         let Some(before) = before.filter(|before| before.question.shown == petition.shown) else {
             return Ok(None);
         };
-        // The question is written down already; what the program met until now is not.
+        // The request is stored already; the trace of the program since then is not.
         let traces = petition.entries.iter().filter(|entry| entry.kind == EntryKind::Trace);
         let traces: Vec<Entry> = traces.cloned().collect();
         if !traces.is_empty() {
@@ -176,7 +176,7 @@ impl Asker {
         Ok(Some(before.question.expires))
     }
 
-    /// A person answered; that is written down before the call goes on.
+    /// Records the answer before the call goes on.
     async fn answered(&self, number: u32, approval: Approval) -> Result<Ruling, RecordError> {
         let Some((answer, _)) = approval.answer.clone() else {
             return Ok(Ruling::Withdrawn);
@@ -194,7 +194,7 @@ impl Asker {
         })
     }
 
-    /// Nobody answered in time, unless somebody did just now.
+    /// Expires the request, unless an answer came just now.
     async fn expired(&self, number: u32, id: ApprovalId) -> Result<Ruling, RecordError> {
         let state = self.store.settle(id, ApprovalAnswer::Expired).await?;
         if matches!(state, Some(ApprovalState::Approved | ApprovalState::Denied))
@@ -229,7 +229,7 @@ impl Asker {
         Ok(())
     }
 
-    /// A question that is not asked any more; what was answered to it is written down all the same.
+    /// Withdraws a request; an answer that it already has is recorded all the same.
     async fn withdraw(&self, id: ApprovalId) -> Result<(), RecordError> {
         self.store.settle(id, ApprovalAnswer::Withdrawn).await?;
         let Some(approval) = self.store.approval(id).await.map_err(unread)? else {
@@ -249,12 +249,12 @@ impl Asker {
     }
 }
 
-/// How long it is until then.
+/// The time until `then`; zero where it is past.
 pub(crate) fn until(then: Timestamp) -> Duration {
     Duration::try_from(then.duration_since(Timestamp::now())).unwrap_or_default()
 }
 
-/// A question that cannot be read cannot be answered.
+/// The record error of an approval request that cannot be read.
 pub(crate) fn unread(error: ReadError) -> RecordError {
     RecordError::Keep {
         source: Arc::new(error),

@@ -1,4 +1,4 @@
-//! One of the times that an execution is run: the first, or again with what it met before.
+//! One attempt at an execution: the first, or one that repeats what the execution met before.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use crate::execution::Execution;
 use crate::runs::Run;
 use crate::words::{Live, Seen};
 
-/// Who is around an execution.
+/// What a run needs beside the request: an observer, a stop handle and the tracked run.
 pub(crate) struct Company<'a> {
-    /// Who sees its output.
+    /// Observes the output as it comes.
     pub(crate) live: &'a mut dyn Live,
-    /// Who may end it.
+    /// Stops the execution from outside.
     pub(crate) stop: &'a mut Stop,
-    /// What clients see of it; none for a command, which waits for no place.
+    /// The run that clients see; none for a command, which waits for no slot.
     pub(crate) run: Option<&'a Run>,
 }
 
-/// Why an execution could not go on if its process ended, once that is known.
+/// Why an execution cannot be repeated if its process ends; unset until that is known.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Unrepeatable(watch::Sender<Option<String>>);
 
 impl Unrepeatable {
-    /// The first reason is as good as any.
+    /// Sets the reason, once; later reasons are dropped.
     pub(crate) fn tell(&self, why: &str) {
         self.0.send_if_modified(|known| {
             let is_news = known.is_none();
@@ -36,7 +36,7 @@ impl Unrepeatable {
         });
     }
 
-    /// Hears it, also later.
+    /// Subscribes to the reason; one that is set already is seen too.
     pub(crate) fn heard(&self) -> watch::Receiver<Option<String>> {
         self.0.subscribe()
     }
@@ -45,29 +45,28 @@ impl Unrepeatable {
 /// What an execution is run with this time.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    /// Seed, clock and trace; none for what is no code.
+    /// Seed, clock and trace; none where the execution cannot be repeated.
     pub(crate) again: Option<Again>,
-    /// Its calls until now.
+    /// The log of its calls so far.
     pub(crate) tape: Arc<Tape>,
     pub(crate) kind: AttemptKind,
-    /// Output that was shown before.
+    /// Output that was shown in earlier attempts.
     pub(crate) seen: Seen,
     pub(crate) unrepeatable: Unrepeatable,
 }
 
-/// Which time it is.
+/// Which attempt at the execution it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptKind {
-    /// It has not begun.
+    /// Nothing has run before.
     First,
-    /// It has, and waits to go on.
+    /// The execution has started and waits to resume.
     Waiting,
-    /// It has, and goes on.
+    /// The execution has started and resumes.
     Next,
 }
 
 impl Attempt {
-    /// The first time.
     pub(crate) fn first() -> Attempt {
         Attempt {
             again: None,
@@ -78,7 +77,7 @@ impl Attempt {
         }
     }
 
-    /// Whether it can be run again: what it meets is kept.
+    /// Whether the execution is recorded, so that it can be run again.
     pub(crate) fn is_kept(&self) -> bool {
         self.again.is_some()
     }
@@ -87,21 +86,21 @@ impl Attempt {
         self.kind == AttemptKind::First
     }
 
-    /// Whether nothing happened this time: what fails until then can be tried again.
+    /// Whether nothing happened in this attempt yet: a failure until then can be retried.
     pub(crate) fn is_waiting(&self) -> bool {
         self.kind == AttemptKind::Waiting
     }
 }
 
-/// An execution that is over.
+/// An execution that has finished.
 #[derive(Debug)]
 pub(crate) struct Over {
     pub(crate) ended: Ended,
-    /// What it is compared with when it is run again.
+    /// What a repeated execution is compared with.
     pub(crate) outcome: Outcome,
-    /// As its reader sees it.
+    /// The report as its reader sees it.
     pub(crate) execution: Execution,
-    /// What the journal keeps of its output.
+    /// The output that the journal keeps.
     pub(crate) output: Option<Output>,
 }
 
@@ -110,13 +109,13 @@ pub(crate) struct Over {
 pub(crate) enum Ran {
     /// The execution is over.
     Over(Box<Over>),
-    /// It only waits for people, and has no sandbox.
+    /// The execution waits for approvals only, and has released its sandbox.
     Released {
         /// When its next timer is due, in ticks of its clock.
         due: Option<u64>,
-        /// How many calls it waits for.
+        /// The number of calls that it waits for.
         waiting: usize,
-        /// Output that was shown.
+        /// How much output was shown.
         seen: Seen,
     },
 }

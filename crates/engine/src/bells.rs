@@ -1,4 +1,4 @@
-//! Who waits for a person's answer in this process, and how they hear that there is one.
+//! Notifies the tasks of this process that wait for an approval answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,25 +9,25 @@ use tokio::sync::{Notify, broadcast};
 use crate::approvals::Inquiry;
 use crate::engine::{Engine, lock};
 
-/// Words that wait for a listener before it misses some.
+/// Events that a listener can lag behind before it misses some.
 const ROOM: usize = 256;
 
-/// What happens to the questions that this process asks, as it happens.
+/// An event about the approval requests of this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Word {
-    /// One was asked.
+    /// An execution made an approval request.
     Asked(ExecutionId, Inquiry),
-    /// One is settled, and its call goes on or is refused.
+    /// A request is settled: its call goes on or is refused.
     Settled(ExecutionId, ApprovalId, ApprovalAnswer),
-    /// All that an execution does is wait for people, and it could not go on if its process ended: why.
+    /// An execution waits for approvals only and could not resume if its process ended; with the reason.
     Unrepeatable(ExecutionId, String),
 }
 
-/// Bells, one for each question that somebody here waits for.
+/// Waiters by the approval request that they wait for.
 #[derive(Debug, Clone)]
 pub(crate) struct Bells {
     hung: Arc<Mutex<HashMap<ApprovalId, Arc<Notify>>>>,
-    /// Rings for answers that nobody here waits for.
+    /// Notified of answers that nothing in this process waits for.
     others: Arc<Notify>,
     words: broadcast::Sender<Word>,
 }
@@ -43,13 +43,13 @@ impl Default for Bells {
 }
 
 impl Engine {
-    /// The questions that are asked and settled here from now on. A listener that is slow misses some, and is told so.
+    /// Subscribes to approval events from now on. A slow listener misses some, and the receiver reports it.
     pub fn questions(&self) -> broadcast::Receiver<Word> {
         self.bells.words.subscribe()
     }
 }
 
-/// Somebody's bell, taken down when it is dropped. One bell may hang for several questions.
+/// A waiter for one or more requests, removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Bell {
     heard: Arc<Notify>,
@@ -58,13 +58,13 @@ pub(crate) struct Bell {
 }
 
 impl Bells {
-    /// Tells whoever listens.
+    /// Publishes an event to all listeners.
     pub(crate) fn tell(&self, word: Word) {
-        // Nobody needs to listen.
+        // There may be no listener.
         let _ = self.words.send(word);
     }
 
-    /// A bell for some questions. What was answered before it hung must be looked for.
+    /// Registers a waiter. It does not see answers from before: look for those after registering.
     pub(crate) fn hang(&self, questions: impl IntoIterator<Item = ApprovalId>) -> Bell {
         let heard = Arc::new(Notify::new());
         let questions: Vec<ApprovalId> = questions.into_iter().collect();
@@ -80,20 +80,20 @@ impl Bells {
         }
     }
 
-    /// A question was answered.
+    /// Notifies the waiter of an answered request.
     pub(crate) fn ring(&self, question: ApprovalId) {
         let bell = lock(&self.hung).get(&question).cloned();
         bell.unwrap_or_else(|| Arc::clone(&self.others)).notify_one();
     }
 
-    /// Waits for an answer that nobody here waits for.
+    /// Waits for an answer that nothing in this process waits for.
     pub(crate) async fn others(&self) {
         self.others.notified().await;
     }
 }
 
 impl Bell {
-    /// Waits until it rings; a ring that came before is heard at once.
+    /// Waits for a notification; an earlier one returns at once.
     pub(crate) async fn rings(&self) {
         self.heard.notified().await;
     }
@@ -103,7 +103,7 @@ impl Drop for Bell {
     fn drop(&mut self) {
         let mut bells = lock(&self.bells.hung);
         for question in &self.questions {
-            // Whoever hung another one meanwhile keeps it.
+            // A waiter that was registered for the same request meanwhile stays.
             if bells.get(question).is_some_and(|bell| Arc::ptr_eq(bell, &self.heard)) {
                 bells.remove(question);
             }

@@ -1,4 +1,4 @@
-//! Upstream tools called one by one, for models that code poorly: over the same road and under the same policy.
+//! Upstream tools called one by one, for models that do not write code: on the same call path and under the same policy.
 
 use std::sync::Arc;
 
@@ -20,31 +20,31 @@ use crate::request::Reader;
 use crate::runs::Ends;
 use crate::session::{Called, Open, Place, Session};
 
-/// What the session of a principal's direct calls is called. No request can use this name.
+/// The name of the session of a principal's direct calls. No request can use this name.
 const NAME: &str = "direct:";
 
-/// A tool that is passed through.
+/// A tool that clients can call directly.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DirectTool {
-    /// Its full name, `server.tool`.
+    /// The tool's full name, `server.tool`.
     pub name: String,
-    /// What its server says of it.
+    /// The definition that its server gives.
     pub definition: Definition,
 }
 
-/// One call.
+/// A direct call of one tool.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
-    /// The tool's full name.
+    /// The tool's full name, `server.tool`.
     pub tool: String,
-    /// Its arguments.
+    /// The arguments of the call, as JSON.
     pub arguments: Value,
-    /// The client's own names for this.
+    /// The client's own identifiers for this call.
     pub trace: Option<Trace>,
 }
 
 impl Engine {
-    /// The tools that these patterns choose and the policy in force shows.
+    /// The tools that match these patterns and that the policy shows.
     pub async fn direct_tools(&self, patterns: &[ToolPattern]) -> Vec<DirectTool> {
         let (Some(gateway), Some(front)) = (self.gateway(), &self.settings.front) else {
             return Vec::new();
@@ -61,7 +61,7 @@ impl Engine {
             .collect()
     }
 
-    /// Begins a call; its result is an execution like any other.
+    /// Begins a direct call; its result is an execution like any other.
     pub fn begin_call(self: &Arc<Self>, who: Principal, call: ToolCall) -> Result<ExecutionId, RunError> {
         let front = self.open_front()?;
         let place = self.runs.place(who)?;
@@ -98,7 +98,7 @@ impl Engine {
             rule: "sessions".to_owned(),
             hint: None,
         })?;
-        // Calls have no files to keep.
+        // Direct calls have no files to keep.
         let opening = self.opening(id, Arc::clone(&front.policy), None, false)?;
         self.sessions.add(who, Some(NAME), opening, self.tenants.past(who))
     }
@@ -111,7 +111,7 @@ impl Engine {
         stop: &mut Stop,
     ) -> Result<Execution, RunError> {
         {
-            // Calls need no sandbox and no turn, only a session that is written down.
+            // A direct call needs neither a sandbox nor a turn, only a session in the journal.
             let mut place = open.place.lock().await;
             if matches!(*place, Place::New) {
                 self.open_session(session).await?;
@@ -150,7 +150,7 @@ impl Engine {
             execution: session.execution,
             parent: None,
             past: Arc::clone(&session.past),
-            // One call is nothing to run again.
+            // A single call is never run again.
             tape: Arc::new(Tape::off()),
             desk: self.asker(session, tool).desk(),
             screen: Arc::clone(&session.screen),
@@ -178,7 +178,7 @@ impl Engine {
                 rule: told.rule,
             }),
             Err(Stopped::Unrecorded(error)) => return Err(error.into()),
-            // There is nothing to repeat, and no sandbox to give up.
+            // A direct call has nothing to repeat and no sandbox to release.
             Err(Stopped::Diverged(_) | Stopped::Released) => return Err(RunError::Abandoned),
         };
         let mut execution = report::called(session, answered);

@@ -1,4 +1,4 @@
-//! Which tools there are, for a program, an agent or the operator: the same questions with the same answers everywhere.
+//! Tool discovery for programs, agents and the operator: the same queries get the same answers everywhere.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use crate::execution::ErrorReport;
 use crate::skills::stock::Stock;
 use crate::skills::{Library, Whose};
 
-/// What one policy may see of the tools.
+/// The tools and skills that one policy shows.
 #[derive(Debug, Clone)]
 pub struct Discover {
     door: Arc<Gateway>,
     library: Library,
-    /// Whose skills are seen too.
+    /// The principal and session whose skills are shown too; none shows tools only.
     whose: Option<Whose>,
     policy: Arc<Policy>,
-    /// The language of signatures where a question names none.
+    /// The language of signatures where a query names none.
     language: Language,
 }
 
-/// Why there is no answer.
+/// Why a query has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoverError {
-    /// No tool server is configured.
+    /// No tool server is configured and no skill is saved.
     #[error("there are no tools: no tool server is configured, and no skill is saved")]
     NoTools,
-    /// The question is not one.
+    /// The query is not valid.
     #[error("{0}")]
     Question(String),
 }
 
-/// A question for tools, as programs write it.
+/// A search query, as programs write it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SearchAsk {
@@ -83,12 +83,12 @@ impl Discover {
         }
     }
 
-    /// Tools for intents.
+    /// Searches the tools for each intent of a query.
     pub async fn find(&self, search: &Search) -> Result<Found, DiscoverError> {
         self.look(|view| view.search(search).map_err(question)).await
     }
 
-    /// What some tools are like.
+    /// Describes the named tools.
     pub async fn detail(
         &self,
         tools: &[String],
@@ -99,7 +99,7 @@ impl Discover {
             .await
     }
 
-    /// Which tools there are.
+    /// Lists the tools, all or those of a server or a domain.
     pub async fn browse(
         &self,
         server: Option<&str>,
@@ -128,7 +128,7 @@ impl Discover {
         ask(&view.noting(&noted))
     }
 
-    /// The skills that are seen, where there are any. What cannot be read of them keeps nobody from the tools.
+    /// The skill catalog; none where it is empty or cannot be read: the tools are shown all the same.
     async fn stock(&self, known: &Arc<Known>) -> Option<Arc<Stock>> {
         match self.library.stock(self.whose?, known).await {
             Ok(stock) => Some(stock).filter(|stock| !stock.skills.is_empty()),
@@ -139,7 +139,7 @@ impl Discover {
         }
     }
 
-    /// `search` of a program or a client: a question and an answer in JSON.
+    /// Answers a `search` of a program or a client: query and answer are JSON.
     pub async fn search(&self, body: &str) -> Result<String, ErrorReport> {
         let mut ask: SearchAsk = read(body, "search")?;
         ask.intents.extend(ask.query.take());
@@ -154,7 +154,7 @@ impl Discover {
         told(self.find(&search).await)
     }
 
-    /// `describe` of a program or a client: a question and an answer in JSON.
+    /// Answers a `describe` of a program or a client: query and answer are JSON.
     pub async fn describe(&self, body: &str) -> Result<String, ErrorReport> {
         let ask: DescribeAsk = read(body, "describe")?;
         let language = ask.language.unwrap_or(self.language);
@@ -164,7 +164,7 @@ impl Discover {
         )
     }
 
-    /// `list` of a program or a client: a question and an answer in JSON.
+    /// Answers a `list` of a program or a client: query and answer are JSON.
     pub async fn list(&self, body: &str) -> Result<String, ErrorReport> {
         let ask: ListAsk = read(body, "list")?;
         told(
@@ -173,7 +173,7 @@ impl Discover {
         )
     }
 
-    /// What a program is checked against: the stubs of every tool whose server it names.
+    /// What a program is type-checked against: the stubs of each server that the source names.
     pub(crate) async fn stubs(&self, language: Language, source: &str) -> Vec<(String, String)> {
         let known = self.door.known().await;
         let observed = self.door.learnt().known(&known.catalog);
@@ -193,7 +193,7 @@ impl Discover {
     }
 }
 
-/// The tools of some servers as they are offered under `policy`.
+/// The tools of the wanted servers, as `policy` offers them.
 pub fn offers<'a, S: std::hash::BuildHasher>(
     catalog: &'a Catalog,
     policy: &Policy,
@@ -215,7 +215,7 @@ pub fn offers<'a, S: std::hash::BuildHasher>(
         .collect()
 }
 
-/// What the policy says of a tool, for its comment.
+/// What the policy says of a tool, for the comment in its stub.
 pub fn notes(policy: &Policy, tool: &Tool) -> Notes {
     let outlook = policy.outlook(&tool.name, tool.hints());
     Notes {

@@ -1,6 +1,6 @@
-//! Behind the door of an execution: every call is answered by the session's pass, every question about tools by the catalog.
+//! The call dispatcher of an execution: the session's pass answers tool calls, the catalog answers queries about tools.
 //!
-//! Calls are spawned, never awaited one after another: a program's parallel calls are parallel.
+//! Each call is a task of its own, so that a program's parallel calls run in parallel.
 
 mod brisk;
 
@@ -25,24 +25,24 @@ use crate::execution::ErrorReport;
 use crate::runs::Run;
 use brisk::Brisk;
 
-/// Calls and answers that may wait on each way through the door.
+/// Calls and answers that each channel of the dispatcher holds.
 pub(crate) const ROOM: usize = 1024;
 
-/// How long an execution does nothing but wait for people before it gives up its sandbox.
+/// How long an execution waits for approvals only before it releases its sandbox.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whether the sandbox is given up while all calls wait for people.
+/// Decides whether the sandbox is released while all calls wait for approvals.
 #[derive(Debug)]
 pub(crate) struct Rest {
-    /// What the execution meets is kept, so that it can be run again.
+    /// Whether the execution is recorded, so that it can be run again.
     pub(crate) is_kept: bool,
-    /// Why it cannot all the same.
+    /// Why it cannot be repeated all the same.
     pub(crate) unrepeatable: Unrepeatable,
-    /// Where that is said.
+    /// Listeners learn from it that the execution cannot be repeated.
     pub(crate) bells: Bells,
 }
 
-/// Whoever stands behind the door of one execution.
+/// Answers the calls of one execution.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pass: Arc<Pass<Arc<Store>>>,
@@ -50,13 +50,13 @@ pub(crate) struct Keeper {
     store: Arc<Store>,
     ids: (SessionId, ExecutionId),
     rest: Rest,
-    /// The way to the network, where the policy has one.
+    /// The egress of the execution; none where the policy has no network.
     pub(crate) egress: Option<Arc<Egress>>,
-    /// The first call at which a program that is run again did not repeat itself: nothing more is answered.
+    /// The first call in which a repeated program diverged: no call after it is answered.
     diverged: std::sync::Mutex<Option<Diverged>>,
 }
 
-/// The ends of the door that a keeper stands at.
+/// The channels between a sandbox and the call dispatcher.
 #[derive(Debug)]
 pub(crate) struct Ways {
     pub(crate) calls: mpsc::Receiver<Asked>,
@@ -64,11 +64,11 @@ pub(crate) struct Ways {
     pub(crate) held: watch::Sender<Option<usize>>,
 }
 
-/// What became of a call.
+/// The result of a call's task.
 type Done = Result<(), RecordError>;
 
 impl Keeper {
-    /// Where its rules are held.
+    /// The pass whose rules apply to the calls.
     pub(crate) fn pass(&self) -> Arc<Pass<Arc<Store>>> {
         Arc::clone(&self.pass)
     }
@@ -91,7 +91,7 @@ impl Keeper {
         }
     }
 
-    /// Answers until the program asks no more and every call has ended; ends early when a call cannot be written down.
+    /// Answers calls until the program makes no more and each call has ended; stops early when a call cannot be recorded.
     pub(crate) async fn attend(self: &Arc<Self>, mut ways: Ways, run: Option<&Run>) -> Result<(), RunError> {
         let mut under_way = JoinSet::new();
         let mut waiting = self.pass.waiting();
@@ -114,8 +114,7 @@ impl Keeper {
                 asked = ways.calls.recv() => match asked {
                     Some(asked) => {
                         brisk.stir();
-                        // In the program's order, which the tasks do not keep: after a call that is another than before, no call is
-                        // made.
+                        // In the program's order, which the tasks do not keep: after a call that diverges, no call is made.
                         for asked in order.next(asked) {
                             self.pass.tape().heard(&asked.trace);
                             self.compare(&asked);
@@ -136,8 +135,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// All calls wait for people, and have for a while: the sandbox is not needed where the program can be run again. Where it cannot, that
-    /// is said.
+    /// Handles an execution whose calls have all waited for approvals for a while: releases the sandbox if the program can be repeated, or
+    /// reports why it cannot.
     async fn stand(
         &self,
         count: usize,
@@ -146,7 +145,7 @@ impl Keeper {
     ) -> Result<(), RunError> {
         let rest = &self.rest;
         if let Some(why) = self.pass.tape().spoiled().filter(|_| rest.is_kept && !still.is_told) {
-            // What was too much to keep cannot be run again.
+            // A call log that is too large to keep cannot be repeated.
             self.store.spoil(self.ids.1, why).await?;
             rest.unrepeatable.tell(why);
         }
@@ -165,8 +164,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Runs a program and answers its calls. One that ended by itself has its calls of tools seen out, unless it is stopped
-    /// meanwhile; its skills, and the calls of one that was ended, are not: what is under way then has an unknown effect.
+    /// Runs a program and answers its calls. When the program ends by itself, its tool calls run to their end unless it is stopped; its
+    /// skills, and the calls of a program that was stopped, do not: their effect is then unknown.
     pub(crate) async fn run(
         &self,
         run: impl Future<Output = Result<Ended, ringfence_sandbox::RunError>>,
@@ -178,7 +177,7 @@ impl Keeper {
         let mut ended = loop {
             tokio::select! {
                 ended = &mut run => break ended?,
-                // A call that cannot be written down does not happen, and its program goes no further.
+                // A call that cannot be recorded does not happen, and its program stops.
                 done = &mut attend, if !attended => {
                     done?;
                     attended = true;
@@ -207,12 +206,12 @@ impl Keeper {
         Ok(ended)
     }
 
-    /// The calls that were made, once each end is written.
+    /// The calls that were made, once the end of each is recorded.
     pub(crate) async fn close(&self) -> Result<CallsMade, RecordError> {
         self.pass.close().await
     }
 
-    /// The call at which the program did not repeat itself.
+    /// The call in which the program diverged.
     pub(crate) fn diverged(&self) -> Option<Diverged> {
         lock(&self.diverged).clone()
     }
@@ -227,7 +226,7 @@ impl Keeper {
                 lock(&self.diverged).get_or_insert(diverged);
                 Err(refusal)
             }
-            // Nobody listens any more; the question stands.
+            // The sandbox is released; the approval request stays open.
             Err(Stopped::Released) => return Ok(()),
         };
         let answered = Answered {
@@ -239,7 +238,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// A program that is run again must ask the same again.
+    /// Compares a call with the log: a repeated program must make the same calls.
     fn compare(&self, asked: &Asked) {
         let compared = self.pass.tape().compare(asked.number, what(&asked.ask), &asked.body);
         if let Err(diverged) = compared {
@@ -259,7 +258,7 @@ impl Keeper {
         if what == What::Fetch {
             return self.pass.fetch(number, body, self.egress.as_ref()).await.map(Ok);
         }
-        // What was answered before counts, and is answered again whatever the number of them is by now.
+        // A logged answer counts, and is given again whatever the number of lookups is by now.
         let allowed = self.pass.look_up();
         let known = self.pass.tape().answer(number, what, body);
         if let Ok(Some(known)) = known {
@@ -284,10 +283,10 @@ impl Keeper {
     }
 }
 
-/// How long an execution does nothing but wait for people.
+/// Measures how long an execution has waited for approvals only.
 struct Still<'a> {
     run: Option<&'a Run>,
-    /// When it has for long enough.
+    /// When the execution has waited long enough; none while it does something else.
     long: Option<Instant>,
     unrepeatable: watch::Receiver<Option<String>>,
     is_told: bool,
@@ -303,7 +302,7 @@ impl<'a> Still<'a> {
         }
     }
 
-    /// It waits for something else.
+    /// Resets the timer: the execution does something else.
     fn stir(&mut self, held: &watch::Sender<Option<usize>>) {
         self.long = None;
         held.send_if_modified(|held| held.take().is_some());
@@ -312,12 +311,12 @@ impl<'a> Still<'a> {
         }
     }
 
-    /// Whether it has waited long enough; from the first time that this is asked.
+    /// Whether the execution has waited long enough, counted from the first call of this.
     fn is_long(&mut self) -> bool {
         *self.long.get_or_insert_with(|| Instant::now() + PATIENCE) <= Instant::now()
     }
 
-    /// Waits until it has waited long enough, or it is known then that it cannot be run again.
+    /// Waits until the deadline, or after it until the execution is known not to be repeatable.
     async fn changed(&mut self) {
         match self.long {
             Some(long) if long <= Instant::now() => {
@@ -331,7 +330,7 @@ impl<'a> Still<'a> {
     }
 }
 
-/// Calls in the order of their numbers: a long one arrives after those that were made behind it.
+/// Puts calls in the order of their numbers: a large call can arrive after later ones.
 #[derive(Debug, Default)]
 struct Order {
     last: u32,
@@ -339,7 +338,7 @@ struct Order {
 }
 
 impl Order {
-    /// The calls whose turn it is now that this one is here.
+    /// Adds a call and returns the calls that are now next in order.
     fn next(&mut self, asked: Asked) -> Vec<Asked> {
         self.early.insert(asked.number, asked);
         let mut ready = Vec::with_capacity(1);
@@ -351,7 +350,7 @@ impl Order {
     }
 }
 
-/// What a call is for, as the tape has it.
+/// The kind of a call, as the call log stores it.
 pub(crate) fn what(ask: &Ask) -> What<&str> {
     match ask {
         Ask::Tool { server, tool } => What::Tool { server, tool },
@@ -362,12 +361,12 @@ pub(crate) fn what(ask: &Ask) -> What<&str> {
     }
 }
 
-/// Whether calls are under way, and each of them waits for a person.
+/// Whether calls are in flight and each of them waits for an approval.
 fn only_people(under_way: usize, waiting: Waiting) -> bool {
     under_way > 0 && waiting.open == under_way && waiting.at_the_desk == under_way
 }
 
-/// A call whose task broke is never answered, and its program would wait for ever.
+/// Fails on a call whose task panicked: it would never be answered, and its program would wait forever.
 fn settled(done: Result<Done, tokio::task::JoinError>) -> Result<(), RunError> {
     done.map_err(RunError::Unanswered)?.map_err(RunError::Record)
 }
@@ -382,7 +381,7 @@ pub(crate) fn refusal(told: Told) -> Refusal {
     }
 }
 
-/// What a program is told that does not repeat itself: it is failed whatever it makes of this.
+/// The refusal that a diverged program gets; the program fails whatever it makes of it.
 pub(crate) fn strayed(diverged: &Diverged) -> Refusal {
     Refusal {
         code: "replay.diverged".to_owned(),
@@ -393,7 +392,7 @@ pub(crate) fn strayed(diverged: &Diverged) -> Refusal {
     }
 }
 
-/// What to do about a program that does not repeat itself.
+/// The hint for a program that diverged.
 pub(crate) const DIVERGED_HINT: &str = "a program that waits for a person must do the same when it is run again: run it anew, without threads and without depending on addresses or file times";
 
 fn told(error: ErrorReport) -> Told {

@@ -1,4 +1,4 @@
-//! An execution that can be run again: what is kept of it, how it gives up its sandbox while people think, and how it goes on.
+//! Durable executions: what is recorded of them, how they suspend while people decide, and how they resume.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ use crate::script::{self, Around, Script, ScriptError};
 use crate::session::Session;
 use crate::words::Seen;
 
-/// The longest that is waited before what may pass is tried again.
+/// The longest wait before a retry after a transient error.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// How an execution ended, kept to compare it with when it is run again.
+/// How an execution ended, to compare with when it is run again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Outcome {
     pub(crate) status: Status,
     pub(crate) exit_code: i32,
     pub(crate) error: Option<String>,
-    /// blake3 of the value's JSON text.
+    /// The blake3 digest of the value's JSON text; the outputs below are digests too.
     pub(crate) value: Option<String>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -59,7 +59,7 @@ impl Outcome {
 }
 
 impl Engine {
-    /// Writes down that an execution starts, and with it all that is needed to run it again, where that can be kept.
+    /// Records that an execution starts, together with the request that runs it again where that can be stored.
     pub(crate) async fn start(
         &self,
         session: &Session,
@@ -83,9 +83,11 @@ impl Engine {
             stays: session.name.clone(),
         };
         if session.policy.digest() != session.base.digest() {
-            // Its session has another; this one is needed to go on.
+            // The session has a policy of its own; the execution needs this one to resume.
             let json = session.policy.to_json().to_string();
-            self.store.keep_policy(session.policy_ref.clone(), json).await?;
+            self.store
+                .keep_policy(session.id, session.policy_ref.clone(), json)
+                .await?;
         }
         self.store.record_start(event, recording).await?;
         attempt.again = Some(again);
@@ -93,7 +95,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes down that an execution goes on.
+    /// Records that an execution resumes.
     pub(crate) async fn go_on(&self, session: &Session, attempt: &mut Attempt) -> Result<(), RunError> {
         let kind = Kind::ExecutionResumed {
             known: attempt.tape.known() as u64,
@@ -104,7 +106,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes down that an execution gave up its sandbox.
+    /// Records that an execution suspends and has released its sandbox.
     pub(crate) async fn suspend(
         &self,
         session: &Session,
@@ -113,7 +115,7 @@ impl Engine {
         waiting: usize,
     ) -> Result<(), RunError> {
         let pending = self.store.pending(session.execution).await.map_err(unread)?;
-        // One that was answered just now does not wait for the others.
+        // Some call was answered just now, so the execution is due at once.
         let until = if pending.len() < waiting {
             Some(Timestamp::now())
         } else {
@@ -124,12 +126,12 @@ impl Engine {
             until,
         };
         let event = Event::host(session.id, Some(session.execution), kind);
-        // The session stays this process's: others go on with it only when this one is gone.
+        // The session stays with this process: another one resumes it only when this one is gone.
         self.store.suspend(event, until, attempt.tape.rest()).await?;
         Ok(())
     }
 
-    /// Waits without a sandbox until an execution can go on; nothing if somebody ends it first.
+    /// Waits without a sandbox until an execution can resume; none if it is cancelled first.
     pub(crate) async fn until_called(
         &self,
         session: &Session,
@@ -151,7 +153,7 @@ impl Engine {
         }
     }
 
-    /// The same, until something fails.
+    /// Waits the same way, but returns transient errors.
     async fn called(
         &self,
         session: &Session,
@@ -184,7 +186,7 @@ impl Engine {
         self.next_attempt(session).await.map(Some)
     }
 
-    /// Waits a while after what may pass, longer each time; says whether it is to be tried again, or somebody ended it.
+    /// Backs off after a transient error, longer each time; false if the execution is cancelled meanwhile.
     pub(crate) async fn hold_off(
         &self,
         session: &Session,
@@ -210,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// What an execution is run with when it goes on, and the files that it finds.
+    /// The next attempt of an execution that resumes, with the files that it started with.
     pub(crate) async fn next_attempt(&self, session: &Session) -> Result<(Attempt, Vec<Input>), RunError> {
         let kept = self.store.recording(session.execution).await.map_err(unread)?;
         let kept = kept.ok_or(RunError::Unkept)?;
@@ -230,8 +232,8 @@ impl Engine {
         Ok((attempt, files))
     }
 
-    /// A place among the executions that run at once, unless the request is taken back first. One that began before waits for it
-    /// without end; another is refused where there is none for too long.
+    /// Acquires a permit to run, unless the request is cancelled first. An execution that started before retries without end; a new one is
+    /// refused when the budget has no capacity for too long.
     pub(crate) async fn turn_of(
         &self,
         session: &Session,
@@ -271,7 +273,7 @@ impl Engine {
         }
     }
 
-    /// The end of an execution that somebody ended, or whose time was over, while it had no sandbox.
+    /// Finishes an execution that was cancelled, or ran out of time, while it had no sandbox.
     pub(crate) async fn given_up(
         &self,
         session: &Session,
@@ -297,7 +299,7 @@ impl Engine {
         Ok(execution)
     }
 
-    /// Whoever asks people for an execution.
+    /// The approval broker of an execution.
     pub(crate) fn asker(&self, session: &Session, program: &str) -> Asker {
         Asker {
             store: Arc::clone(&self.store),
@@ -315,27 +317,27 @@ impl Engine {
 /// Whether an execution may run now.
 #[derive(Debug)]
 pub(crate) enum Turn {
-    /// It may, for as long as this is held.
+    /// Granted, for as long as the permit is held.
     Taken(Admission<Principal>),
-    /// Somebody ended it first.
+    /// The execution was cancelled first.
     Cancelled,
-    /// The machine had no place for it.
+    /// The machine had no capacity.
     Full(Refusal),
 }
 
-/// Who has an execution that waited.
+/// Whether this process has claimed a suspended execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Claim {
     Nobodys,
     Ours,
 }
 
-/// How often something was tried that may pass.
+/// Counts the retries after transient errors.
 #[derive(Debug, Default)]
 pub(crate) struct Tries(u32);
 
 impl Tries {
-    /// How long it is until the next time.
+    /// The delay before the next retry, twice the one before.
     fn next(&mut self) -> Duration {
         let wait = Duration::from_secs(1).saturating_mul(2_u32.saturating_pow(self.0));
         self.0 = self.0.saturating_add(1);
@@ -343,7 +345,7 @@ impl Tries {
     }
 }
 
-/// Waits until somebody says that a run may go on; for ever where nobody can.
+/// Waits for a request to resume; forever where there is no tracked run.
 async fn nudged(run: Option<&Run>) {
     match run {
         Some(run) => run.nudged().await,
@@ -351,18 +353,18 @@ async fn nudged(run: Option<&Run>) {
     }
 }
 
-/// A moment of a program's clock.
+/// A timestamp of a program's clock, whose ticks are 100 microseconds; none out of range.
 fn moment(ticks: u64) -> Option<Timestamp> {
     let microseconds = i64::try_from(ticks).ok()?.checked_mul(100)?;
     Timestamp::from_microsecond(microseconds).ok()
 }
 
-/// Why nothing is kept of an execution.
+/// Why an execution has no recording.
 pub(crate) const NO_CODE: &str = "it is no code";
 pub(crate) const TOO_MANY_FILES: &str = "its files are more than 16 MiB, or could not be put back as they were";
 const UNREADABLE: &str = "its files or arguments cannot be kept";
 
-/// All that is needed to run a request again, and what it is run with now; or why it cannot be.
+/// Builds the recorded request and the replay state of an execution; or says why it cannot be recorded.
 fn script_of(
     session: &Session,
     request: &RunCode,

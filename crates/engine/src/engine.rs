@@ -1,4 +1,4 @@
-//! What lives as long as the process: the store, the lease, the backend, and the switches of what runs.
+//! The engine holds what lives as long as the process: the store, the lease, the backend, and the cancel switches of running sessions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,36 +35,36 @@ use crate::switch::{self, Switches};
 use crate::tidy::Share;
 use crate::workspace::Disk;
 
-/// Sandboxes of one kind that wait warm.
+/// Idle sandboxes of one kind that the pool keeps.
 const MOST_IDLE: usize = 32;
-/// Principals whose type checkers stand.
+/// Principals with running type checkers at once.
 const MOST_CHECKERS: usize = 4;
-/// How often it is looked whether everybody has let go, and when.
+/// How often shutdown checks that all references are gone, and at what interval.
 const PARTING: u32 = 400;
 const A_MOMENT: Duration = Duration::from_millis(5);
 
-/// What the engine is made with.
+/// The configuration that an engine opens with.
 #[derive(Clone)]
 pub struct Settings {
-    /// The data folder.
+    /// The data folder, which holds the store, the vault and the workspaces.
     pub home: PathBuf,
     /// Where records go besides the journal.
     pub sinks: Vec<Sink>,
-    /// Who runs.
+    /// The principal of the process; commands run as it.
     pub principal: Principal,
     /// The Python to use instead of the system's.
     pub python: Option<PathBuf>,
-    /// Tool servers.
+    /// The tool servers that calls can reach.
     pub servers: Servers,
     /// The policies of tool servers that run in sandboxes of their own.
     pub server_policies: BTreeMap<String, Policy>,
-    /// Type checkers.
+    /// The type checkers that check a program before it runs.
     pub checkers: Tools,
-    /// Secrets for the way out.
+    /// Credentials that egress inserts into requests.
     pub credentials: Credentials,
-    /// What `env:NAME` and `${NAME}` in a server's entry read.
+    /// Reads the variables behind `env:NAME` and `${NAME}` in a server's entry.
     pub environment: ringfence_gateway::Environment,
-    /// What holds for those who come through a front door; none: there is no such door.
+    /// What applies to requests through a front door; none: the engine takes no such requests.
     pub front: Option<Front>,
 }
 
@@ -81,38 +81,38 @@ impl fmt::Debug for Settings {
 /// Why the engine did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The data folder.
+    /// The data folder cannot be opened.
     #[error(transparent)]
     Store(#[from] ringfence_store::OpenError),
-    /// An audit sink behind the network.
+    /// A remote audit sink cannot be used.
     #[error("cannot use an audit sink")]
     Sink(#[from] ringfence_gateway::AuditSinkError),
-    /// This process's claim in it.
+    /// The lease of this process cannot be acquired.
     #[error(transparent)]
     Lease(#[from] LeaseError),
-    /// The backend.
+    /// The sandbox backend cannot be prepared.
     #[error(transparent)]
     Native(#[from] LaunchError),
-    /// What dead processes left.
+    /// What dead processes left cannot be swept.
     #[error(transparent)]
     Sweep(#[from] ringfence_store::SweepError),
-    /// What is hidden in skills.
+    /// The redaction rules for skills cannot be loaded.
     #[error(transparent)]
     Data(#[from] ScreenError),
 }
 
-/// The engine.
+/// Runs executions in sandboxes and records them.
 pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) store: Arc<Store>,
     pub(crate) lease: Arc<Lease>,
     pub(crate) native: Arc<Native>,
     pub(crate) pool: Arc<Pool>,
-    /// The door, also where there are no tool servers: skills are called through it.
+    /// The call gateway. It exists without tool servers too: skills are called through it.
     door: Arc<Gateway>,
     pub(crate) library: Library,
     pub(crate) nests: Nests,
-    /// Who is asked for addresses, and whose word is taken for names: the same for all sessions.
+    /// Resolver and trust roots of egress: the same for all sessions.
     pub(crate) egress: EgressSettings,
     guests: Arc<Guests>,
     checks: Mutex<Vec<(Principal, Arc<TypeCheck>)>>,
@@ -120,20 +120,20 @@ pub struct Engine {
     pub(crate) sessions: Sessions,
     pub(crate) runs: Arc<Runs>,
     pub(crate) ruled: Ruled,
-    /// What the machine carries at once.
+    /// The capacity of the machine that running executions share.
     pub(crate) budget: Arc<Budget<Principal>>,
     pub(crate) host_work: HostWork,
     pub(crate) bells: Bells,
-    /// Held while a session that keeps files is looked for: of two requests, one finds what the other opened.
+    /// Held while a session that keeps files is looked up: of two requests, one finds what the other opened.
     pub(crate) reopening: tokio::sync::Mutex<()>,
     pub(crate) keys: Keys,
-    /// Held while an execution that had no process is taken up.
+    /// Held while this process adopts an execution that had no process.
     pub(crate) taking: tokio::sync::Mutex<()>,
     pub(crate) standing: Standing,
-    /// Rates that the sessions of a principal share.
+    /// Rate limits that the sessions of a principal share.
     pub(crate) tenants: Tenants,
     closing: watch::Sender<bool>,
-    /// The place of a request that says nothing of its own, made once: only such places are kept warm.
+    /// The sandbox spec of a request without a draft, made once: only such sandboxes are kept warm.
     pub(crate) usual: OnceLock<Arc<Spec>>,
     /// Sessions that another process asked to stop.
     stopped: Mutex<Option<mpsc::UnboundedReceiver<SessionId>>>,
@@ -149,7 +149,7 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// An engine for front doors, which ends what nobody uses and keeps sandboxes ready.
+    /// Opens an engine for front doors: it closes idle sessions and keeps sandboxes warm.
     pub async fn serve(settings: Settings) -> Result<Arc<Engine>, OpenError> {
         let engine = Arc::new(Engine::open(settings).await?);
         if let Some(front) = &engine.settings.front {
@@ -161,7 +161,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Opens the data folder, sweeps after the dead, and gets the backend ready.
+    /// Opens the data folder, sweeps after dead processes, and prepares the backend.
     pub async fn open(settings: Settings) -> Result<Engine, OpenError> {
         let worker = tokio::task::spawn_blocking(WorkerProgram::load);
         let (near, far) = sinks::open(&settings)?;
@@ -228,12 +228,12 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The store, for whoever shows what is in it.
+    /// The store, for code that shows its records.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The backend.
+    /// The backend that makes sandboxes.
     pub fn native(&self) -> &Native {
         &self.native
     }
@@ -251,17 +251,17 @@ impl Engine {
             .with(Mechanism::KeptWorkspace)
     }
 
-    /// The door that every call of code leaves through.
+    /// The gateway that all calls of programs go through.
     pub(crate) fn door(&self) -> &Arc<Gateway> {
         &self.door
     }
 
-    /// The door, where there are tool servers.
+    /// The gateway; none where no tool servers are configured.
     pub fn gateway(&self) -> Option<&Arc<Gateway>> {
         Some(&self.door).filter(|_| !self.settings.servers.is_empty())
     }
 
-    /// The tools and the skills of `who`, in a session also its own, as `policy` shows them.
+    /// The tools and skills that `policy` shows to `who`, and to a session if one is named.
     pub fn discover(
         &self,
         who: Principal,
@@ -276,13 +276,13 @@ impl Engine {
         Discover::new(&self.door, &self.library, Some(whose), policy, language)
     }
 
-    /// The same for a program of a session, under the policy that it runs under.
+    /// The same for a program of a session, under the policy of its execution.
     pub(crate) fn discover_in(&self, session: &Session, language: ringfence_catalog::Language) -> Discover {
         let whose = Some(Whose::of(session));
         Discover::new(&self.door, &self.library, whose, Arc::clone(&session.policy), language)
     }
 
-    /// The end of the process comes next: what was recorded stays, and nothing more is waited for.
+    /// Shuts the engine down as the last act of the process: stops its servers, completes the store, and frees the lease.
     pub async fn leave(self) {
         let Engine {
             store,
@@ -315,12 +315,12 @@ impl Engine {
             }
         }
         sweep::old_recordings(&store).await;
-        // Who finds the lease dead goes on with what the database has: it has everything by then.
+        // A process that finds the lease dead resumes from the database, which is complete by then.
         store.leave().await;
         drop(lease);
     }
 
-    /// The same for an engine that others hold: once they have let go of it.
+    /// Shuts down a shared engine, once all other references are gone.
     pub async fn part(mut engine: Arc<Engine>) {
         for _ in 0..PARTING {
             match Arc::try_unwrap(engine) {
@@ -333,14 +333,14 @@ impl Engine {
         engine.store.leave().await;
     }
 
-    /// The type checkers of a principal: they are guests, and serve nobody else.
+    /// The type checkers of a principal: they run in sandboxes and serve nobody else.
     pub(crate) fn check(&self, who: Principal) -> Arc<TypeCheck> {
         let mut checks = lock(&self.checks);
         if let Some((_, check)) = checks.iter().find(|(principal, _)| *principal == who) {
             return Arc::clone(check);
         }
         if checks.len() >= MOST_CHECKERS {
-            // Dropped once whoever uses it is done, which ends it.
+            // Dropped once its last user is done, which ends it.
             checks.remove(0);
         }
         let check = Arc::new(TypeCheck::new(Arc::clone(&self.native), self.settings.checkers.clone()));
@@ -348,37 +348,37 @@ impl Engine {
         check
     }
 
-    /// Where the places on disk of a session are made that end with it.
+    /// The folder on disk of what a session loses when it ends.
     pub(crate) fn folders(&self, session: SessionId) -> PathBuf {
         self.settings.home.join("scratch").join(session.to_string())
     }
 
-    /// Where the places on disk of an execution that has a sandbox of its own in a session are made.
+    /// The folder on disk of an execution that has a sandbox of its own in a session.
     pub(crate) fn folders_of(&self, execution: ExecutionId) -> PathBuf {
         self.settings.home.join("workspaces").join(execution.to_string())
     }
 
-    /// Where the files are kept that an execution left.
+    /// The folder of the files that an execution left.
     pub(crate) fn artifacts(&self, execution: ExecutionId) -> PathBuf {
         self.settings.home.join("artifacts").join(execution.to_string())
     }
 
-    /// The data folder.
+    /// The data folder of the engine.
     pub fn home(&self) -> &Path {
         &self.settings.home
     }
 
-    /// Where the whole of what was cut is kept, for who has only what a command printed.
+    /// The folder of the full output of truncated results, for readers who have only what a command printed.
     pub(crate) fn results(&self, execution: ExecutionId) -> PathBuf {
         self.settings.home.join("results").join(execution.to_string())
     }
 
-    /// Makes sandboxes ready for requests that say nothing of their own.
+    /// Prepares sandboxes for requests without a draft.
     pub async fn warm(&self, language: Language, count: usize) -> Result<(), crate::error::RunError> {
         let Some(front) = &self.settings.front else {
             return Ok(());
         };
-        // A policy that cannot be held is refused to whoever asks, not here.
+        // A policy that cannot be enforced is refused when a request comes, not here.
         let folders = self.settings.home.join("scratch");
         if let Ok(spec) = self.spec(&front.policy, Disk::passing(&folders), false)
             && self.is_usual(&spec)
@@ -388,12 +388,12 @@ impl Engine {
         Ok(())
     }
 
-    /// How the pool of sandboxes did.
+    /// Counts of the sandbox pool since it was made.
     pub fn pool_counts(&self) -> PoolCounts {
         self.pool.counts()
     }
 
-    /// Whether no more requests are taken.
+    /// Whether the engine takes no more requests.
     pub fn is_closing(&self) -> bool {
         *self.closing.borrow()
     }
@@ -402,9 +402,9 @@ impl Engine {
         self.closing.send_replace(true);
     }
 
-    /// Waits until no more requests are taken.
+    /// Waits until the engine takes no more requests.
     pub(crate) async fn leaving(&self) {
-        // The sender is the engine's own.
+        // The engine itself holds the sender.
         let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
     }
 }
@@ -413,7 +413,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The door to the configured servers.
+/// Opens the gateway to the configured servers.
 fn door(settings: &Settings, guests: &Arc<Guests>) -> Arc<Gateway> {
     let options = Options {
         spawner: Some(Arc::clone(guests) as Arc<dyn Spawner>),

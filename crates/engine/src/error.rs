@@ -1,4 +1,4 @@
-//! Why an execution has no result, with a stable code and what to do next.
+//! Operation errors: why an execution has no result, with a stable code and a hint.
 
 use ringfence_journal::{NoEntropy, RecordError};
 use ringfence_sandbox::{CollectError, LaunchError, PutError, TakeError};
@@ -7,76 +7,76 @@ use ringfence_store::{AdoptError, LeaseError, ReadError};
 use crate::refusal::Refusal;
 use crate::script::ScriptError;
 
-/// Why an execution has no result. What the program did wrong is never here.
+/// Why an execution has no result. Failures of the program itself are results, not errors.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The journal: without a record nothing happens.
+    /// The journal could not record an event, so the operation did not happen.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The sandbox.
+    /// The sandbox could not be launched.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// A sandbox from the pool.
+    /// The pool could not supply a sandbox.
     #[error(transparent)]
     Take(#[from] TakeError),
-    /// The execution.
+    /// The execution failed inside the sandbox backend.
     #[error(transparent)]
     Run(#[from] ringfence_sandbox::RunError),
-    /// A file going in.
+    /// A file could not be copied into the sandbox.
     #[error(transparent)]
     Put(#[from] PutError),
-    /// Files coming out.
+    /// Files could not be collected from the sandbox.
     #[error(transparent)]
     Collect(#[from] CollectError),
-    /// This process's claim.
+    /// The lease of this process could not be used.
     #[error(transparent)]
     Lease(#[from] LeaseError),
-    /// An id.
+    /// No random bytes for an id.
     #[error(transparent)]
     Entropy(#[from] NoEntropy),
-    /// A call of the program.
+    /// The task of a tool call panicked or was aborted.
     #[error("a call ended without an answer")]
     Unanswered(#[source] tokio::task::JoinError),
-    /// What the program tried.
+    /// The task that records what the program tried panicked or was aborted.
     #[error("what the program tried could not be written down")]
     Unnoted(#[source] tokio::task::JoinError),
-    /// Whoever ran it.
+    /// The task that ran the execution is gone.
     #[error("the execution was abandoned")]
     Abandoned,
-    /// One principal has too much under way.
+    /// The principal has too many runs at once.
     #[error("too many runs are under way or wait")]
     Crowded,
-    /// It waits for people, and this process ends: another one goes on with it.
+    /// The execution waits for approvals while this process ends: another process resumes it.
     #[error("the execution waits for an answer, and goes on in another process")]
     Left,
-    /// It should go on, and its policy cannot be held here.
+    /// The policy of the execution cannot be enforced here, so it cannot resume.
     #[error("{}", .0.message)]
     Refused(Refusal),
-    /// It should go on, and nothing was kept of it.
+    /// The execution has no recording to resume from.
     #[error("nothing was kept of the execution to go on with")]
     Unkept,
-    /// What was kept of it.
+    /// The recorded request cannot be written or read.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// What was kept of its calls.
+    /// The call log cannot be read.
     #[error(transparent)]
     Tape(#[from] ringfence_gateway::TapeError),
-    /// It is gone on with elsewhere, or is over.
+    /// Another process has the execution, or it is over.
     #[error(transparent)]
     Adopt(#[from] AdoptError),
-    /// What of it may be shown.
+    /// The redaction rules cannot be loaded or applied.
     #[error(transparent)]
     Screen(#[from] ringfence_gateway::ScreenError),
-    /// What stood for personal data in its session.
+    /// The aliases of the session cannot be read.
     #[error(transparent)]
     Aliases(#[from] ringfence_hygiene::ReadError),
-    /// The files of what was cut.
+    /// The full output cannot be saved to a file.
     #[error("what was cut cannot be written to a file")]
     Whole(#[source] std::io::Error),
-    /// The files that a session keeps.
+    /// The files that a session keeps cannot be accessed.
     #[error("cannot get at the files that a session keeps")]
     Workspace(#[source] std::io::Error),
-    /// No requests are taken, or no more.
+    /// The engine takes no requests, or no more of them.
     #[error("no more requests are taken")]
     Closed,
 }
@@ -112,7 +112,7 @@ impl RunError {
         }
     }
 
-    /// What a person can do about it.
+    /// What a person can do about it; none where nothing helps.
     pub fn hint(&self) -> Option<&'static str> {
         match self.code() {
             "sandbox.launch" => Some("`ringfence doctor` shows what is missing and how to get it"),
@@ -135,7 +135,7 @@ impl RunError {
         }
     }
 
-    /// Whether what was asked for cannot be had, so that asking for something else helps; else it is this machine's fault.
+    /// Whether the client asked for something that it cannot have, so that another request may succeed; else the fault is this machine's.
     pub fn is_askers(&self) -> bool {
         use ringfence_sandbox::RunError as Sandbox;
         if let RunError::Put(error) = self {
@@ -144,7 +144,7 @@ impl RunError {
         matches!(self, RunError::Refused(_) | RunError::Run(Sandbox::Job { .. }))
     }
 
-    /// Whether it may be otherwise in a while: something was busy, full, or could not be made just now.
+    /// Whether the error is transient: something was busy, full, or could not be made just now.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             RunError::Record(error) | RunError::Adopt(AdoptError::Record(error)) => passes(error),
@@ -173,7 +173,7 @@ impl RunError {
         }
     }
 
-    /// The whole sentence, with every cause.
+    /// The full message, with the message of each cause.
     pub fn chain(&self) -> String {
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);
@@ -185,7 +185,7 @@ impl RunError {
     }
 }
 
-/// Whether the journal may take, or give, in a while what it does not now. What is damaged stays so.
+/// Whether the record error is transient: damage is not.
 fn passes(error: &RecordError) -> bool {
     match error {
         RecordError::Full { .. } | RecordError::Locked { .. } | RecordError::Write { .. } => true,

@@ -1,4 +1,4 @@
-//! What an execution was, for people and programs: the one object that `--json`, MCP and the API return.
+//! The report of an execution, for people and programs: the one object that `--json`, MCP and the API return.
 
 use ringfence_check::Location;
 use ringfence_journal::{ExecutionId, SessionId, Status, Truncated, Usage};
@@ -8,127 +8,127 @@ use serde_json::value::RawValue;
 
 use crate::shown::Whole;
 
-/// An execution that is over.
+/// The report of an execution that has ended.
 #[derive(Debug, Serialize)]
 pub struct Execution {
-    /// Its id.
+    /// The id of the execution.
     pub execution_id: ExecutionId,
-    /// Its session.
+    /// The session that the execution ran in.
     pub session_id: SessionId,
-    /// How it ended.
+    /// How the execution ended: completed, failed, killed and so on.
     pub status: Status,
-    /// The program's exit code, or the one its end stands for.
+    /// The program's exit code, or the one that stands for how it ended.
     pub exit_code: i32,
-    /// Its value.
+    /// The program's value as JSON; none where it has no value or the reader may not see it.
     pub value: Option<Box<RawValue>>,
-    /// What it printed.
+    /// The program's standard output, cut to what its reader is shown.
     pub stdout: String,
-    /// What it printed as errors.
+    /// The program's standard error, cut in the same way.
     pub stderr: String,
-    /// What went wrong.
+    /// Why the execution failed; none where it completed.
     pub error: Option<ErrorReport>,
-    /// What was found in the source.
+    /// Findings in the source, such as type errors.
     pub diagnostics: Vec<Location>,
-    /// Tool calls: the first of each kind, then how many more there were.
+    /// Tool calls: the first ones in full, then counts of further ones.
     pub calls: Vec<CallReport>,
-    /// Files that are to go out, then new and changed ones.
+    /// Files that the program emits, then new and changed ones.
     pub files: Vec<FileReport>,
-    /// What did not go to the folder that files were to be copied to.
+    /// Files that did not go to the folder that they were to be copied to.
     #[serde(skip)]
     pub left_behind: LeftBehind,
-    /// What it tried and was refused.
+    /// What the program tried and was refused.
     pub violations: Vec<ViolationReport>,
-    /// What was cut.
+    /// Which of value and outputs were cut.
     pub truncated: Truncated,
-    /// What it used.
+    /// The resources that the execution used.
     pub usage: Usage,
-    /// What it cost and saved a model.
+    /// The tokens that it costs and saves a model; none without tool calls.
     pub tokens: Option<TokenReport>,
-    /// What was cut, whole and clean, for whoever asks for it.
+    /// The full output, redacted, of what was cut; none where nothing was.
     #[serde(skip)]
     pub whole: Option<Box<Whole>>,
     /// Bytes of the arguments and results of all its calls.
     #[serde(skip)]
     pub call_bytes: u64,
-    /// The most bytes that its reader is shown.
+    /// The most bytes that its reader is shown; none: no limit.
     #[serde(skip)]
     pub most: Option<usize>,
-    /// What held each rule.
+    /// The mechanism that enforces each rule.
     pub enforcement: Vec<ringfence_journal::Enforcement>,
-    /// The policy in force.
+    /// The policy in force, by name and digest.
     pub policy: ringfence_journal::PolicyRef,
 }
 
-/// What went wrong.
+/// An error as people and programs get it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorReport {
-    /// A stable code.
+    /// A stable code such as `policy.parse`.
     pub code: String,
-    /// A sentence.
+    /// What went wrong, as a text for people.
     pub message: String,
-    /// What to do next.
+    /// What to do next; none where nothing helps.
     pub hint: Option<String>,
-    /// The policy's key that decided.
+    /// The policy key that decided; none where no rule did.
     pub rule: Option<String>,
 }
 
-/// A tool call.
+/// A tool call, or a count of calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CallReport {
-    /// The program's number of it, from 1; 0 where it stands for several.
+    /// The number that the program gave it, from 1; 0 where it stands for several.
     pub number: u32,
-    /// The tool.
+    /// The tool's full name, `server.tool`.
     pub tool: String,
     /// `ok`, `failed`, `broken`, `timed_out`, `unknown` or `refused`.
     pub outcome: &'static str,
-    /// The rule that decided.
+    /// The rule that decided; none where none did.
     pub rule: Option<String>,
-    /// How long it took.
+    /// The duration of the call in milliseconds.
     pub duration_ms: u64,
-    /// Bytes of its arguments.
+    /// Bytes of the arguments.
     pub bytes_in: u64,
-    /// Bytes of its result.
+    /// Bytes of the result.
     pub bytes_out: u64,
-    /// How many more of this kind there were, which are not listed.
+    /// How many calls of this kind are not listed; none for a single call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
 
-/// What a model pays and is spared, in tokens of `o200k_base`.
+/// What a result costs a model and saves it, in tokens of `o200k_base`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TokenReport {
-    /// What this result costs: value, output and error.
+    /// The tokens of this result: value, output and error.
     pub returned: u64,
-    /// What the results of the tools would have cost: about four bytes a token.
+    /// The tokens that the tool results would have cost, at about four bytes a token.
     pub avoided: u64,
 }
 
-/// A file that is new or changed, or that the program wants to go out.
+/// A file that is new or changed, or that the program emits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileReport {
-    /// Its path below the workspace.
+    /// The path below the workspace.
     pub path: String,
-    /// Its length.
+    /// The length of the file in bytes.
     pub bytes: u64,
-    /// Its digest.
+    /// The SHA-256 digest of its content, in hexadecimal.
     pub sha256: String,
-    /// `created`, `changed`, or `same` for one that goes out as it came.
+    /// `created`, `changed`, or `same` for an emitted file that did not change.
     pub change: &'static str,
-    /// Whether the program wants it to go out.
+    /// Whether the program emits the file.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub emitted: bool,
-    /// What the program says it is, such as `text/csv`, where it wants it to go out.
+    /// The media type that the program gives an emitted file, such as `text/csv`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
 }
 
-/// Something tried and refused.
+/// Something that the program tried and was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ViolationReport {
-    /// Its kind.
+    /// The kind of violation, such as `net`, `tool` or `file`.
     pub kind: String,
-    /// What was tried.
+    /// What the program tried, as a short text.
     pub detail: String,
-    /// The rule.
+    /// The rule that refused it.
     pub rule: String,
 }

@@ -1,4 +1,4 @@
-//! Following a run: what it prints while it prints it, where it stands, and how it ends.
+//! Follows a run: its output as it comes, its status, and its end.
 
 use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -13,39 +13,39 @@ use crate::resume::Taken;
 use crate::runs::{Ending, OutputFrom, Progress, Run, WaitError};
 use crate::told::Piece;
 
-/// How often it is looked again for a run that waits for people and that no process has.
+/// How often a follower looks for a suspended run that no process has.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often a follower hears what is printed at most.
+/// The shortest interval between two outputs for a follower.
 const PACE: Duration = Duration::from_millis(50);
 
-/// What somebody hears who follows a run.
+/// An event that a follower of a run gets.
 #[derive(Debug, Clone)]
 pub enum Followed {
-    /// It printed this.
+    /// The run printed new output.
     Output {
-        /// As a client may see it.
+        /// New standard output, as a client may see it.
         stdout: String,
-        /// What it printed as errors.
+        /// New standard error, as a client may see it.
         stderr: String,
-        /// From where to go on.
+        /// The cursor to continue from.
         next: OutputCursor,
     },
-    /// It stands otherwise than before: it runs, or waits for people.
+    /// The status changed: the run is running, or waits for approvals.
     Status(Status),
-    /// It is over; nothing follows.
+    /// The run has ended; no event follows.
     Ended(Ending),
 }
 
-/// One who follows a run.
+/// A follower of one run.
 pub struct Follower {
     engine: Arc<Engine>,
     who: Principal,
     id: ExecutionId,
-    /// The run, as long as this process has it.
+    /// The subscription to its output; none while this process does not have the run.
     read: Option<Reader>,
     cursor: OutputCursor,
     status: Option<Status>,
-    /// Not before then is it looked again at what it printed.
+    /// The next output is not read before this time.
     rests: Option<Instant>,
     is_over: bool,
 }
@@ -59,7 +59,7 @@ impl fmt::Debug for Follower {
     }
 }
 
-/// One who reads what a run prints: it is kept until the last of them has read it.
+/// A subscription to a run's output: the output is kept until the last subscriber has read it.
 struct Reader(Arc<Run>);
 
 impl Reader {
@@ -80,7 +80,7 @@ fn printed(run: &Run) -> MutexGuard<'_, Printed> {
 }
 
 impl Engine {
-    /// Follows a run from a place in what it printed.
+    /// Follows a run from a cursor in its output.
     pub async fn follow(
         self: &Arc<Self>,
         who: Principal,
@@ -103,7 +103,7 @@ impl Engine {
 }
 
 impl Follower {
-    /// Looks for the run where it is not here yet.
+    /// Finds the run, unless this process already follows it.
     async fn find(&mut self) -> Result<(), WaitError> {
         if self.read.is_some() {
             return Ok(());
@@ -119,7 +119,7 @@ impl Follower {
         Ok(())
     }
 
-    /// What happens next; nothing once the end was heard. Nothing is lost where this is not waited for to its end.
+    /// The next event; none after the end. Dropping the future before it completes loses nothing.
     pub async fn next(&mut self) -> Result<Option<Followed>, WaitError> {
         while !self.is_over {
             if let Some(rests) = self.rests {
@@ -133,7 +133,7 @@ impl Follower {
                 tokio::time::sleep(LOOK).await;
                 continue;
             };
-            // Whoever looks first and then hears nothing is woken by what comes after.
+            // Subscribed before the run is read: what comes after wakes this.
             let mut stirs = run.stirs.subscribe();
             let run = Arc::clone(run);
             let progress = run.wait(Duration::ZERO, false).await;
@@ -154,7 +154,7 @@ impl Follower {
                     self.status = Some(running.status);
                     return Ok(Some(Followed::Status(running.status)));
                 }
-                // Its sender is the run, which is there.
+                // The sender is the run, which is held here.
                 Progress::Running(_) => drop(stirs.changed().await),
             }
         }

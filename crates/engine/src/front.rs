@@ -1,4 +1,4 @@
-//! The use cases of the front doors: begin an execution, wait for it, end it, read what it left.
+//! The client API of the engine: begin an execution, wait for it, cancel it, read what it left.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::session::{Called, Open, Place, Session};
 use crate::tidy::{Share, throw_away, trash_of};
 use crate::workspace::NoSeat;
 
-/// How often what nobody uses any more is looked for.
+/// How often the engine looks for idle sessions and old results.
 const SWEEP: Duration = Duration::from_secs(5);
 
 impl Engine {
@@ -30,8 +30,8 @@ impl Engine {
         self.settings.front.as_ref().ok_or(RunError::Closed)
     }
 
-    /// Begins an execution. What is wrong with the request is its result. Its id is written down first: it is found again, whatever
-    /// becomes of this process.
+    /// Begins an execution. A request that is refused has the refusal as its result. The id is recorded first, so that the execution is
+    /// found again even if this process dies.
     pub async fn begin(self: &Arc<Self>, who: Principal, ask: Ask) -> Result<ExecutionId, RunError> {
         self.open_front()?;
         let place = self.runs.place(who)?;
@@ -46,7 +46,7 @@ impl Engine {
         Ok(execution)
     }
 
-    /// The door, as long as requests are taken.
+    /// The serve configuration, as long as the engine takes requests.
     pub(crate) fn open_front(&self) -> Result<&Front, RunError> {
         let front = self.front()?;
         if self.is_closing() {
@@ -55,7 +55,7 @@ impl Engine {
         Ok(front)
     }
 
-    /// Begins a run that was promised under this id.
+    /// Begins a run whose id was promised before.
     pub(crate) async fn begin_as(
         self: &Arc<Self>,
         execution: ExecutionId,
@@ -82,7 +82,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Sees a run through to its end, beside everything else.
+    /// Spawns the task that sees a run to its end.
     pub(crate) fn set_off(
         self: &Arc<Self>,
         (run, mut stop): (Arc<Run>, Stop),
@@ -107,10 +107,10 @@ impl Engine {
                     let ran = Box::pin(engine.run_open(&open, session, request, attempt, &mut company)).await;
                     open.touch();
                     if matches!(ran, Err(RunError::Left)) {
-                        // Another process goes on with the session: it is not ended here.
+                        // Another process resumes the session: it does not end here.
                         engine.sessions.take(open.id);
                     } else if open.kept.is_some() && open.name.is_none() {
-                        // Nobody may ever ask for it again; its files wait for whoever does.
+                        // Nobody can name this session again; its files stay for whoever has its id.
                         engine.close_or_say(open.id, "done").await;
                     }
                     ran
@@ -126,13 +126,13 @@ impl Engine {
         });
     }
 
-    /// Notes the end of a run, and makes room where too much is kept.
+    /// Finishes a run, and forgets old ones where too much is kept.
     pub(crate) fn over(&self, run: &Run, result: Result<Execution, RunError>) {
         run.end(result.map(Arc::new).map_err(Arc::new));
         self.runs.ended(run).iter().for_each(|run| self.discard(run));
     }
 
-    /// Waits until an execution is over, for `at_most` so long.
+    /// Waits until an execution has ended, for `at_most` this long.
     pub async fn wait(
         self: &Arc<Self>,
         who: Principal,
@@ -143,7 +143,7 @@ impl Engine {
             .await
     }
 
-    /// The same, where waiting for people may be as good as an end, and all of the output may be wanted.
+    /// Waits until an execution has ended or, on request, needs approvals; the caller chooses which output it gets.
     pub async fn wait_until(
         self: &Arc<Self>,
         who: Principal,
@@ -174,7 +174,7 @@ impl Engine {
         Ok(progress)
     }
 
-    /// The questions that an execution of `who` waits for.
+    /// The approval requests that an execution of `who` waits for.
     pub async fn waits_for(&self, who: Principal, id: ExecutionId) -> Result<Vec<ApprovalId>, WaitError> {
         let pending = Approvals {
             principal: Some(who),
@@ -187,7 +187,7 @@ impl Engine {
         Ok(pending.iter().map(|approval| approval.question.id).collect())
     }
 
-    /// Ends an execution; how it ended is heard by waiting.
+    /// Cancels an execution; its end comes through waiting.
     pub async fn cancel(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<(), WaitError> {
         let run = match self.runs.find(who, id) {
             Some(run) => run,
@@ -197,7 +197,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A part of what an execution left, while it is kept.
+    /// Reads a part of what an execution left, while its result is kept; none where there is no such part.
     pub async fn artifact(&self, who: Principal, id: ExecutionId, part: Part) -> Result<Option<Vec<u8>>, WaitError> {
         let Some(run) = self.runs.find(who, id) else {
             return Err(self.no_longer(who, id).await);
@@ -221,7 +221,7 @@ impl Engine {
                         let shown = shown.map_err(|error| WaitError::Unread(error.to_string()))?;
                         Some(shown.map_err(WaitError::HeldBack)?)
                     }
-                    // A folder is no file, and below a file there is none: neither is a fault of ours.
+                    // The path names a folder, or goes through a file: there is no such file, which is no fault of the engine.
                     Ok(Err(error))
                         if matches!(
                             error.kind(),
@@ -239,7 +239,7 @@ impl Engine {
         })
     }
 
-    /// What the program said of a file that it let go out.
+    /// The media type that the program gave an emitted file; none where it gave none.
     pub async fn media_type(&self, who: Principal, id: ExecutionId, path: &RelPath) -> Option<String> {
         let run = self.runs.find(who, id)?;
         let Progress::Ended(Ok(execution)) = run.wait(Duration::ZERO, false).await else {
@@ -249,10 +249,10 @@ impl Engine {
         file.media_type.clone()
     }
 
-    /// What the store knows of an execution whose result is not kept here.
+    /// Why this process has no result of an execution, according to the store.
     pub(crate) async fn no_longer(&self, who: Principal, id: ExecutionId) -> WaitError {
         let unread = |error: ringfence_store::ReadError| WaitError::Unread(error.to_string());
-        // First, for it is gone as soon as the execution is there.
+        // Read first: the promise is deleted as soon as the execution exists.
         let promise = match self.store.promise(id).await {
             Ok(promise) => promise.filter(|promise| promise.principal == who),
             Err(error) => return unread(error),
@@ -273,7 +273,7 @@ impl Engine {
         }
     }
 
-    /// What became of an execution that was promised, has not started, and is not here.
+    /// Why a promised execution has not started and is not in this process.
     fn never_started(&self, id: ExecutionId, promise: Promise) -> WaitError {
         let is_anothers = promise.lease != self.lease.id() && self.store.lives(promise.lease);
         match promise.status {
@@ -285,7 +285,7 @@ impl Engine {
         }
     }
 
-    /// Ends a session of `who`; what runs in it dies now.
+    /// Ends a session of `who` and everything that runs in it. False: there is no such session here.
     pub async fn end_session(&self, who: Principal, id: SessionId) -> Result<bool, RunError> {
         if self.sessions.find(who, &Called::Id(id)).is_none() {
             return Ok(false);
@@ -294,7 +294,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Takes a session that stays out of use and writes its end down.
+    /// Closes an open session and records its end.
     pub(crate) async fn close_open(&self, id: SessionId, reason: &str) -> Result<(), RunError> {
         let Some(open) = self.sessions.take(id) else {
             return Ok(());
@@ -316,7 +316,7 @@ impl Engine {
         }
     }
 
-    /// The end of a session here whose files stay.
+    /// Parks a closed session whose files stay.
     async fn leave_kept(&self, open: &Open, place: Place) -> Result<(), RunError> {
         match place {
             Place::New | Place::Gone => Ok(()),
@@ -329,7 +329,7 @@ impl Engine {
         }
     }
 
-    /// No more requests; what runs may end until `patience` is over, then it is ended. Then every session.
+    /// Takes no more requests, lets runs end until `patience` is over, cancels the rest, and closes every session.
     pub async fn drain(&self, patience: Duration) {
         self.close_door();
         let all = async {
@@ -361,8 +361,7 @@ impl Engine {
         }
     }
 
-    /// Ends what nobody used for a while or somebody asked to stop, for as long as there is an engine, and keeps sandboxes
-    /// ready.
+    /// Spawns the maintenance task: it closes idle and stopped sessions and keeps sandboxes warm, for as long as the engine exists.
     pub(crate) fn attend(engine: &Arc<Engine>, front: &Front, stopped: Option<mpsc::UnboundedReceiver<SessionId>>) {
         let (idle, warm) = (front.idle, front.warm);
         let engine: Weak<Engine> = Arc::downgrade(engine);
@@ -382,7 +381,7 @@ impl Engine {
                     engine.close_or_say(id, "stopped").await;
                 }
                 for id in engine.sessions.idle(idle) {
-                    // A call without a sandbox may wait for a person.
+                    // A direct call has no sandbox and may wait for an approval.
                     if !engine.runs.under_way(Some(id)).is_empty() {
                         continue;
                     }
@@ -399,8 +398,8 @@ impl Engine {
         }
     }
 
-    /// Gets the files that an execution left out of the way. How many there are was the program's choice: they are removed
-    /// where nobody waits for it.
+    /// Moves the files that an execution left out of the way. The program decides how many there are, so they are removed in the
+    /// background.
     fn discard(&self, run: &Run) {
         if !run.files.exists() {
             return;

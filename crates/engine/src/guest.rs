@@ -1,4 +1,4 @@
-//! Tool servers as guests: a stdio server in a sandbox of its own, for as long as it is used.
+//! Sandboxed tool servers: a stdio server in a sandbox of its own, for as long as it is used.
 
 mod network;
 
@@ -19,23 +19,23 @@ use crate::switch::Switches;
 /// Starts tool servers in sandboxes.
 pub(crate) struct Guests {
     pub(crate) native: Arc<Native>,
-    /// Among them the policy of each server whose entry names one.
+    /// Includes the policy of each server whose entry names one.
     pub(crate) settings: Settings,
     pub(crate) store: Arc<Store>,
     pub(crate) lease: Arc<Lease>,
     pub(crate) switches: Switches,
-    /// Servers that run, until their sandboxes are gone.
+    /// The tasks of running servers; each ends when its sandbox is gone.
     pub(crate) running: Mutex<JoinSet<()>>,
 }
 
 impl Guests {
-    /// Waits until every server whose connection was closed has left nothing behind.
+    /// Waits until every server whose connection was closed has stopped.
     pub(crate) async fn gone(&self) {
         let running = std::mem::take(&mut *lock(&self.running));
         running.join_all().await;
     }
 
-    /// The policy of a server's sandbox.
+    /// The policy of a server's sandbox; an error where none was read.
     fn policy_of(&self, spawn: &Spawn<'_>) -> Result<&Policy, SpawnError> {
         let policy = self.settings.server_policies.get(spawn.server).ok_or_else(|| {
             let message = format!("no policy `{}` was read for server `{}`", spawn.policy, spawn.server);
@@ -128,7 +128,7 @@ impl Spawner for Guests {
     }
 }
 
-/// Ends the server when it is dropped.
+/// Stops the server when it is dropped.
 struct Guard(watch::Sender<bool>);
 
 impl Drop for Guard {

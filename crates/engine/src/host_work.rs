@@ -1,5 +1,5 @@
-//! Work of the host whose size programs decide by what they leave: never on a thread that serves others, only a little at once,
-//! and less of it for each principal than for all.
+//! Work of the host whose size programs decide by what they leave: never on a thread that serves others, only a little at once, and less of
+//! it for each principal than for all.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,21 @@ use tokio::sync::Semaphore;
 use crate::engine::lock;
 use crate::error::RunError;
 
-/// Pieces of work for one principal at once.
+/// Tasks for one principal at once.
 const MAX_PER_PRINCIPAL: usize = 2;
-/// Pieces of work for each processor at once.
+/// Tasks for each processor at once.
 const MAX_PER_PROCESSOR: usize = 2;
-/// Entries that are removed before others get their turn.
+/// Entries that are removed before other tasks get a turn.
 const REMOVALS_PER_TURN: u64 = 10_000;
-/// Memory of the values of all executions while they are looked through.
+/// Memory in bytes for the parsed values of all executions.
 const MAX_VALUES: usize = 256 << 20;
-/// Principals that are remembered before those without work are forgotten.
+/// Principals that are tracked before those without work are dropped.
 const MAX_REMEMBERED: usize = 256;
 
-/// The digests of a workspace by path.
+/// The digests of a workspace's files by path.
 pub(crate) type Digests = std::collections::BTreeMap<String, String>;
 
-/// Who may use a thread for it.
+/// Admits such work to threads.
 #[derive(Debug)]
 pub(crate) struct HostWork {
     all: Arc<Semaphore>,
@@ -39,7 +39,7 @@ pub(crate) struct HostWork {
     values: TreeMemory,
 }
 
-/// A value of a program as a tree, with the memory that it has.
+/// A program's value as a tree, with a permit for its memory.
 #[derive(Debug)]
 pub(crate) struct ReadValue {
     pub(crate) value: Value,
@@ -47,7 +47,7 @@ pub(crate) struct ReadValue {
 }
 
 impl ReadValue {
-    /// Another tree in the same memory.
+    /// Replaces the tree, under the same memory permit.
     pub(crate) fn with(self, value: Value) -> ReadValue {
         ReadValue { value, ..self }
     }
@@ -65,7 +65,7 @@ impl Default for HostWork {
 }
 
 impl HostWork {
-    /// Does `work` for a principal on a thread of its own, once it is its turn.
+    /// Runs `work` for a principal on a thread of its own, once it has a permit.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         who: Principal,
@@ -89,14 +89,14 @@ impl HostWork {
         let turn = turn.map_err(|_| RunError::Abandoned)?;
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
-            // Held by the thread: whoever waits may go away before it is done.
+            // The thread holds the permit: the waiting task may be dropped before the work is done.
             drop(turn);
             done
         });
         done.await.map_err(|_| RunError::Abandoned)
     }
 
-    /// Reads a value, once there is memory for it. Nothing where it is nested too deeply, or would take too much: then it is a text.
+    /// Parses a value, once there is memory for it. None where it nests too deeply or is too large: the caller then treats it as text.
     pub(crate) async fn read_value(&self, text: &RawValue) -> Result<Option<ReadValue>, RunError> {
         let Ok(memory) = self.values.reserve(text.get()).await else {
             return Ok(None);
@@ -110,7 +110,7 @@ impl HostWork {
         Ok(read.ok().map(|value| ReadValue { value, memory }))
     }
 
-    /// Writes a value, and gives back its memory.
+    /// Serialises a value and releases its memory permit.
     pub(crate) async fn write_value(&self, read: ReadValue) -> Result<String, RunError> {
         if read.memory.is_large() {
             return self.run_for_anyone(move || read.value.to_string()).await;
@@ -127,7 +127,7 @@ impl HostWork {
         Arc::clone(all.entry(who).or_insert_with(new))
     }
 
-    /// Empties folders, a part at a time.
+    /// Empties folders, in steps.
     pub(crate) async fn empty(&self, folders: Vec<PathBuf>) -> Result<(), RunError> {
         for path in folders {
             self.in_parts(&path, folder::empty).await?;
@@ -135,7 +135,7 @@ impl HostWork {
         Ok(())
     }
 
-    /// Removes a folder, a part at a time.
+    /// Removes a folder, in steps.
     pub(crate) async fn remove(&self, path: &Path) -> Result<(), RunError> {
         self.in_parts(path, folder::remove).await
     }
@@ -152,7 +152,7 @@ impl HostWork {
         }
     }
 
-    /// The digests of what a sandbox's workspace holds.
+    /// The digests of the files in a sandbox's workspace.
     pub(crate) async fn snapshot(&self, who: Principal, sandbox: &Sandbox) -> Result<Digests, RunError> {
         let workspace = sandbox.workspace()?;
         if workspace.is_quick() {
@@ -165,7 +165,7 @@ impl HostWork {
         Ok(self.run(who, look).await??.0)
     }
 
-    /// What a sandbox's workspace holds that it did not hold `before`, and the workspace to take it from.
+    /// The files in a sandbox's workspace that are new since `before`, and the workspace to copy them from.
     pub(crate) async fn collect(
         &self,
         who: Principal,
@@ -188,7 +188,7 @@ impl HostWork {
         Ok((workspace, collected))
     }
 
-    /// Copies collected files to a folder; answers what became of each.
+    /// Copies collected files to a folder, and returns what happened to each.
     pub(crate) async fn copy_out(
         &self,
         who: Principal,
@@ -202,12 +202,12 @@ impl HostWork {
     }
 }
 
-/// What of a workspace is wanted.
+/// Which files of a workspace are collected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
-    /// What never leaves.
+    /// Patterns of files that never leave the sandbox.
     pub(crate) deny: &'a [Glob],
-    /// What the program names to go out.
+    /// The files that the program emits.
     pub(crate) emitted: &'a [Emit],
 }
 

@@ -1,4 +1,4 @@
-//! What is kept, for whoever shows it: sessions, executions, the journal as it grows, access tokens.
+//! Stored records, re-exported for the front doors: sessions, executions, the growing journal, access tokens.
 
 pub use ringfence_store::{
     AccessToken, Execution, Executions, Numbered, Owner, ReadError, Scope, Session, Sessions, Tail, Target, Workspace,

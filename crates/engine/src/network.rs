@@ -1,4 +1,4 @@
-//! The network of an execution: each connection that leaves its sandbox is carried to the session's way out.
+//! The network of an execution: each connection that leaves its sandbox goes to the session's egress.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::execution::{Execution, ViolationReport};
 use crate::request::Program;
 use crate::session::Session;
 
-/// Connections that wait to be taken.
+/// Tunnels that wait to be accepted.
 const ROOM: usize = 16;
-/// How a refused way out is called among violations.
+/// The kind of a violation at the egress.
 const NET: &str = "net";
 
-/// The way out of one execution.
+/// The egress of one execution.
 pub(crate) struct Outside {
     egress: Arc<Egress>,
     tunnels: mpsc::Receiver<Tunnel>,
 }
 
 impl Engine {
-    /// The way out of an execution, where the policy has one, and its sandbox's end of it: TypeScript and JavaScript have none, for
-    /// their `fetch` is a call.
+    /// Opens the egress of an execution and the sandbox's end of it, where the policy has a network. TypeScript and JavaScript have none:
+    /// their `fetch` is a tool call.
     pub(crate) fn outside(
         &self,
         session: &Session,
@@ -45,7 +45,7 @@ impl Engine {
         Ok(Some((outside, has_tunnels.then_some(network))))
     }
 
-    /// What a session has at its first way out, it keeps: its certificates, its stand-ins, its limits.
+    /// The first egress of a session makes its certificates, stand-ins and limits, which the session keeps.
     fn first_way_out(&self, session: &Session) -> Result<Egress, RunError> {
         let (credentials, environment) = (&self.settings.credentials, &self.settings.environment);
         let vault = Vault::find(&self.settings.home, environment);
@@ -59,7 +59,7 @@ impl Engine {
 }
 
 impl Outside {
-    /// The way out through `egress`, and its sandbox's end of it.
+    /// Makes the tunnels into `egress`, and the sandbox's end of them.
     pub(crate) fn new(egress: Egress) -> (Outside, Network) {
         let (connections, tunnels) = mpsc::channel(ROOM);
         let network = Network {
@@ -74,13 +74,12 @@ impl Outside {
         (Outside { egress, tunnels }, network)
     }
 
-    /// Where its rules are held.
+    /// The egress whose rules apply to the connections.
     pub(crate) fn egress(&self) -> Arc<Egress> {
         Arc::clone(&self.egress)
     }
 
-    /// Runs a program and carries its connections. Nothing that cannot be written down goes out, and its program goes no
-    /// further.
+    /// Runs a program and carries its connections. What cannot be recorded does not leave, and its program stops.
     pub(crate) async fn run(
         mut self,
         run: impl Future<Output = Result<Ended, impl Into<RunError>>>,
@@ -98,13 +97,13 @@ impl Outside {
                 Some(done) = carried.join_next() => done.map_err(RunError::Unanswered)?,
             }
         };
-        // The sandbox's end of every connection is gone: what is still carried ends by itself, and is not waited for longer.
+        // The sandbox's end of every connection is closed: open connections end by themselves and are not waited for.
         carried.shutdown().await;
         Ok((ended, self.egress.close().await?))
     }
 }
 
-/// Runs a program beside its way out, if it has one.
+/// Runs a program with its egress, if it has one.
 pub(crate) async fn run_beside(
     outside: Option<Outside>,
     run: impl Future<Output = Result<Ended, impl Into<RunError>>>,
@@ -115,7 +114,7 @@ pub(crate) async fn run_beside(
     }
 }
 
-/// What left and what was not let, as the result tells it.
+/// Adds the bytes that left and the refused connections to the report.
 pub(crate) fn add_crossed(execution: &mut Execution, crossed: &Crossed) {
     execution.usage.egress_bytes = crossed.bytes_out;
     let told = crossed.refused.len() as u64;

@@ -1,4 +1,4 @@
-//! Runs that begin once, however often they are asked for with the same key, and in however many processes.
+//! Idempotent runs: one run for each key, however often it is requested, and in however many processes.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use crate::engine::Engine;
 use crate::error::RunError;
 use crate::sweep;
 
-/// Keys that can be looked at side by side.
+/// Lock stripes: keys that share one wait for each other.
 const SIDE_BY_SIDE: usize = 64;
 
-/// What came of a request with a key.
+/// The result of a request with an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Once {
-    /// It began this run.
+    /// The request started this run.
     Begun(ExecutionId),
-    /// The same request began this run before.
+    /// The same request started this run before.
     Before(ExecutionId),
-    /// Another request began this run with the same key.
+    /// A different request used the key before, for this run.
     Otherwise(ExecutionId),
 }
 
-/// Held while a key is looked at: of two requests with one key, the second finds what the first began.
+/// Held while a key is looked up: of two requests with one key, the second finds what the first started.
 #[derive(Debug)]
 pub(crate) struct Keys {
     locks: Box<[Mutex<()>]>,
@@ -46,13 +46,13 @@ impl Default for Keys {
 impl Keys {
     fn of(&self, who: Principal, key: &str) -> &Mutex<()> {
         let which = self.hasher.hash_one((who, key)) % SIDE_BY_SIDE as u64;
-        // One of them: the remainder is smaller than their number.
+        // The index is in range: the remainder is smaller than the number of stripes.
         &self.locks[usize::try_from(which).unwrap_or(0)]
     }
 }
 
 impl Engine {
-    /// Begins an execution, unless this key began one; `asked` is the digest of the request.
+    /// Begins an execution, unless the key already has one; `asked` is the digest of the request.
     pub async fn begin_once(
         self: &Arc<Self>,
         who: Principal,
@@ -75,7 +75,7 @@ impl Engine {
             Claimed::Now => execution,
             Claimed::Otherwise(other) => return Ok(Once::Otherwise(other)),
             Claimed::Before(earlier) if self.began(who, earlier).await? => return Ok(Once::Before(earlier)),
-            // It was promised, and then nothing began: now it does.
+            // The run was promised and never began: it begins now.
             Claimed::Before(never) => never,
         };
         let place = self.runs.place(who)?;
@@ -83,7 +83,7 @@ impl Engine {
         Ok(Once::Begun(execution))
     }
 
-    /// Whether somebody began a run that was promised; if not, it is this process's to begin.
+    /// Whether a promised run has begun; if not, this process may begin it.
     async fn began(&self, who: Principal, execution: ExecutionId) -> Result<bool, RunError> {
         if self.runs.find(who, execution).is_some() {
             return Ok(true);
@@ -95,7 +95,7 @@ impl Engine {
             return Ok(true);
         }
         if promise.lease == self.lease.id() {
-            // It is not here, and nobody else here looks at its key.
+            // The run is not here, and no other task here holds its key.
             return Ok(false);
         }
         if self.store.lives(promise.lease) {

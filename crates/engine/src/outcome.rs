@@ -1,4 +1,4 @@
-//! From what the sandbox saw to what people are told: status, exit code, error, diagnostics.
+//! Turns what the sandbox saw into what people get: status, exit code, error, diagnostics.
 
 use ringfence_check::Location;
 use ringfence_journal::{Status, Text};
@@ -7,7 +7,7 @@ use ringfence_sandbox::{Ended, Fault, Limit, Outcome, OutcomeKind, Refusal, Stop
 use crate::door::DIVERGED_HINT;
 use crate::execution::ErrorReport;
 
-/// How an execution ended, in the words of the contract.
+/// How an execution ended, in the terms of the contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Judged {
     pub(crate) status: Status,
@@ -52,7 +52,7 @@ fn plain(status: Status, exit_code: i32, code: &str, message: &str, hint: Option
     }
 }
 
-/// The end of what has no sandbox, by what ended it.
+/// The end of an execution without a sandbox: cancelled or timed out.
 pub(crate) fn stopped(stop: &Stop) -> Judged {
     if stop.is_overdue() { overdue() } else { cancelled() }
 }
@@ -92,8 +92,8 @@ fn limit_reached(limit: Limit) -> Judged {
     judged
 }
 
-/// The program's own end, as its child told it. Whatever it says, the code is one of ours for a program's end, and rule and
-/// hint are the host's: those of a refusal that the host issued to this execution, or what goes with the code.
+/// The program's own end, as its process reports it. The code is always one for a program's end, and rule and hint come from the host:
+/// those of a refusal that the host issued to this execution, or those that belong to the code.
 fn claimed(outcome: &Outcome, refused: Option<&Refusal>) -> Judged {
     let diagnostics: Vec<Location> = outcome
         .diagnostics
@@ -124,7 +124,7 @@ fn claimed(outcome: &Outcome, refused: Option<&Refusal>) -> Judged {
             judged.diagnostics = diagnostics;
             return judged;
         }
-        // Nobody stopped it, and no group counted too much: so it is only what the program says.
+        // The host neither stopped it nor saw its group exceed a limit: this is only the program's claim.
         OutcomeKind::Cancelled => {
             return plain(Status::Failed, 1, "program.failed", "the program stopped itself", None);
         }
@@ -141,7 +141,7 @@ fn claimed(outcome: &Outcome, refused: Option<&Refusal>) -> Judged {
     };
     let exit_code = match outcome.exit_code {
         _ if outcome.kind == OutcomeKind::NoSuchProgram => NOT_FOUND,
-        // What failed did not end well.
+        // A failed program does not exit with 0.
         0 => 1,
         code => code,
     };
@@ -161,7 +161,7 @@ const FAILED: &str = "program.failed";
 const MEMORY: (&str, &str) = ("program.memory", "ask for less at once, or raise `proc.mem_limit`");
 const OUT_OF_MEMORY: &str = "the program says that it had no memory left";
 
-/// What our side of a sandbox says of a failure, each with what to do about it. Anything else is a program's failure.
+/// Failures that our side of a sandbox reports, each with its hint. Any other code is a failure of the program.
 const FAILURES: [(&str, Option<&str>); 6] = [
     ("program.input", None),
     ("program.network", None),
@@ -182,7 +182,7 @@ fn failure(claimed: &str) -> &'static str {
     known.map_or(FAILED, |(code, _)| code)
 }
 
-/// What to do about an end of a program.
+/// What to do about a program's failure; none where nothing helps.
 fn hint(code: &str) -> Option<&'static str> {
     match code {
         "import.refused" => Some(
@@ -207,7 +207,7 @@ fn report(fault: &Fault, code: &str) -> ErrorReport {
     }
 }
 
-/// A refusal of ours that nobody caught, where the program met it.
+/// A refusal of the host that the program did not catch, at the place where it occurred.
 fn issued(fault: &Fault, refused: &Refusal) -> ErrorReport {
     ErrorReport {
         code: refused.code.clone(),
@@ -225,7 +225,7 @@ fn place(fault: &Fault) -> String {
     }
 }
 
-/// The worker said there is a value, and it is no JSON: a claim that is not believed.
+/// The worker claims a value that is not JSON: the claim is not believed.
 pub(crate) fn not_json() -> Judged {
     plain(Status::Failed, 1, "value.not_json", "the value is not JSON", None)
 }

@@ -1,4 +1,4 @@
-//! What an execution that goes on has printed: every reader has its own place in it, so that none takes anything from another.
+//! The output buffer of a running execution: each reader has a cursor of its own, so none takes output from another.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::told::Told;
 use crate::words::Stream;
 
-/// How far a reader has read what an execution printed: bytes of each stream.
+/// How far a reader has read an execution's output, in bytes of each stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OutputCursor {
     stdout: usize,
@@ -22,7 +22,7 @@ impl OutputCursor {
         }
     }
 
-    /// Moves on to a place, and never back.
+    /// Advances the cursor of a stream, never backwards.
     pub(crate) fn advance(&mut self, stream: Stream, to: usize) {
         let place = match stream {
             Stream::Stdout => &mut self.stdout,
@@ -31,7 +31,7 @@ impl OutputCursor {
         *place = to.max(*place);
     }
 
-    /// Whether more was printed than up to here.
+    /// Whether the other cursor is further in any stream.
     pub(crate) fn is_before(self, other: OutputCursor) -> bool {
         self.stdout < other.stdout || self.stderr < other.stderr
     }
@@ -43,7 +43,7 @@ impl fmt::Display for OutputCursor {
     }
 }
 
-/// Not what a cursor is written as.
+/// The text is not a cursor of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a place in what a run printed")]
 pub struct OutputCursorError;
@@ -61,14 +61,14 @@ impl FromStr for OutputCursor {
     }
 }
 
-/// Everything that an execution printed so far.
+/// Everything that an execution has printed so far.
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    /// What of it was cleaned.
+    /// The part of the output that is cleaned for readers.
     told: Arc<tokio::sync::Mutex<Told>>,
-    /// Those who still read when it ends.
+    /// Subscribers that keep the output after the end.
     followers: usize,
     is_over: bool,
 }
@@ -81,7 +81,7 @@ impl Printed {
         }
     }
 
-    /// How far it can be told.
+    /// The end of what readers may get.
     pub(crate) fn end_of(&self) -> OutputCursor {
         OutputCursor {
             stdout: self.tellable(&self.stdout),
@@ -89,7 +89,7 @@ impl Printed {
         }
     }
 
-    /// What was printed from one place to another, as far as it can be told.
+    /// The output between two positions, as far as readers may get it.
     pub(crate) fn between(&self, stream: Stream, from: usize, to: usize) -> Vec<u8> {
         let bytes = match stream {
             Stream::Stdout => &self.stdout,
@@ -101,12 +101,12 @@ impl Printed {
             .to_vec()
     }
 
-    /// What of it was cleaned, for whoever tells it.
+    /// The cleaned part of the output, shared between readers.
     pub(crate) fn told(&self) -> Arc<tokio::sync::Mutex<Told>> {
         Arc::clone(&self.told)
     }
 
-    /// Nothing more is printed: what nobody reads is forgotten.
+    /// Marks the end of the output, and clears it if nobody reads.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
         self.forget();
@@ -129,7 +129,7 @@ impl Printed {
         }
     }
 
-    /// Whole lines only, until it is over: half a line may be half of what must not be seen.
+    /// Whole lines only until the end: half a line may be half of a value that must not be shown.
     fn tellable(&self, bytes: &[u8]) -> usize {
         if self.is_over {
             return bytes.len();

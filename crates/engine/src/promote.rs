@@ -1,4 +1,4 @@
-//! A past run made a skill: its program and files from what was kept of it, the tools it called from the journal.
+//! Promotes a past run to a skill: program and files come from its recording, the called tools from the journal.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -21,108 +21,108 @@ use crate::request::{Input, Program, Source};
 use crate::script::{Script, ScriptError};
 use crate::skills::schema::{SchemaError, check_schemas};
 
-/// Names of tools that are skills themselves; those are looked for when they are called.
+/// The prefix of tools that are skills themselves; those are looked up at each call.
 const SKILLS: &str = "skills.";
-/// Pins have a time in whole seconds.
+/// The precision of the times of pins: whole seconds.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What is said of a skill that a run becomes.
+/// The description of the skill that a run becomes.
 #[derive(Debug, Clone)]
 pub struct Promotion {
-    /// Who will have it.
+    /// The principal, session or team that gets the skill.
     pub scope: SkillScope,
-    /// Its name.
+    /// The name that programs call the skill by.
     pub name: SkillName,
-    /// What it does and when to use it.
+    /// What the skill does and when to use it.
     pub description: String,
-    /// The JSON Schema of its input.
+    /// The JSON Schema of its input; none: any input.
     pub inputs: Option<Value>,
-    /// The JSON Schema of its value.
+    /// The JSON Schema of its value; none: the value is not checked.
     pub outputs: Option<Value>,
-    /// What becomes of personal data in its files and in what is said of it.
+    /// What happens with personal data in its files and description.
     pub personal: Personal,
 }
 
-/// Whether a skill may have personal data and secrets in it.
+/// Whether a skill may contain personal data and secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Personal {
-    /// It is not saved then.
+    /// A skill with personal data is not saved.
     Refused,
-    /// An operator wants it so.
+    /// An operator allows personal data in the skill.
     Kept,
 }
 
-/// A run that became a skill.
+/// The result of a promotion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Promoted {
-    /// The skill.
+    /// The skill that was saved.
     pub skill: Skill,
-    /// The run had arguments; a skill has an input instead.
+    /// Whether the run had arguments; a skill has an input instead.
     pub had_args: bool,
 }
 
-/// Why a run does not become a skill.
+/// Why a run is not promoted to a skill.
 #[derive(Debug, thiserror::Error)]
 pub enum PromoteError {
-    /// There is none, or nothing was kept of it.
+    /// There is no such run, or it has no recording.
     #[error("nothing is kept of execution `{0}`")]
     Unkept(ExecutionId),
-    /// It is not over.
+    /// The run has not ended.
     #[error("execution `{0}` is not over")]
     Unfinished(ExecutionId),
-    /// It did not do what it was for.
+    /// The run did not complete.
     #[error("execution `{id}` ended as `{}`", status.name())]
     Unfit {
-        /// Which.
+        /// The run that was named.
         id: ExecutionId,
-        /// How it ended.
+        /// How the run ended.
         status: Status,
     },
-    /// Its program has aliases that mean nothing elsewhere.
+    /// The program contains aliases, which mean nothing in other sessions.
     #[error("its program has aliases for personal data, which mean something in its own session only")]
     Aliases,
-    /// It would give somebody's data to others.
+    /// The skill would disclose somebody's data to others.
     #[error("{place} has personal data or secrets: {kinds}")]
     Personal {
-        /// What has it.
+        /// The file or field that holds the data.
         place: String,
-        /// Their kinds.
+        /// The kinds of the data, as one text.
         kinds: String,
     },
-    /// What its session hides is not known.
+    /// The redaction rules of its session cannot be loaded.
     #[error("what is personal data in it cannot be looked for")]
     Unseen(#[from] ScreenError),
-    /// A tool that it called is another one since.
+    /// A tool that the run called has changed since.
     #[error("`{tool}` was changed after the run, and accepted as it is now")]
     Changed {
-        /// The tool.
+        /// The full name of the changed tool.
         tool: String,
     },
-    /// Nobody knows what a tool was like.
+    /// No pin says what a tool was like when it was called.
     #[error("it is not known what `{tool}` was like when it was called")]
     Unpinned {
-        /// The tool.
+        /// The full name of the tool without a pin.
         tool: String,
     },
-    /// What tools were like cannot be read.
+    /// The pins of the tools cannot be read.
     #[error(transparent)]
     Pins(#[from] PinError),
-    /// What was kept of it cannot be read.
+    /// The recorded request cannot be read.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// The journal or what was kept cannot be read.
+    /// The journal or the recording cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// An event cannot be read.
+    /// An event of the session cannot be decoded.
     #[error("an event of its session cannot be read")]
     Event(#[from] EventError),
-    /// The skill is not kept.
+    /// The skill cannot be stored.
     #[error(transparent)]
     Skill(#[from] SkillError),
-    /// A schema of it cannot be kept.
+    /// A schema of the skill cannot be used.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// Saving it was given up.
+    /// The task that saves the skill was aborted.
     #[error("the skill could not be saved")]
     Interrupted(#[source] tokio::task::JoinError),
 }
@@ -148,7 +148,7 @@ impl PromoteError {
         }
     }
 
-    /// What to do about it.
+    /// What to do about it; none where nothing helps.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             PromoteError::Unkept(_) => Some(
@@ -178,7 +178,7 @@ impl PromoteError {
     }
 }
 
-/// Saves the program of a past run as a skill. For an `owner`, the runs of others do not exist.
+/// Saves the program of a past run as a skill. For an `owner`, the runs of other principals do not exist.
 pub async fn promote(
     store: &Store,
     id: ExecutionId,
@@ -192,7 +192,7 @@ pub async fn promote(
     let session = session.ok_or(PromoteError::Unkept(id))?;
     let kept = match store.recording(id).await {
         Ok(kept) => kept.ok_or(PromoteError::Unkept(id))?,
-        // Its key is gone, and so is what it sealed.
+        // The key of the recording was deleted, so nobody can read it.
         Err(ReadError::Sealed { .. }) => return Err(PromoteError::Unkept(id)),
         Err(error) => return Err(error.into()),
     };
@@ -234,7 +234,7 @@ pub async fn promote(
     Ok(Promoted { skill, had_args })
 }
 
-/// Nothing in a skill is somebody's but what an operator puts there.
+/// Refuses personal data in a skill, unless an operator allows it.
 fn impersonal(sight: &Sight, promotion: &Promotion, files: &[Input]) -> Result<(), PromoteError> {
     let schema = |schema: &Option<Value>| schema.as_ref().map(|schema| sight.kinds_in_schema(schema));
     let said = [
@@ -244,14 +244,14 @@ fn impersonal(sight: &Sight, promotion: &Promotion, files: &[Input]) -> Result<(
     ];
     let said = said.into_iter().map(|(place, kinds)| {
         let mut kinds = kinds.unwrap_or_default();
-        // Where a program goes to is part of what it does.
+        // The addresses that a program uses are part of what it does.
         kinds.remove("url");
         (place.to_owned(), kinds)
     });
     let files = files.iter().filter_map(|file| {
         let Source::Bytes(bytes) = &file.from else { return None };
         if bytes.contains(&0) {
-            // What is no text is not looked into, here as elsewhere.
+            // Only texts are searched for personal data, here as elsewhere.
             return None;
         }
         let text = String::from_utf8_lossy(bytes);
@@ -271,7 +271,7 @@ fn impersonal(sight: &Sight, promotion: &Promotion, files: &[Input]) -> Result<(
     }
 }
 
-/// Whether a text has no aliases, of our kinds or an operator's, which mean something in their own session only.
+/// Whether a text is free of aliases, ours or an operator's, which mean something in their own session only.
 pub(crate) fn stands_alone(text: &str) -> bool {
     let is_one = |inner: &str| {
         let (word, code) = inner.split_once(':').unwrap_or_default();
@@ -282,7 +282,7 @@ pub(crate) fn stands_alone(text: &str) -> bool {
     !marked.into_iter().any(is_one) && Aliases::new().is_ok_and(|none| none.reveal(text).is_ok())
 }
 
-/// The program as a skill's.
+/// The language and source of a recorded program.
 fn program(script: &Script) -> Result<(SkillLanguage, String), ScriptError> {
     let Program::Code { language, source, .. } = script.program() else {
         return Err(ScriptError::NoCode);
@@ -299,12 +299,12 @@ fn program(script: &Script) -> Result<(SkillLanguage, String), ScriptError> {
 fn content(file: Input) -> Option<(ringfence_policy::RelPath, Vec<u8>)> {
     match file.from {
         Source::Bytes(bytes) => Some((file.name, bytes)),
-        // What was kept holds everything in itself.
+        // A recording holds all contents itself.
         Source::Path(_) => None,
     }
 }
 
-/// The tools that answered an execution, once each.
+/// The tools that answered calls of an execution, each once.
 async fn called(store: &Store, session: SessionId, id: ExecutionId) -> Result<BTreeSet<String>, PromoteError> {
     let records = store.show(session).await?;
     let events: Vec<Event> = records.iter().map(Record::event).collect::<Result<_, _>>()?;
@@ -319,7 +319,7 @@ async fn called(store: &Store, session: SessionId, id: ExecutionId) -> Result<BT
         .collect())
 }
 
-/// Each tool as it was when it was called: its first use pinned it, and it is pinned so since before the end.
+/// Each called tool as it was at the call: its first use pinned it, and the pin is older than the end of the run.
 fn pinned(keep: &Keep, called: BTreeSet<String>, ended: Timestamp) -> Result<Vec<RequiredTool>, PromoteError> {
     let ended = SystemTime::from(ended) + SECOND;
     let mut tools = Vec::new();

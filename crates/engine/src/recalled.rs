@@ -1,4 +1,4 @@
-//! The tool calls that the executions of a session made, with their arguments, as far as those are kept.
+//! The past tool calls of a session, with their arguments, as far as recordings hold them.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,27 @@ use ringfence_policy::{Called, Hints};
 use ringfence_store::{ReadError, Store};
 use serde_json::Value;
 
-/// A call that was made once, or refused.
+/// A past call, made or refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PastCall {
-    /// In which execution.
+    /// The execution that made the call.
     pub execution: ExecutionId,
-    /// The program's number of it.
+    /// The number that the program gave it.
     pub number: u32,
     /// The tool's full name.
     pub tool: String,
-    /// What its server said of it then.
+    /// The hints that its server gave at the time.
     pub hints: Hints,
-    /// Its arguments, as the program gave them.
+    /// The arguments, as the program gave them.
     pub arguments: Value,
-    /// Those of them that hold aliases: their values are hidden.
+    /// The names of the arguments that contain aliases: their values are hidden.
     pub hidden: BTreeSet<String>,
-    /// Whether it was made; else it was refused, or waits.
+    /// Whether the call was made; else it was refused or still waits.
     pub made: bool,
 }
 
 impl PastCall {
-    /// For a policy to judge.
+    /// The call as a policy judges it.
     pub fn called(&self) -> Called {
         Called {
             name: self.tool.clone(),
@@ -41,13 +41,13 @@ impl PastCall {
     }
 }
 
-/// The calls of a session, execution by execution. What is no longer kept is left out.
+/// The calls of a session, execution by execution, without those that no recording holds.
 pub async fn calls_of(store: &Store, session: SessionId) -> Result<Vec<PastCall>, ReadError> {
     let mut calls = Vec::new();
     for execution in store.executions(session).await? {
         let kept = match store.recording(execution.id).await {
             Ok(Some(kept)) => kept,
-            // Its key is gone, and so is what it sealed.
+            // The key of the recording was deleted, so nobody can read it.
             Ok(None) | Err(ReadError::Sealed { .. }) => continue,
             Err(error) => return Err(error),
         };
@@ -60,7 +60,7 @@ pub async fn calls_of(store: &Store, session: SessionId) -> Result<Vec<PastCall>
     Ok(calls)
 }
 
-/// The tool calls on a tape, in order.
+/// The tool calls in a call log, in order.
 pub(crate) fn calls_on<'a>(tape: &'a Tape, execution: ExecutionId) -> Vec<(PastCall, &'a Taped)> {
     let call = |(number, taped): (u32, &'a Taped)| {
         let What::Tool { server, tool } = &taped.what else {
@@ -81,7 +81,7 @@ pub(crate) fn calls_on<'a>(tape: &'a Tape, execution: ExecutionId) -> Vec<(PastC
     tape.calls().into_iter().filter_map(call).collect()
 }
 
-/// The arguments that hold aliases. The session's own may be gone with it, so they are known by their form.
+/// The arguments that contain aliases. The session's own aliases may be deleted with it, so they are recognised by their form.
 fn hidden(arguments: &Value) -> BTreeSet<String> {
     let arguments = arguments.as_object().into_iter().flatten();
     let hidden = arguments.filter(|(_, value)| match value.as_str() {

@@ -1,4 +1,4 @@
-//! What is written down of sessions and executions, and in which order.
+//! What the journal records of sessions and executions, and in which order.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,10 +45,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes the end of a session down, and removes what it had on disk.
+    /// Records the end of a session, and removes what it had on disk.
     pub(crate) async fn close_session(&self, (id, folders): (SessionId, &Path), reason: &str) -> Result<(), RunError> {
         let reason = Text::clean(reason);
-        // A session that is another process's by now is not ended here, and its folder stays.
+        // A session that another process has by now does not end here, and its folder stays.
         self.store
             .record(Event::host(id, None, Kind::SessionClosed { reason }))
             .await?;
@@ -57,7 +57,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes what ends with a session.
+    /// Removes the folders that end with a session.
     pub(crate) async fn remove_scratch(&self, folders: &Path) {
         if !folders.exists() {
             return;
@@ -71,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// A folder that is about to be made: a crash in between leaves nothing behind.
+    /// Leases a folder before it is made: a crash in between leaves nothing behind.
     pub(crate) fn note_folder(&self, path: &Path) -> Result<(), RunError> {
         Ok(self.lease.note(Resource::Folder { path: path.to_owned() })?)
     }
@@ -82,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// Something that does not start, in a session of its own.
+    /// Records a refused request in a session of its own.
     pub(crate) async fn refuse(&self, session: Session, refusal: Refusal) -> Result<Execution, RunError> {
         let kind = Kind::Refused {
             code: Text::clean(refusal.code),
@@ -100,7 +100,7 @@ impl Engine {
         Ok(report::refused(&session, refusal))
     }
 
-    /// What a program left and is not let out.
+    /// Records the files that a program left and that may not leave the sandbox.
     pub(crate) async fn record_withheld(
         &self,
         session: &Session,
@@ -128,7 +128,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What left the sandbox.
+    /// Records the files that left the sandbox.
     pub(crate) async fn record_files(&self, session: &Session, collected: &Collected) -> Result<(), RunError> {
         let files: Vec<FileOut> = collected
             .files
@@ -145,7 +145,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The end of an execution; with a reason, that of its session too, in the same commit.
+    /// Records the end of an execution; with a reason, that of its session too, in the same commit.
     pub(crate) async fn journal_end(
         &self,
         session: &Session,
@@ -173,7 +173,7 @@ impl Engine {
             };
             self.record(session, kind).await?;
         }
-        // First, and not with the end: the session may be closed in the commit of that.
+        // Recorded before the end: the commit of that may close the session.
         if let Some(why) = attempt.tape.spoiled().filter(|_| attempt.is_kept()) {
             self.store.spoil(session.execution, why).await?;
         }
@@ -189,7 +189,7 @@ impl Engine {
         }
     }
 
-    /// The end itself, and what is kept to run the execution again.
+    /// Records the end itself, with what a repeated run is compared with.
     async fn record_end(&self, session: &Session, over: &Over, attempt: &Attempt) -> Result<(), RunError> {
         let end = report::ended(session, &over.execution, over.output.clone());
         if !attempt.is_kept() {
@@ -201,7 +201,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A request that was taken back before it got its turn.
+    /// Finishes a request that was cancelled before it could start.
     pub(crate) async fn taken_back(&self, session: &Session, stop: &Stop) -> Result<Execution, RunError> {
         let cancelled = || Refusal {
             code: "cancelled",
@@ -220,7 +220,7 @@ impl Engine {
     }
 }
 
-/// Writes down what a program does beside its output, when it does it.
+/// Records what a program does beside its output, at the time it does it.
 pub(crate) async fn note_all(
     store: Arc<ringfence_store::Store>,
     session: SessionId,

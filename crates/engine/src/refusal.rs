@@ -1,4 +1,4 @@
-//! Something that does not start, and why: a value, not an error.
+//! A refusal says why something does not start: a value, not an error.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use ringfence_policy::{AllowedPrograms, Policy};
 use crate::execution::ErrorReport;
 use crate::request::Program;
 
-/// A refusal, with the rule that refuses and what to do next.
+/// A refusal, with the rule that refuses and a hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// A stable code.
+    /// A stable code such as `policy.parse`.
     pub code: &'static str,
     /// One sentence, without a period.
     pub message: String,
-    /// The policy's key.
+    /// The policy key that refuses, or another name of the rule.
     pub rule: String,
-    /// What to do next.
+    /// What to do next; none where nothing helps.
     pub hint: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl From<Refusal> for ErrorReport {
 }
 
 impl Refusal {
-    /// Why a run ends whose time is over: all of it counts, what it waits for too.
+    /// The refusal of a run whose time is over; the time that it waits counts too.
     pub(crate) fn overdue() -> Refusal {
         Refusal {
             code: "limit.wall",
@@ -45,7 +45,7 @@ impl Refusal {
         }
     }
 
-    /// Why a policy does not let a program start, where it lets only code on the engines run.
+    /// Refuses a program that the policy does not allow to start because it allows only code in the engines.
     pub(crate) fn of_program(policy: &Policy, program: &Program) -> Option<Refusal> {
         let what = match program {
             Program::Code { .. } | Program::Function { .. } => return None,

@@ -1,4 +1,4 @@
-//! A past execution run again, offline: in a sandbox, with the answers that it had then, calling nothing. It says where it differs,
+//! Replays a past execution offline: in a sandbox, with the answers from its call log, calling nothing. The report says where it differs,
 //! and what another policy would have decided.
 
 use std::collections::BTreeMap;
@@ -29,81 +29,81 @@ use crate::session::Session;
 use crate::words::{Kept, Seen};
 use crate::workspace::Disk;
 
-/// What running a past execution again showed.
+/// The report of a replay.
 #[derive(Debug, Serialize)]
 pub struct Replayed {
-    /// The past execution.
+    /// The past execution that was replayed.
     pub execution_id: ExecutionId,
-    /// Its session.
+    /// The session of the past execution.
     pub session_id: SessionId,
-    /// Whether it did the same.
+    /// Whether the replay did the same.
     pub same: bool,
-    /// Where it did not.
+    /// Where the replay did something else.
     pub differences: Vec<Difference>,
-    /// Its tool calls, with what another policy would have said to them, where one was given.
+    /// The tool calls of the past execution, with the decisions of another policy where one was given.
     pub calls: Vec<ReplayedCall>,
-    /// How it ran this time.
+    /// The report of this run.
     #[serde(serialize_with = "report::serialize_answer")]
     pub execution: Execution,
 }
 
-/// Something that was not as before.
+/// A difference between the past execution and the replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What: `status`, `exit_code`, `error`, `value`, `stdout`, `stderr` or `call`.
+    /// What differs: `status`, `exit_code`, `error`, `value`, `stdout`, `stderr` or `call`.
     pub what: &'static str,
-    /// As it was.
+    /// Its text in the past execution; none where there is none.
     pub before: Option<String>,
-    /// As it is.
+    /// Its text in the replay; none where there is none.
     pub now: Option<String>,
 }
 
-/// A tool call of a past execution.
+/// A tool call of the past execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReplayedCall {
-    /// The program's number of it.
+    /// The number that the program gave it.
     pub number: u32,
-    /// The tool.
+    /// The full name of the tool, `server.tool`.
     pub tool: String,
-    /// How it went: `ok`, `refused` and so on.
+    /// How the call ended: `ok`, `refused` and so on; none where no outcome is known.
     pub outcome: Option<&'static str>,
-    /// The rule that decided then.
+    /// The rule that decided at the time.
     pub rule: Option<String>,
-    /// What the other policy says to it.
+    /// The decision of the other policy; none where none was given.
     pub against: Option<Decided>,
 }
 
-/// A decision in words.
+/// The decision of the policy that the call is compared with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Decided {
-    /// `allow`, `ask` or `deny`; nothing where it depends on a value that is hidden.
+    /// `allow`, `ask` or `deny`; none where it depends on a hidden value.
     pub verdict: Option<Verdict>,
-    /// The rule.
+    /// The rule that decides the call.
     pub rule: String,
-    /// Whether the call would have gone another way, where that can be told.
+    /// Whether the call would have ended otherwise; none where that cannot be told.
     pub differs: Option<bool>,
-    /// The argument whose hidden value it depends on.
+    /// The argument whose hidden value the decision depends on.
     pub depends_on: Option<String>,
 }
 
-/// Why an execution cannot be run again.
+/// Why an execution cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// There is none, or nothing was kept of it.
+    /// There is no such execution, or it has no recording.
     #[error("nothing is kept of execution `{0}`")]
     Unkept(ExecutionId),
-    /// It is not over.
+    /// The execution has not ended.
     #[error("execution `{0}` is not over")]
     Unfinished(ExecutionId),
-    /// It does not repeat itself.
+    /// The execution is not repeatable.
     #[error("execution `{id}` cannot be run again: {why}")]
     Spoiled {
-        /// Which.
+        /// The execution that was named.
         id: ExecutionId,
-        /// Why.
+        /// The reason that its recording gives.
         why: String,
     },
-    /// It could not be run.
+    /// The replay itself could not be run.
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -119,7 +119,7 @@ impl ReplayError {
         }
     }
 
-    /// What to do about it.
+    /// What to do about it; none where nothing helps.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ReplayError::Unkept(_) => Some(
@@ -133,7 +133,7 @@ impl ReplayError {
 }
 
 impl Engine {
-    /// Runs a past execution again, offline, and compares.
+    /// Replays a past execution offline, and compares the outcomes.
     pub async fn replay(
         &self,
         id: ExecutionId,
@@ -184,7 +184,7 @@ impl Engine {
         })
     }
 
-    /// Runs a program whose calls are answered from a tape only, in a session of its own.
+    /// Runs a program in a session of its own, with answers from a call log only.
     async fn play(
         &self,
         request: RunCode,
@@ -277,7 +277,7 @@ impl Engine {
         Ok((ended, output, diverged))
     }
 
-    /// Answers what was answered before, until the program asks no more; says where it asked something else.
+    /// Answers calls from the log until the program makes no more; returns the first call that diverged.
     async fn recall(
         &self,
         session: &Session,
@@ -297,7 +297,7 @@ impl Engine {
                     Err(told)
                 }
             };
-            // What the program saw of people is hidden again wherever it says it.
+            // Personal data that the program saw is redacted again wherever the program prints it.
             if let Ok(text) = &answer {
                 let value = serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.clone()));
                 session.screen.learn((&self.store, session.id), &sight, value).await?;
@@ -333,7 +333,7 @@ fn compare(before: &Outcome, now: &Outcome, diverged: Option<&Diverged>) -> Vec<
     call.into_iter().chain(parts).collect()
 }
 
-/// Past calls in order, and what a policy says to each after those before it.
+/// Past calls in order, with what a policy says to each after those before it.
 fn calls(past: &[(PastCall, &Taped)], then: &Policy, against: Option<&Policy>) -> Vec<ReplayedCall> {
     let mut history = History::default();
     let mut calls = Vec::new();
@@ -371,9 +371,9 @@ fn verdict(judged: &Judged) -> Option<Verdict> {
     }
 }
 
-/// How a call went then.
+/// The decision and outcome of a past call.
 struct Then {
-    /// What the policy that it was made under says to it, where that can be told.
+    /// What the policy of the time says to the call, where that can be told.
     verdict: Option<Verdict>,
     went: bool,
     was_asked: bool,
@@ -397,8 +397,8 @@ impl Then {
         }
     }
 
-    /// Whether it would have gone another way. A call that was allowed and did not go was refused for something else, which no
-    /// rule changes; one that needed a person and went unasked was granted before.
+    /// Whether the call would have ended otherwise. A call that was allowed and not executed was refused for another reason, which no rule
+    /// changes; a call that needs an approval and was executed without one had a grant.
     fn differs(&self, now: Verdict) -> bool {
         match now {
             Verdict::Deny => self.went,

@@ -1,4 +1,4 @@
-//! What an execution is told as: its events' parts, and the result that people and programs get.
+//! The report of an execution: the parts of its events, and the result that people and programs get.
 
 use std::path::Path;
 
@@ -138,7 +138,7 @@ pub(crate) fn enforcement(held: &ringfence_sandbox::Enforced) -> Enforcement {
     }
 }
 
-/// Rules about tools and the network are held where calls and connections leave.
+/// The gateway enforces rules about tools, the egress those about the network.
 pub(crate) fn at_the_door(rule: &str) -> Enforcement {
     Enforcement {
         rule: Text::clean(rule),
@@ -146,7 +146,7 @@ pub(crate) fn at_the_door(rule: &str) -> Enforcement {
     }
 }
 
-/// A host folder that cannot be shown is a matter of the policy that names it.
+/// The refusal of a policy that names a host folder which cannot be mounted.
 pub(crate) fn cannot_place(error: &SpecError) -> Refusal {
     Refusal {
         code: "policy.mount",
@@ -156,7 +156,7 @@ pub(crate) fn cannot_place(error: &SpecError) -> Refusal {
     }
 }
 
-/// The machine carries no more at once.
+/// The refusal of an execution that the machine has no capacity for.
 pub(crate) fn no_place(error: &NoPlace) -> Refusal {
     Refusal {
         code: "limit.machine",
@@ -177,7 +177,7 @@ pub(crate) fn refused(session: &Session, refusal: Refusal) -> Execution {
     assemble(session, judged)
 }
 
-/// A tool that was called by itself.
+/// The report of a direct tool call.
 pub(crate) fn called(session: &Session, answered: Result<Box<RawValue>, ErrorReport>) -> Execution {
     use ringfence_journal::Status;
     let (value, error) = match answered {
@@ -200,13 +200,12 @@ pub(crate) fn called(session: &Session, answered: Result<Box<RawValue>, ErrorRep
     }
 }
 
-/// One that was ended while it waited without a sandbox.
-/// An execution that was ended while it had no sandbox.
+/// The report of an execution that was stopped while it had no sandbox.
 pub(crate) fn stopped(session: &Session, stop: &Stop) -> Execution {
     assemble(session, outcome::stopped(stop))
 }
 
-/// A program that is run again and does not repeat itself is failed, whatever it says of itself.
+/// Fails a repeated program that diverged, whatever it reports itself.
 pub(crate) fn strayed(execution: &mut Execution, diverged: &Diverged) {
     execution.status = ringfence_journal::Status::Failed;
     execution.exit_code = 1;
@@ -219,7 +218,7 @@ pub(crate) fn strayed(execution: &mut Execution, diverged: &Diverged) {
     });
 }
 
-/// A program with type errors, which was not started.
+/// The report of a program with type errors, which was not started.
 pub(crate) fn ill_typed(session: &Session, found: Vec<Location>) -> Execution {
     let first = found.first().map_or_else(String::new, |first| {
         format!("{}:{}:{}: {}", first.file, first.line, first.column, first.message)
@@ -320,7 +319,7 @@ pub(crate) fn result(
     }
 }
 
-/// What a program wanted to go out and is not let out, each with the rule that holds it, and all else that was left behind.
+/// Violations of emitted files that may not leave, each with the rule that keeps it, and of all else that was left behind.
 pub(crate) fn withheld(collected: &Collected) -> impl Iterator<Item = ViolationReport> {
     let named = collected.withheld.iter().map(|(path, reason)| ViolationReport {
         kind: "file".to_owned(),
@@ -332,7 +331,7 @@ pub(crate) fn withheld(collected: &Collected) -> impl Iterator<Item = ViolationR
     named.chain(left)
 }
 
-/// What was left behind, a line for each reason: how much, what helps, and the rule.
+/// Violations of files that were left behind, one for each reason: how many, what helps, and the rule.
 pub(crate) fn left_behind<'a>(
     skipped: &'a Skipped,
     is_told: impl Fn(&SkipCount) -> bool + 'a,
@@ -356,12 +355,12 @@ pub(crate) fn left_behind<'a>(
     })
 }
 
-/// A name from inside, alone between its marks: nothing of it passes for our words, and none of its characters is obeyed.
+/// A name from the sandbox in quotation marks: it cannot pass for our words, and its control characters are escaped.
 fn quoted(name: &str) -> String {
     format!("`{}`", visible(name).replace('`', "\\u{60}"))
 }
 
-/// A run whose files were not copied because others of their names are there did not do what it was asked for.
+/// Fails a run whose files were not copied because the folder has others of the same names.
 pub(crate) fn fail_not_overwritten(execution: &mut Execution, skipped: &Skipped, to: &Path) {
     let existing = skipped
         .counts()
@@ -387,13 +386,13 @@ pub(crate) fn fail_not_overwritten(execution: &mut Execution, skipped: &Skipped,
     });
 }
 
-/// The exit code of a run whose files did not get to where they should.
+/// The exit code of a run whose files were not copied to their folder.
 const NOT_COPIED: i32 = 125;
 
-/// Bytes of JSON that make one token, about.
+/// Bytes of JSON in one token, approximately.
 const TOKEN: u64 = 4;
 
-/// What an execution costs its reader, beside what its calls would have.
+/// Counts the tokens of a result, and those that its calls would have cost.
 pub(crate) fn count_tokens(execution: &mut Execution) {
     if execution.calls.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! What can be asked to run.
+//! What an execution request contains.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,48 +9,48 @@ use ringfence_policy::{Policy, RelPath};
 use ringfence_sandbox::{Existing, Language};
 use tokio::sync::mpsc;
 
-/// Something to run once.
+/// A request to run something once.
 #[derive(Debug)]
 pub struct RunCode {
-    /// The policy in force.
+    /// The policy of the request.
     pub policy: Arc<Policy>,
-    /// What to run.
+    /// The program to run.
     pub program: Program,
-    /// What it finds as arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
-    /// Files to bring in.
+    /// Files that are copied into the workspace first.
     pub files: Vec<Input>,
-    /// What it reads, in pieces.
+    /// The standard input of the program, in pieces; none leaves it empty.
     pub stdin: Option<mpsc::Receiver<Vec<u8>>>,
     /// Where new and changed files go.
     pub out: Out,
-    /// Refuse what is only watched.
+    /// Refuse a rule that can only be watched, not enforced.
     pub require_hard: bool,
-    /// How long it may take, where that is less than the policy allows.
+    /// How long it may run, where that is less than the policy allows.
     pub timeout: Option<Duration>,
-    /// Who asked for it, if a client did.
+    /// The client that made the request, if one did.
     pub client: Option<Client>,
-    /// Who reads what comes of it.
+    /// The audience of the result.
     pub reader: Reader,
-    /// The session of the user's to run in: its id, or a name that opens one; none: one of its own.
+    /// The user's session to run in: its id, or a name that opens one; none: a session of its own.
     pub session: Option<String>,
 }
 
-/// Who reads what comes of an execution.
+/// The audience of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
-    /// Whoever asked for it: values as they are.
+    /// The owner: values are shown as they are.
     Owner,
-    /// The program that called it: what is inside stays as it is.
+    /// The program that called: what stays inside is not redacted.
     Program,
-    /// A model, by what a command prints: what is cut is in a file.
+    /// A model that sees what a command prints: full output is in a file.
     Printed,
-    /// A model, through a front door: what is cut has a link.
+    /// A model behind a front door: full output has a link.
     Client,
 }
 
 impl RunCode {
-    /// A program with nothing around it.
+    /// A request without arguments, files or input.
     pub fn new(policy: Policy, program: Program) -> RunCode {
         RunCode {
             policy: Arc::new(policy),
@@ -71,61 +71,61 @@ impl RunCode {
 /// Where new and changed files go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Out {
-    /// They are named only.
+    /// Files are listed, not copied.
     Nowhere,
-    /// To a folder of the user's.
+    /// Files go to a folder of the user's.
     Folder {
-        /// Where it is.
+        /// The path of the folder on the host.
         path: PathBuf,
-        /// What becomes of files of the same name there.
+        /// What happens with files of the same name there.
         existing: Existing,
     },
-    /// To a folder of ours, which ends with this process.
+    /// Files go to an artifacts folder of the engine, which ends with this process.
     Kept(PathBuf),
 }
 
-/// What to run.
+/// The program that a request runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// Code of a language.
+    /// Source code in one of the languages.
     Code {
-        /// Any but [`Language::Program`].
+        /// The language of the source; not [`Language::Program`].
         language: Language,
-        /// What errors call it.
+        /// The file name that errors show.
         file_name: String,
-        /// The source.
+        /// The text of the program.
         source: String,
     },
-    /// Code that defines a function, and what that is called with.
+    /// Source code that defines a function, and the input to call it with.
     Function {
-        /// Any but [`Language::Program`].
+        /// The language of the source; not [`Language::Program`].
         language: Language,
-        /// What errors call it.
+        /// The file name that errors show.
         file_name: String,
-        /// The source.
+        /// The text of the program.
         source: String,
-        /// A JSON object as text.
+        /// The input, a JSON object as text.
         input: String,
     },
     /// A shell script: for bash where its name ends in `.bash` or its first line says so, else for `sh`.
     Shell {
-        /// Its `$0`.
+        /// The name that the script sees as `$0`.
         file_name: String,
-        /// The script.
+        /// The text of the script.
         source: String,
     },
-    /// A program of the sandbox.
+    /// A program that the sandbox contains, by name.
     Named(String),
 }
 
 impl Program {
-    /// A script for bash: the end of its name says so.
+    /// A script for bash, which the extension of its name says.
     pub fn bash(file_name: &str, source: String) -> Program {
         let file_name = format!("{}.bash", file_name.trim_end_matches(".bash").trim_end_matches(".sh"));
         Program::Shell { file_name, source }
     }
 
-    /// The language of the stubs that it calls tools by, if it can call any.
+    /// The language of its stubs; none where it cannot call tools.
     pub(crate) fn stubs(&self) -> Option<ringfence_catalog::Language> {
         match self {
             Program::Code {
@@ -141,7 +141,7 @@ impl Program {
         }
     }
 
-    /// What it is called.
+    /// The name that reports and approval requests show.
     pub(crate) fn name(&self) -> &str {
         match self {
             Program::Code { file_name, .. }
@@ -151,7 +151,7 @@ impl Program {
         }
     }
 
-    /// Its text, where it has one.
+    /// The source, where it has one.
     pub(crate) fn source(&self) -> Option<&str> {
         match self {
             Program::Code { source, .. } | Program::Function { source, .. } | Program::Shell { source, .. } => {
@@ -169,21 +169,21 @@ impl Program {
     }
 }
 
-/// A file to bring in.
+/// A file that is copied in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// Where it comes from.
+    /// Where the content comes from.
     pub from: Source,
-    /// What it is called in the workspace.
+    /// The path of the file in the workspace.
     pub name: RelPath,
 }
 
-/// Where a file comes from.
+/// Where a file's content comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A file of the host's.
+    /// A file on the host, by its path.
     Path(PathBuf),
-    /// The request itself.
+    /// The request itself holds the content.
     Bytes(Vec<u8>),
 }
 

@@ -1,4 +1,4 @@
-//! Executions that had no process: those that waited for people when theirs ended, and those whose process died.
+//! Resumes executions without a process: those that were suspended when theirs ended, and those whose process died.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -25,48 +25,48 @@ use crate::sweep;
 use crate::tidy::Share;
 use crate::workspace::Disk;
 
-/// Executions that go on at a time, of those that are ready.
+/// Ready executions that one poll resumes at most.
 const AT_ONCE: u32 = 64;
-/// How often it is looked for those that are ready, whatever is heard.
+/// How often ready executions are looked for, even without a notification.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The longest that is waited for a neighbour who sweeps.
+/// How long this process waits for another one that sweeps.
 const SWEPT: Duration = Duration::from_secs(5);
 
-/// So often it is looked again for an execution that another process got, or lost, in between.
+/// How often an execution is looked up again when another process adopts or releases it in between.
 const LOOKS: usize = 3;
 
-/// How often what nobody wants any more is looked for.
+/// How often abandoned recordings are swept.
 const SWEEP: Duration = Duration::from_mins(1);
 
-/// The rules that an execution goes on under.
+/// The policies that an execution resumes under.
 struct Now {
-    /// Those of its session.
+    /// The policy of its session.
     base: Arc<Policy>,
-    /// Its own.
+    /// The policy of the execution itself.
     policy: Arc<Policy>,
 }
 
-/// What became of an execution that somebody asks for and that is not here.
+/// An execution of another process that a client asked for.
 pub(crate) enum Taken {
-    /// It goes on here.
+    /// The execution runs in this process now.
     Up(Arc<Run>),
-    /// It waits for people.
+    /// The execution is suspended and waits for approvals.
     Waits(Box<Running>),
 }
 
-/// Where an execution is.
+/// Where an execution was found.
 enum Found {
-    /// It goes on here, or waits.
+    /// The execution runs here, or waits for approvals.
     Taken(Taken),
-    /// With a process that is gone.
+    /// The process that had the execution is gone.
     Orphan(LeaseId),
-    /// Somewhere else than a moment ago.
+    /// Another process changed its state meanwhile.
     Changed,
 }
 
 impl Engine {
-    /// Goes on with what waited for people and has no process, as soon as it can, for as long as there is an engine.
+    /// Spawns the task that resumes suspended executions without a process as soon as they are ready, for as long as the engine exists.
     pub(crate) fn attend_waiting(engine: &Arc<Engine>, idle: Duration) {
         let (bells, engine): (_, Weak<Engine>) = (engine.bells.clone(), Arc::downgrade(engine));
         tokio::spawn(async move {
@@ -80,7 +80,7 @@ impl Engine {
                     }
                     let wait = engine.resume_ready().await;
                     if swept.is_none_or(|swept| swept.elapsed() > SWEEP) {
-                        // Whoever wants to go on with something gets the time to ask for it.
+                        // Clients get the time to ask for an interrupted execution first.
                         engine.sweep_recordings(idle, born.elapsed() > idle).await;
                         swept = Some(Instant::now());
                     }
@@ -94,7 +94,7 @@ impl Engine {
         });
     }
 
-    /// Goes on with all that is ready; says how long it is until more may be.
+    /// Resumes all executions that are ready; returns the time until the next look.
     async fn resume_ready(self: &Arc<Self>) -> Duration {
         let ready = match self.store.ready(Timestamp::now(), AT_ONCE).await {
             Ok(ready) => ready,
@@ -106,7 +106,7 @@ impl Engine {
         let mut is_stuck = false;
         for (execution, _) in ready {
             if let Some(run) = self.runs.here(execution) {
-                // Whoever waits for it here looks again, if it has not heard.
+                // The task that waits for it here looks again, in case it missed the notification.
                 run.nudge();
                 is_stuck = true;
                 continue;
@@ -133,7 +133,7 @@ impl Engine {
         }
     }
 
-    /// Ends what was interrupted and nobody asked for since, and forgets what is too old or too much to be kept.
+    /// Ends interrupted executions that nobody asked for, and deletes recordings that are too old or too large.
     pub(crate) async fn sweep_recordings(&self, idle: Duration, ends: bool) {
         if let Err(error) = sweep::after_the_dead(&self.store).await {
             tracing::warn!(%error, "what a neighbour left could not be swept");
@@ -169,19 +169,19 @@ impl Engine {
         }
         match self.store.resume(&self.lease, execution).await {
             Ok(()) => self.lose(execution, &RunError::Abandoned).await,
-            // Somebody goes on with it, or its session waits for people besides.
+            // Another process resumed it, or its session also waits for approvals.
             Err(_) => Ok(()),
         }
     }
 
-    /// Goes on with an execution that has no process.
+    /// Resumes an execution that has no process.
     pub(crate) async fn resume(self: &Arc<Self>, execution: ExecutionId) -> Result<Arc<Run>, RunError> {
-        // Whoever looks for it meanwhile waits until it is here.
+        // Clients that look the execution up meanwhile wait until it is here.
         let _taking = self.taking.lock().await;
         self.resume_alone(execution).await
     }
 
-    /// The same for who holds the lock.
+    /// Resumes an execution while the caller holds the lock.
     async fn resume_alone(self: &Arc<Self>, execution: ExecutionId) -> Result<Arc<Run>, RunError> {
         let standing = self.store.recording_state(execution).await.map_err(unread)?;
         let session = standing.ok_or(RunError::Unkept)?.session;
@@ -199,7 +199,7 @@ impl Engine {
         }
     }
 
-    /// Leaves what was taken up to whoever tries next, as soon as that can be written.
+    /// Releases an adopted session to the next process, as soon as that can be recorded.
     async fn put_down(self: &Arc<Self>, session: SessionId) {
         let Err(error) = self.store.leave_unfinished(&self.lease, session).await else {
             return;
@@ -283,8 +283,8 @@ impl Engine {
         Ok(run)
     }
 
-    /// The rules of an execution that goes on: those that it began with, or those that were put in force since; never more than
-    /// is allowed here by now.
+    /// The policies of an execution that resumes: those that it began with, or those that replaced them, but never more than the operator
+    /// allows by now.
     async fn rules_now(&self, script: &Script, digest: &str) -> Result<Now, RunError> {
         let base = self.restored(digest).await?;
         let policy = if digest == script.base {
@@ -302,8 +302,8 @@ impl Engine {
         Ok(Now { base, policy })
     }
 
-    /// What a session has done at the door before this process had it, under the rules that hold now, and how often its rules were
-    /// others since. What people granted it ends with the rules that asked.
+    /// The call history of a session from before this process had it, under the policy that applies now, and the generation of its rules.
+    /// Grants end with the policy that asked for them.
     pub(crate) async fn remembered(
         &self,
         (id, who): (SessionId, Principal),
@@ -316,7 +316,7 @@ impl Engine {
         for record in self.store.show(id).await.map_err(unread)? {
             let Ok(event) = record.event() else { continue };
             if let Kind::CallStarted { tool, rule, .. } = &event.kind {
-                // A call of the future, by a clock that was set back, was made just now.
+                // A call in the future, by a clock that was set back, counts as made just now.
                 let ago = Duration::try_from(now.duration_since(event.at)).unwrap_or_default();
                 past.called(policy, (tool.as_str(), rule.as_str()), ago);
             } else if let Kind::PolicyChanged { generation, .. } = &event.kind {
@@ -334,7 +334,7 @@ impl Engine {
         }
         past.ruled(generations);
         for question in self.granted(id, &yes).await? {
-            // A policy that is not known is none that asks now.
+            // A policy that is no longer known cannot be the one that asks now.
             if let Grounds {
                 policy: Some(policy),
                 grantee: Some(grantee),
@@ -347,14 +347,14 @@ impl Engine {
         Ok((past, generations))
     }
 
-    /// What stood for personal data in a session before this process had it.
+    /// The redactor of a session, with the aliases from before this process had it.
     pub(crate) async fn screen_of(&self, id: SessionId) -> Result<Arc<Screen>, RunError> {
         let parts = self.store.aliases(id).await.map_err(unread)?;
         let screen = Screen::restore(parts.iter().map(|part| part.as_slice()));
         Ok(Arc::new(screen.map_err(RunError::Aliases)?))
     }
 
-    /// A policy that was in force, by its digest.
+    /// Loads a policy by its digest.
     pub(crate) async fn restored(&self, digest: &str) -> Result<Arc<Policy>, RunError> {
         let json = self.store.policy(digest).await.map_err(unread)?;
         let json = json.and_then(|json| serde_json::from_str(&json).ok());
@@ -362,7 +362,7 @@ impl Engine {
         Ok(Arc::new(policy))
     }
 
-    /// The questions among these to which people said yes for as long as the session lasts.
+    /// The approval requests among these that people approved for the session.
     async fn granted(&self, session: SessionId, yes: &HashSet<ApprovalId>) -> Result<Vec<Question>, RunError> {
         if yes.is_empty() {
             return Ok(Vec::new());
@@ -378,14 +378,14 @@ impl Engine {
         Ok(questions.filter(for_long).collect())
     }
 
-    /// An execution that cannot go on is over, and its session with it.
+    /// Marks an execution that cannot resume as lost, and closes its session.
     async fn lose(&self, execution: ExecutionId, error: &RunError) -> Result<(), RunError> {
         let standing = self.store.recording_state(execution).await.map_err(unread)?;
         let Some(session) = standing.map(|standing| standing.session) else {
             return Ok(());
         };
         if self.store.keeps(session).await.map_err(unread)? {
-            // Its files outlive what failed.
+            // The files of the session stay.
             self.store.end_unfinished(session, Status::Lost).await?;
             return Ok(self.store.park_session(session).await?);
         }
@@ -393,7 +393,7 @@ impl Engine {
         self.close_session((session, &self.folders(session)), &reason).await
     }
 
-    /// Ends a session that no process has, or what waits in it where its files stay.
+    /// Closes a session that no process has; where its files stay, only ends what waits in it.
     pub async fn close_orphan(&self, session: SessionId) -> Result<(), RunError> {
         self.store.adopt_session(&self.lease, session).await?;
         if self.store.keeps(session).await.map_err(unread)? {
@@ -403,14 +403,14 @@ impl Engine {
         self.close_session((session, &self.folders(session)), "stopped").await
     }
 
-    /// An execution that somebody asks for and that is not here: it goes on, if its process died and it can.
+    /// Adopts an execution that a client asks for and that is not here, if its process died and it can resume.
     pub(crate) async fn take_up(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<Taken, WaitError> {
         for _ in 0..LOOKS {
             match self.look_for(who, id).await? {
                 Found::Taken(taken) => return Ok(taken),
                 Found::Changed => {}
                 Found::Orphan(lease) => {
-                    // Whoever sweeps after its process has not said yet that it can go on; what is wrong with him is not waited for.
+                    // Another process sweeps it and has not yet recorded that it can resume; this one waits only for a limited time.
                     let swept = tokio::time::timeout(SWEPT, self.store.swept_by_others(lease)).await;
                     tracing::debug!(%lease, in_time = swept.is_ok(), "an execution has no process");
                     if let Err(error) = sweep::after_the_dead(&self.store).await {
@@ -422,8 +422,8 @@ impl Engine {
         Err(WaitError::Elsewhere(id))
     }
 
-    /// Where an execution is: in this process, in the store, or in another process. While this looks, none of this process is on
-    /// its way between the first two.
+    /// Where an execution is: in this process, in the store, or in another process. The lock keeps it from moving between the first two
+    /// during the lookup.
     async fn look_for(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<Found, WaitError> {
         let unread = |error: ringfence_store::ReadError| WaitError::Unread(error.to_string());
         let _taking = self.taking.lock().await;
@@ -454,22 +454,22 @@ impl Engine {
             })))),
             (RecordingState::Interrupted, None) => match self.resume_alone(id).await {
                 Ok(run) => Ok(Found::Taken(Taken::Up(run))),
-                // Another process was faster.
+                // Another process adopted it first.
                 Err(RunError::Adopt(AdoptError::Owned { .. })) => Ok(Found::Changed),
                 Err(error) => Err(cannot_go_on(id, &error)),
             },
         }
     }
 
-    /// An execution that a process goes on with, and that this one does not show.
+    /// An execution that a process has, and that this one does not track.
     async fn owned(&self, id: ExecutionId, row: &ringfence_store::Session) -> Result<Found, WaitError> {
         match row.lease {
             Some(lease) if lease == self.lease.id() => {
                 if !self.runs.under_way(Some(row.id)).is_empty() {
-                    // A skill: who called it shows it.
+                    // A nested skill execution: clients see it through its caller.
                     return Err(WaitError::Elsewhere(id));
                 }
-                // It could not go on, and that could not be written yet.
+                // It could not resume, and that could not be recorded yet.
                 match self.store.leave_unfinished(&self.lease, row.id).await {
                     Ok(_) => Ok(Found::Changed),
                     Err(error) => Err(WaitError::Unread(error.to_string())),
@@ -477,19 +477,19 @@ impl Engine {
             }
             Some(lease) if !self.store.lives(lease) => Ok(Found::Orphan(lease)),
             Some(_) => Err(WaitError::Elsewhere(id)),
-            // It ended, or was left, since its recording was looked at.
+            // It ended or was released after its recording was read.
             None => Ok(Found::Changed),
         }
     }
 
-    /// An execution that has no process, to be ended here.
+    /// Adopts an execution that has no process, in order to cancel it.
     pub(crate) async fn take_back(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<Arc<Run>, WaitError> {
         for _ in 0..LOOKS {
             match self.take_up(who, id).await? {
                 Taken::Up(run) => return Ok(run),
                 Taken::Waits(_) => match self.resume(id).await {
                     Ok(run) => return Ok(run),
-                    // It goes on here by now, or another process has it.
+                    // It runs here by now, or another process has it.
                     Err(RunError::Adopt(AdoptError::Owned { .. } | AdoptError::Closed { .. })) => {}
                     Err(error) => return Err(cannot_go_on(id, &error)),
                 },
@@ -498,7 +498,7 @@ impl Engine {
         Err(WaitError::Elsewhere(id))
     }
 
-    /// What an execution waits for.
+    /// The approval requests that an execution waits for.
     pub(crate) async fn inquiries(&self, execution: ExecutionId) -> Result<Vec<Inquiry>, WaitError> {
         let pending = Approvals {
             execution: Some(execution),
@@ -511,7 +511,7 @@ impl Engine {
     }
 }
 
-/// Why an execution does not go on: for ever, or just now.
+/// Why an execution does not resume, for good or for now.
 fn cannot_go_on(id: ExecutionId, error: &RunError) -> WaitError {
     let why = error.chain();
     if error.may_pass() {

@@ -1,4 +1,4 @@
-//! A person asks what an alias stands for: written down, then told.
+//! Reveals what an alias stands for to a person, after recording that.
 
 use ringfence_journal::{Event, ExecutionId, Kind, Recorder as _, SessionId, Text};
 
@@ -7,8 +7,8 @@ use crate::error::RunError;
 use crate::session::Session;
 
 impl Engine {
-    /// What an alias of a session stands for, if that gave it and is not over. The event is in a session of its own: that of the alias
-    /// may be another process's, whose chain nobody else writes.
+    /// The value of an alias, if the session made it and is not over. The event is in a session of its own: the alias's session may belong
+    /// to another process, which alone writes its chain.
     pub async fn reveal_alias(&self, of: &ringfence_store::Session, alias: &str) -> Result<Option<String>, RunError> {
         let bare = alias.trim().trim_start_matches('‹').trim_end_matches('›');
         let alias = format!("‹{bare}›");

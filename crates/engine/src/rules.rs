@@ -1,5 +1,5 @@
-//! The rules of a session that runs, and changing them: what its place is made of stands, what it may do can be narrowed or
-//! widened, under the ceiling. Each change has a number, and is answered when it is in force.
+//! The rules of a running session, and how they change. What the sandbox is made of is fixed; what the program may do can be narrowed or
+//! widened, under the ceiling. Each change has a generation, and is answered when it applies.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -17,19 +17,19 @@ use crate::execution::ErrorReport;
 use crate::refusal::Refusal;
 use crate::session::{Open, Session, policy_ref};
 
-/// The keys of a policy that a change may have.
+/// The policy keys that a change may contain.
 const CHANGEABLE: [&str; 4] = ["net", "tools", "data", "approvals"];
 
 /// The rules of one session.
 #[derive(Debug)]
 pub(crate) struct Rules {
     session: SessionId,
-    /// Where they are found, until they are gone.
+    /// The index that lists these rules until they are dropped.
     found_in: Ruled,
     now: Mutex<Now>,
-    /// Whether its place has a way to the network.
+    /// Whether the sandbox has a network.
     networked: bool,
-    /// Held while rules change: of two changes, one comes after the other.
+    /// Held while the rules change, so that changes are made one after another.
     changing: tokio::sync::Mutex<()>,
 }
 
@@ -37,40 +37,40 @@ pub(crate) struct Rules {
 struct Now {
     generation: u64,
     policy: Arc<Policy>,
-    /// The execution that runs, and those that it called.
+    /// The running execution, and those that it called.
     live: Vec<(u64, Held)>,
     begun: u64,
 }
 
-/// An execution that runs in a session: where its rules are held.
+/// A running execution, with the parts that hold its rules.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Held {
     pub(crate) pass: Option<Arc<Pass<Arc<Store>>>>,
     pub(crate) egress: Option<Arc<Egress>>,
-    /// What the request itself said.
+    /// The policy draft of the request.
     pub(crate) draft: Option<Value>,
 }
 
-/// The sessions that have rules in this process, for as long as somebody holds them.
+/// The rules of the sessions in this process, for as long as they are in use.
 pub(crate) type Ruled = Arc<Mutex<HashMap<SessionId, Weak<Rules>>>>;
 
-/// Rules that are in force.
+/// Rules that apply now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
-    /// Counts from 1, which is what the session was opened with.
+    /// Counts from 1, the rules that the session was opened with.
     pub generation: u64,
-    /// What they are called, and their digest.
+    /// The name and digest of the policy.
     pub policy: PolicyRef,
 }
 
 /// Why rules were not changed.
 #[derive(Debug)]
 pub enum ChangeError {
-    /// There is no such session here.
+    /// This process has no such session.
     Unknown,
-    /// They may not be so.
+    /// The new rules are not allowed.
     Refused(ErrorReport),
-    /// It could not be written down, so nothing changed.
+    /// The change could not be recorded, so nothing changed.
     Record(RunError),
 }
 
@@ -90,19 +90,19 @@ impl Rules {
         }
     }
 
-    /// The policy of requests that say nothing of their own.
+    /// The policy of requests without a draft.
     pub(crate) fn policy(&self) -> Arc<Policy> {
         Arc::clone(&lock(&self.now).policy)
     }
 
-    /// The policy of a request that said this of its own. What it said was allowed beside other rules; what is not by now falls
-    /// away.
+    /// The policy of a request with this draft. The draft was allowed under other rules; where it no longer is, the session's policy
+    /// applies.
     pub(crate) fn policy_of(&self, draft: Option<&Value>) -> Arc<Policy> {
         let base = self.policy();
         asked_policy(&Ceiling::of(&base), &base, draft).unwrap_or(base)
     }
 
-    /// The same, and the most that a request may ask for beside it: an operator who changed the rules has said what that is.
+    /// The policy, and the most that a request may ask for: after a change, the operator's rules are the limit.
     pub(crate) fn standing(&self, ceiling: &Ceiling) -> (Arc<Policy>, Ceiling) {
         let now = lock(&self.now);
         let most = if now.generation > 1 {
@@ -113,7 +113,7 @@ impl Rules {
         (Arc::clone(&now.policy), most)
     }
 
-    /// An execution begins; its rules hold until the answer is dropped.
+    /// Registers an execution; its rules apply until the registration is dropped.
     pub(crate) fn begin(self: &Arc<Self>, live: Held) -> Begun {
         let mut now = lock(&self.now);
         now.begun += 1;
@@ -129,7 +129,7 @@ impl Drop for Rules {
     }
 }
 
-/// An execution that runs under a session's rules.
+/// The registration of an execution under a session's rules.
 pub(crate) struct Begun(Arc<Rules>, u64);
 
 impl Drop for Begun {
@@ -139,14 +139,14 @@ impl Drop for Begun {
 }
 
 impl Engine {
-    /// Rules of a session, to be found by its id.
+    /// Registers the rules of a session under its id.
     pub(crate) fn ruled(&self, session: SessionId, policy: Arc<Policy>, generation: u64) -> Arc<Rules> {
         let rules = Arc::new(Rules::new(session, policy, generation, Arc::clone(&self.ruled)));
         lock(&self.ruled).insert(session, Arc::downgrade(&rules));
         rules
     }
 
-    /// Puts other rules in force in a session that runs here. The sections that are given replace the session's.
+    /// Applies other rules to a session that runs here. The given sections replace the session's.
     pub async fn change_rules(&self, session: SessionId, draft: &Value) -> Result<Changed, ChangeError> {
         let rules = lock(&self.ruled).get(&session).and_then(Weak::upgrade);
         let rules = rules.ok_or(ChangeError::Unknown)?;
@@ -163,10 +163,13 @@ impl Engine {
         };
         let unwritten = |error: RecordError| ChangeError::Record(error.into());
         let json = policy.to_json().to_string();
-        self.store.keep_policy(named.clone(), json).await.map_err(unwritten)?;
+        self.store
+            .keep_policy(session, named.clone(), json)
+            .await
+            .map_err(unwritten)?;
         let event = Event::host(session, None, kind);
         self.store.record(event).await.map_err(unwritten)?;
-        // Whoever begins after this sees that the rules are others.
+        // Executions that begin after this see the new generation.
         let live = {
             let mut now = lock(&rules.now);
             (now.generation, now.policy) = (generation, Arc::clone(&policy));
@@ -181,7 +184,7 @@ impl Engine {
         })
     }
 
-    /// Other rules for a session that was opened again, in which nothing runs yet.
+    /// Replaces the rules of a reopened session, in which nothing runs yet.
     pub(crate) async fn rule_by(&self, open: &Open, policy: Arc<Policy>) -> Result<(), RunError> {
         let rules = &open.rules;
         let _turn = rules.changing.lock().await;
@@ -194,7 +197,7 @@ impl Engine {
         };
         let named = policy_ref(&policy);
         let json = policy.to_json().to_string();
-        self.store.keep_policy(named.clone(), json).await?;
+        self.store.keep_policy(open.id, named.clone(), json).await?;
         let kind = Kind::PolicyChanged {
             generation,
             policy: named,
@@ -205,7 +208,7 @@ impl Engine {
         Ok(())
     }
 
-    /// An execution begins under its session's rules. It may have waited for its turn while they changed.
+    /// Registers an execution under its session's rules, which may have changed while it waited.
     pub(crate) async fn under_rules(&self, session: &Session, held: Held) -> Option<Begun> {
         let rules = session.rules.as_ref()?;
         let _turn = rules.changing.lock().await;
@@ -214,7 +217,7 @@ impl Engine {
             let now = lock(&rules.now);
             (Arc::clone(&now.policy), now.generation)
         };
-        // They may have changed while nothing ran.
+        // The rules may have changed while nothing ran.
         session.past.ruled(generation);
         if !Arc::ptr_eq(&now, &session.base) {
             self.put_in_force(&held, &now, generation).await;
@@ -223,7 +226,7 @@ impl Engine {
     }
 
     async fn put_in_force(&self, live: &Held, policy: &Arc<Policy>, generation: u64) {
-        // What the request asked for is more than the new rules allow: then it has these.
+        // A draft that asks for more than the new rules allow falls back to the rules.
         let own = asked_policy(&Ceiling::of(policy), policy, live.draft.as_ref());
         let policy = own.unwrap_or_else(|_| Arc::clone(policy));
         if let Some(pass) = &live.pass {
@@ -235,7 +238,7 @@ impl Engine {
         }
     }
 
-    /// The session's policy with other rules in it.
+    /// The session's policy with other sections in it.
     fn changed(&self, policy: &Policy, draft: &Value, networked: bool) -> Result<Policy, Refusal> {
         let fixed = draft.as_object().into_iter().flat_map(serde_json::Map::keys);
         let fixed: Vec<&str> = fixed

@@ -1,7 +1,7 @@
 //! The life of one execution, from a request to its result.
 //!
-//! A policy that cannot be held is refused; everything that happens is written down before it happens; whatever the program
-//! does, its sandbox ends, its output is cut to the limit, and the answer says what held each rule.
+//! A policy that cannot be enforced is refused; every event is recorded before it happens; whatever the program does, its sandbox ends, its
+//! output is cut to the limit, and the report says what enforces each rule.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::words::{Kept, Live};
 use crate::workspace::{Disk, keeps};
 
 impl Engine {
-    /// Runs `request` to its end, in a session of its own or in the one that it names, showing output to `live` as it comes.
+    /// Runs `request` to its end, in a session of its own or in the one that it names, and shows output to `live` as it comes.
     pub async fn run(&self, request: RunCode, live: &mut dyn Live) -> Result<Execution, RunError> {
         if request.session.is_some() || keeps(&request.policy) {
             return Box::pin(self.run_kept(request, live)).await;
@@ -49,7 +49,7 @@ impl Engine {
         self.run_alone(session, request, Attempt::first(), &mut company).await
     }
 
-    /// Runs to its end what has a session of its own, through as many sandboxes as it takes.
+    /// Runs an execution in a session of its own to its end, through as many sandboxes as it takes.
     pub(crate) async fn run_alone(
         &self,
         mut session: Session,
@@ -80,7 +80,7 @@ impl Engine {
         if let Err(error) = &ran
             && !matches!(error, RunError::Left)
         {
-            // A sink refuses what is written already; it will refuse the end too, and said why.
+            // An audit sink that refused the record also refuses the end, and has said why.
             let refused = matches!(error, RunError::Record(RecordError::Sink { .. }));
             if attempt.is_first() && !refused {
                 self.open_session(&session).await?;
@@ -125,7 +125,7 @@ impl Engine {
                 Ran::Released { seen, .. } => match self.until_called(session, company).await? {
                     Some((next, files)) => {
                         *attempt = Attempt { seen, ..next };
-                        // As they were, not as they are by now.
+                        // The files are those of the recording, not those that the sandbox had last.
                         request.files = files;
                     }
                     None => return self.given_up(session, attempt, company.stop, Some("done")).await,
@@ -167,7 +167,7 @@ impl Engine {
         let ran = self
             .execute(session, (&mut sandbox, &before), request, attempt, company)
             .await?;
-        // The kernel takes the sandbox down, or it is made ready again, while its end is written.
+        // The backend ends or resets the sandbox while the end is recorded.
         let back = self.put_back(sandbox, spec, language, session.principal);
         let (gone, written) = match &ran {
             Ran::Over(over) => tokio::join!(back, self.journal_end(session, over, attempt, Some("done"))),
@@ -180,7 +180,7 @@ impl Engine {
         Ok(ran)
     }
 
-    /// One attempt in a sandbox that stands, after its start was written down and before its end is.
+    /// Executes one attempt in a ready sandbox, after its start was recorded and before its end is.
     pub(crate) async fn execute(
         &self,
         session: &Session,
@@ -241,7 +241,7 @@ impl Engine {
         attempt.tape.heard(&ended.trace);
         let seen = kept.seen();
         let (stdout, stderr) = kept.finish();
-        // Every attempt is in the journal before the end is.
+        // The journal has every violation before it has the end.
         noted.await.map_err(RunError::Unnoted)??;
         if let Verdict::Released { due } = ended.verdict {
             let waiting = ended.unanswered.len();
@@ -260,7 +260,7 @@ impl Engine {
             .await
     }
 
-    /// An execution that is over, as its reader sees it.
+    /// The finished execution, as its reader sees it.
     async fn over_as_shown(
         &self,
         session: &Session,
@@ -274,7 +274,7 @@ impl Engine {
         let outcome = Outcome::of(&execution);
         let (mut execution, output) = self.shown(session, policy, request.reader, execution).await?;
         if let Out::Folder { path, .. } = &request.out {
-            // Not a part of the outcome, which is the program's own: a replay has no such folder.
+            // Not part of the digest, which describes the program only: a replay has no such folder.
             report::fail_not_overwritten(&mut execution, &collected.skipped, path);
         }
         Ok(Ran::Over(Box::new(Over {
@@ -285,7 +285,7 @@ impl Engine {
         })))
     }
 
-    /// Whoever answers the calls of a program that can make any.
+    /// The call dispatcher of a program; none where the program cannot make calls.
     fn keeper(
         &self,
         session: &Session,
@@ -331,7 +331,7 @@ impl Engine {
         Some((keeper, orders))
     }
 
-    /// The place that a policy needs, or why it cannot be had.
+    /// The sandbox spec that a policy needs, or why there is none.
     pub(crate) fn spec(&self, policy: &Policy, disk: Disk<'_>, require_hard: bool) -> Result<Arc<Spec>, Refusal> {
         let front = self.settings.front.as_ref().map(|front| front.policy.digest());
         let is_usual = front == Some(policy.digest()) && !require_hard;
@@ -346,7 +346,7 @@ impl Engine {
         })
     }
 
-    /// Whether a place is the one of a request that says nothing of its own.
+    /// Whether this is the default spec, that of a request without a draft.
     pub(crate) fn is_usual(&self, spec: &Arc<Spec>) -> bool {
         self.usual.get().is_some_and(|usual| Arc::ptr_eq(usual, spec))
     }
@@ -379,7 +379,7 @@ impl Engine {
         }
     }
 
-    /// What holds each rule.
+    /// The mechanism that enforces each rule.
     pub(crate) fn enforcement(&self, spec: &Spec, policy: &Policy) -> Vec<Enforcement> {
         let by_the_place = self.native.enforcement(spec);
         let tools = self.gateway().map(|_| report::at_the_door("tools"));
@@ -397,7 +397,7 @@ impl Engine {
             .collect()
     }
 
-    /// What is new in the workspace, or is to go out; written down before it is copied out.
+    /// Collects new and emitted files from the workspace, and records them before they are copied out.
     async fn take_out(
         &self,
         session: &Session,
@@ -443,7 +443,7 @@ impl Engine {
     }
 }
 
-/// Copies files in; answers the digests of what is there, to tell later what is new.
+/// Copies files in; returns the digests of what is there, to recognise new files later.
 pub(crate) fn bring_in(sandbox: &Sandbox, mut before: Digests, files: &[Input]) -> Result<Arc<Digests>, RunError> {
     for file in files {
         let digest = match &file.from {

@@ -1,4 +1,4 @@
-//! Executions that clients began: whoever asks can wait for one, hear it, end it, and read what it left, for a while.
+//! The run registry: executions that clients began. Clients can wait for one, follow it, cancel it, and read what it left, for a while.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -19,16 +19,16 @@ use crate::report;
 use crate::shown::{Through, Whole};
 use crate::words::{Live, Stream};
 
-/// What is kept at most: runs, bytes of their results, bytes of their files.
+/// The most that is kept of finished runs: their number, bytes of their results, bytes of their files.
 const MOST: Load = Load {
     runs: 1024,
     memory: 256 << 20,
     disk: 2 << 30,
 };
-/// Runs of one principal that are under way, or wait for a place.
+/// Runs of one principal that are active or wait for a slot.
 const MOST_AT_ONCE: usize = 256;
 
-/// What runs weigh.
+/// The number of runs, and what they take of memory and disk in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Load {
     runs: u64,
@@ -53,7 +53,7 @@ impl Load {
         self.runs > most.runs || self.memory > most.memory || self.disk > most.disk
     }
 
-    /// Somewhat less, so that making room is not done for every run.
+    /// A lower limit to free down to, so that runs are not dropped one at a time.
     fn less(self) -> Load {
         let part = |bytes: u64| bytes / 4 * 3;
         Load {
@@ -64,57 +64,57 @@ impl Load {
     }
 }
 
-/// How an execution ended: what came of it, or why nothing did.
+/// The report of a run, or why it has none.
 pub type Ending = Result<Arc<Execution>, Arc<RunError>>;
 
-/// What is waited for.
+/// What a client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// The end.
+    /// The run has ended.
     End,
-    /// The end, or that nothing happens until people have answered.
+    /// The run has ended, or does nothing until people have answered.
     People,
 }
 
-/// Which part of what an execution printed is told while it goes on.
+/// Which part of a running execution's output a client gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputFrom {
-    /// All of it.
+    /// All output so far.
     Beginning,
-    /// What nobody was told who asked in this way.
+    /// The output since the last read of this kind.
     LastAsked,
-    /// What came after a place.
+    /// The output after a cursor.
     After(OutputCursor),
 }
 
-/// Where an execution stands.
+/// The state of a run.
 #[derive(Debug, Clone)]
 pub enum Progress {
-    /// Under way.
+    /// The execution has not ended.
     Running(Running),
-    /// Over.
+    /// The execution has ended, with a report or an error.
     Ended(Ending),
 }
 
-/// An execution that goes on.
+/// An execution that has not ended.
 #[derive(Debug, Clone, Serialize)]
 pub struct Running {
-    /// Its id.
+    /// The id of the execution.
     pub execution_id: ExecutionId,
-    /// Its session.
+    /// The session that the execution runs in.
     pub session_id: SessionId,
-    /// `running`, or `waiting_approval` while it does nothing but wait for people.
+    /// `running`, or `waiting_approval` while it waits for approvals only.
     pub status: Status,
-    /// What it printed, or what is new of it.
+    /// Its standard output, or the new part of it.
     pub stdout: String,
-    /// What it printed as errors.
+    /// Its standard error, or the new part of it.
     pub stderr: String,
-    /// How long it goes on.
+    /// Milliseconds since the execution began.
     pub elapsed_ms: u64,
-    /// What it waits for.
+    /// The approval requests that it waits for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<Inquiry>,
-    /// Why it could not go on if its process ended, where that is so.
+    /// Why it could not resume if its process ended; none where it could.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrepeatable: Option<String>,
     /// The execution of the same session that it waits for: one runs at a time.
@@ -122,76 +122,76 @@ pub struct Running {
     pub waits_behind: Option<ExecutionId>,
 }
 
-/// Why nothing can be said of an execution.
+/// Why nothing is known of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WaitError {
-    /// There is none, or it is somebody else's.
+    /// There is no such execution, or it belongs to another principal.
     #[error("there is no execution `{0}`")]
     Unknown(ExecutionId),
     /// Another process of this machine runs it.
     #[error("execution `{0}` runs in another process")]
     Elsewhere(ExecutionId),
-    /// It cannot be gone on with.
+    /// The execution cannot resume.
     #[error("execution `{id}` cannot go on: {why}")]
     Spoiled {
-        /// Which.
+        /// The execution that was named.
         id: ExecutionId,
-        /// Why.
+        /// The reason that its recording gives.
         why: String,
     },
-    /// It is over, and its result is no longer kept.
+    /// The execution has ended, and its result is no longer kept.
     #[error("the result of execution `{id}` is no longer kept; it ended as `{}`", status.name())]
     Forgotten {
-        /// Which.
+        /// The execution that was named.
         id: ExecutionId,
-        /// How it ended.
+        /// How the execution ended.
         status: Status,
     },
-    /// It has personal data, and is held back.
+    /// The result contains personal data, and is withheld.
     #[error("{}", .0.message)]
     HeldBack(ErrorReport),
-    /// The journal could not be asked.
+    /// The journal could not be read.
     #[error("{0}")]
     Unread(String),
 }
 
-/// A part of a result.
+/// A part of a result, which clients read by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// What it printed.
+    /// The standard output of the program.
     Stdout,
-    /// What it printed as errors.
+    /// The standard error of the program.
     Stderr,
-    /// Its value, as JSON.
+    /// The value of the program, as JSON.
     Value,
-    /// A file that it made.
+    /// A file that the program left, by its path.
     File(RelPath),
 }
 
-/// One execution, from its beginning until it is forgotten.
+/// An execution that clients can see, from its beginning until it is dropped.
 pub(crate) struct Run {
     pub(crate) id: ExecutionId,
     pub(crate) session: SessionId,
     principal: Principal,
     begun: Instant,
     ended: OnceLock<Instant>,
-    /// What it printed so far.
+    /// The output so far.
     pub(crate) printed: Mutex<Printed>,
-    /// Whoever follows it hears that it printed, waits or goes on.
+    /// Tells followers that it printed, waits or resumes.
     pub(crate) stirs: watch::Sender<()>,
     switch: watch::Sender<bool>,
     ending: watch::Sender<Option<Ending>>,
-    /// Where its files are, if it made any.
+    /// The folder of its files, if it made any.
     pub(crate) files: PathBuf,
-    /// Whether it does nothing but wait for people.
+    /// Whether it waits for approvals only.
     waits: watch::Sender<bool>,
-    /// Why it could not go on if its process ended, once it waited.
+    /// Why it could not resume if its process ended; set once it waits.
     unrepeatable: Mutex<Option<String>>,
-    /// Its place among those of its principal, while it runs.
+    /// Its slot among the runs of its principal, while it is active.
     place: Mutex<Option<OwnedSemaphorePermit>>,
     places: Arc<Semaphore>,
     nudge: Notify,
-    /// What clients see it through.
+    /// What clients read it through.
     pub(crate) through: Through,
 }
 
@@ -205,7 +205,7 @@ impl Run {
     }
 
     pub(crate) fn end(&self, ending: Ending) {
-        // Who sees the end sees all that was printed before it.
+        // A client that sees the end also sees all output before it.
         lock(&self.printed).end();
         lock(&self.place).take();
         self.ended.get_or_init(Instant::now);
@@ -213,38 +213,38 @@ impl Run {
         self.stirs.send_replace(());
     }
 
-    /// It does nothing but wait for people, for so long that it has no sandbox: others have its place.
+    /// Marks the run as suspended: it waits for approvals only, without a sandbox, and frees its slot.
     pub(crate) fn rest(&self) {
         self.waits.send_replace(true);
         self.stirs.send_replace(());
         lock(&self.place).take();
     }
 
-    /// It does nothing but wait for people, and keeps its sandbox and its place.
+    /// Marks the run as waiting for approvals only; it keeps its sandbox and its slot.
     pub(crate) fn stand(&self, why: Option<&str>) {
         *lock(&self.unrepeatable) = why.map(str::to_owned);
         self.waits.send_replace(true);
         self.stirs.send_replace(());
     }
 
-    /// It does something else again.
+    /// Marks the run as active again.
     pub(crate) fn stir(&self) {
         if self.waits.send_if_modified(std::mem::take) {
             self.stirs.send_replace(());
         }
     }
 
-    /// Says that it may go on.
+    /// Asks a suspended run to look whether it can resume.
     pub(crate) fn nudge(&self) {
         self.nudge.notify_one();
     }
 
-    /// Waits until somebody says so.
+    /// Waits for such a request.
     pub(crate) async fn nudged(&self) {
         self.nudge.notified().await;
     }
 
-    /// It goes on, once there is a place for it.
+    /// Resumes once there is a slot for the run.
     pub(crate) async fn rise(&self) {
         if lock(&self.place).is_some() {
             return;
@@ -278,10 +278,10 @@ impl Run {
         load
     }
 
-    /// Waits until it is over, for `at_most` so long; where `soon`, also no longer than until it waits for people.
+    /// Waits until the run has ended, for `at_most` this long; with `soon`, only until it waits for approvals.
     pub(crate) async fn wait(&self, at_most: Duration, soon: bool) -> Progress {
         let (mut ending, mut waits) = (self.ending.subscribe(), self.waits.subscribe());
-        // Out of time is an answer too.
+        // A timeout is an answer too.
         let _ = tokio::time::timeout(at_most, async {
             tokio::select! {
                 _ = ending.wait_for(Option::is_some) => {}
@@ -311,12 +311,12 @@ impl Run {
 
     pub(crate) async fn over(&self) {
         let mut ending = self.ending.subscribe();
-        // Its sender is `self`, which is there.
+        // `self` holds the sender.
         let _ = ending.wait_for(Option::is_some).await;
     }
 }
 
-/// Hears a run.
+/// Adds the output of a run to its buffer.
 pub(crate) struct Ear(pub(crate) Arc<Run>);
 
 impl Live for Ear {
@@ -326,7 +326,7 @@ impl Live for Ear {
     }
 }
 
-/// Ends a run whose task is gone without a word, so that nobody waits for ever.
+/// Ends a run whose task was dropped or panicked, so that no client waits forever.
 pub(crate) struct Ends(pub(crate) Arc<Run>);
 
 impl Drop for Ends {
@@ -337,7 +337,7 @@ impl Drop for Ends {
     }
 }
 
-/// A place among the runs of a principal.
+/// A slot among the runs of a principal.
 #[derive(Debug)]
 pub(crate) struct RunPlace {
     place: OwnedSemaphorePermit,
@@ -351,15 +351,15 @@ pub(crate) struct Runs(Mutex<Kept>);
 #[derive(Default)]
 struct Kept {
     by_id: HashMap<ExecutionId, Arc<Run>>,
-    /// Oldest first.
+    /// The ids of all runs, oldest first.
     order: VecDeque<ExecutionId>,
-    /// Of those that are over.
+    /// The load of the runs that have ended.
     load: Load,
     places: HashMap<Principal, Arc<Semaphore>>,
 }
 
 impl Runs {
-    /// A place among the runs of `who`.
+    /// Acquires a slot among the runs of `who`; an error where all are taken.
     pub(crate) fn place(&self, who: Principal) -> Result<RunPlace, RunError> {
         let of = self.places(who);
         let place = Arc::clone(&of).try_acquire_owned().map_err(|_| RunError::Crowded)?;
@@ -376,7 +376,7 @@ impl Runs {
         self.insert((id, through, principal), files, of, Some(place))
     }
 
-    /// One that goes on after it had no process: it gets a place when there is one.
+    /// Adds a run that resumes after it had no process; it gets a slot when there is one.
     pub(crate) fn take_over(
         &self,
         id: ExecutionId,
@@ -426,14 +426,14 @@ impl Runs {
         (run, stop)
     }
 
-    /// Forgets one that ends elsewhere.
+    /// Removes a run that ends in another process.
     pub(crate) fn let_go(&self, id: ExecutionId) {
         let mut kept = lock(&self.0);
         kept.by_id.remove(&id);
         kept.order.retain(|kept| *kept != id);
     }
 
-    /// A run is over: where there is too much now, the oldest are forgotten.
+    /// Adds an ended run to the load; returns the oldest runs that are dropped to make room.
     pub(crate) fn ended(&self, run: &Run) -> Vec<Arc<Run>> {
         let is_too_much = {
             let mut kept = lock(&self.0);
@@ -451,24 +451,24 @@ impl Runs {
         lock(&self.0).by_id.get(&id).filter(|run| run.principal == who).cloned()
     }
 
-    /// An execution that is seen through here.
+    /// A run of this process that has not ended.
     pub(crate) fn here(&self, id: ExecutionId) -> Option<Arc<Run>> {
         lock(&self.0).by_id.get(&id).filter(|run| !run.is_over()).cloned()
     }
 
-    /// Everything of a session that goes on, or of all.
+    /// The active runs of a session, or of all sessions.
     pub(crate) fn under_way(&self, session: Option<SessionId>) -> Vec<Arc<Run>> {
         let kept = lock(&self.0);
         let wanted = |run: &&Arc<Run>| session.is_none_or(|session| run.session == session) && !run.is_over();
         kept.by_id.values().filter(wanted).cloned().collect()
     }
 
-    /// Forgets what has been over for so long.
+    /// Drops runs that ended longer ago than this.
     pub(crate) fn forget(&self, older_than: Duration) -> Vec<Arc<Run>> {
         self.forget_where(|run, _| run.ended.get().is_some_and(|ended| ended.elapsed() >= older_than))
     }
 
-    /// Forgets what is over, oldest first, where `old` says so of it and of all that is kept.
+    /// Drops ended runs, oldest first, where `old` says so of the run and of the total load.
     fn forget_where(&self, old: impl Fn(&Run, Load) -> bool) -> Vec<Arc<Run>> {
         let mut kept = lock(&self.0);
         let mut forgotten = Vec::new();

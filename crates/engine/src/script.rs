@@ -1,4 +1,4 @@
-//! What an execution was asked to run, kept so that it can be run again from its beginning.
+//! The recorded request of an execution, from which it can be run again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::request::{Input, Program, Source};
 
-/// Files that are kept with it, in all.
+/// Bytes of the files of one recorded request, in all.
 pub(crate) const MOST_FILES: u64 = 16 << 20;
 const VERSION: u8 = 1;
 
-/// An execution as it was asked for, and what it was given that it cannot know by itself.
+/// A recorded request, with the inputs that the program cannot derive itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Script {
@@ -23,20 +23,20 @@ pub(crate) struct Script {
     file_name: String,
     source: String,
     pub(crate) args: Vec<String>,
-    /// The policy that it ran under, by digest.
+    /// The digest of the policy that it ran under.
     pub(crate) policy: String,
-    /// The rules of its session when it began, by digest.
+    /// The digest of its session's rules when it began.
     pub(crate) base: String,
-    /// What the request said of its own policy.
+    /// The policy draft of the request.
     pub(crate) draft: Option<Value>,
-    /// It came through a front door, and stays under what is allowed there.
+    /// Whether it came through a front door, whose ceiling still applies.
     pub(crate) is_asked: bool,
     pub(crate) require_hard: bool,
     timeout_ms: Option<u64>,
     pub(crate) client: Option<Client>,
     pub(crate) seed: u64,
     pub(crate) clock: u64,
-    /// Everything that was in its workspace; the contents follow the text, in this order.
+    /// The files that were in its workspace; their contents follow the text, in this order.
     files: Vec<File>,
 }
 
@@ -55,21 +55,21 @@ enum Spoken {
     Python,
 }
 
-/// Why something cannot be run again.
+/// Why a request cannot be recorded or run again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// It is no code.
+    /// The program is not code of a repeatable language.
     #[error("only TypeScript, JavaScript and Python can be run again")]
     NoCode,
-    /// Its files are too much to keep.
+    /// The files are too large to keep.
     #[error("its files are more than {} MiB", MOST_FILES >> 20)]
     Files,
-    /// What was kept is not what was written.
+    /// The recorded bytes are damaged, or of another version.
     #[error("what was kept of it cannot be read: {0}")]
     Unreadable(&'static str),
 }
 
-/// What surrounds a program.
+/// The settings around a program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Around<'a> {
     pub(crate) args: &'a [String],
@@ -83,7 +83,7 @@ pub(crate) struct Around<'a> {
 }
 
 impl Script {
-    /// The script of a program that is about to run, with all that is in its workspace.
+    /// The recorded request of a program that is about to run.
     pub(crate) fn new(program: &Program, around: Around<'_>, again: &Again) -> Result<Script, ScriptError> {
         let Program::Code {
             language,
@@ -120,7 +120,7 @@ impl Script {
         })
     }
 
-    /// As bytes, with the contents of its files.
+    /// Serialises the request, followed by the contents of its files.
     pub(crate) fn into_bytes(mut self, files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, ScriptError> {
         let size: u64 = files.values().map(|content| content.len() as u64).sum();
         if size > MOST_FILES {
@@ -143,7 +143,7 @@ impl Script {
         Ok(bytes)
     }
 
-    /// Reads it back; also what was in its workspace.
+    /// Reads a request back, with the files of its workspace.
     pub(crate) fn read(bytes: &[u8]) -> Result<(Script, Vec<Input>), ScriptError> {
         let cut = ScriptError::Unreadable("it was cut short");
         let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(|| cut.clone())?;
@@ -175,7 +175,7 @@ impl Script {
         }
     }
 
-    /// The program.
+    /// The program that the request runs.
     pub(crate) fn program(&self) -> Program {
         Program::Code {
             language: match self.language {

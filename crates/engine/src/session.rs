@@ -1,7 +1,7 @@
-//! Sessions: one that ends with its run, and those that stay open for more of them.
+//! Sessions: those that end with their run, and those that stay open for more runs.
 //!
-//! A session belongs to a principal; for others it does not exist. One that stays has a sandbox of its own, made at its first
-//! run, in which one execution runs at a time; it ends on request, by idleness, or with its sandbox.
+//! A session belongs to a principal and does not exist for others. An open session has a sandbox of its own, made at its first run, in
+//! which one execution runs at a time; it ends on request, when it is idle for too long, or with its sandbox.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::workspace::Kept;
 const MOST_OPEN: usize = 16;
 const LONGEST_NAME: usize = 64;
 
-/// One execution and the session it is in.
+/// The context of one execution: what it knows of its session.
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
@@ -33,27 +33,27 @@ pub(crate) struct Session {
     pub(crate) policy: Arc<Policy>,
     pub(crate) policy_ref: PolicyRef,
     pub(crate) enforcement: Vec<Enforcement>,
-    /// Where places on disk are made.
+    /// The folder for the scratch places on disk.
     pub(crate) folders: PathBuf,
     pub(crate) past: Arc<Past>,
-    /// What stands for personal data in it.
+    /// The redactor of the session, with its aliases.
     pub(crate) screen: Arc<Screen>,
     pub(crate) way_out: WayOut,
-    /// What can be changed while it runs; none where nobody could.
+    /// The rules that can change while it runs; none where nobody can change them.
     pub(crate) rules: Option<Arc<Rules>>,
-    /// What the request said of its own policy, and the session's rules that it said it beside.
+    /// The policy draft of the request, and the session's rules that it was made under.
     pub(crate) draft: Option<Value>,
     pub(crate) base: Arc<Policy>,
-    /// What its principal calls the session, where it stays open.
+    /// The name that its principal gives the session, where it stays open.
     pub(crate) name: Option<String>,
-    /// What it keeps beyond its process.
+    /// The workspace that outlives its process.
     pub(crate) kept: Option<Kept>,
     /// The execution that called this one as a skill, and how deep that makes it.
     pub(crate) parent: Option<ExecutionId>,
     pub(crate) depth: usize,
 }
 
-/// What a session has of the network, from its first use on.
+/// The egress of a session, made at its first use.
 pub(crate) type WayOut = Arc<OnceLock<Egress>>;
 
 impl Session {
@@ -84,7 +84,7 @@ impl Session {
         }
     }
 
-    /// What clients see its executions through.
+    /// The context that clients read its output and files through.
     pub(crate) fn through(&self) -> Through {
         Through {
             screen: Arc::clone(&self.screen),
@@ -95,7 +95,7 @@ impl Session {
         }
     }
 
-    /// The rules as they are by now, for what has no pass.
+    /// The current policy, for code that has no pass.
     pub(crate) fn policy_now(&self) -> Arc<Policy> {
         match &self.rules {
             Some(rules) => rules.policy_of(self.draft.as_ref()),
@@ -103,7 +103,7 @@ impl Session {
         }
     }
 
-    /// An execution that this one calls.
+    /// The context of a skill execution that this one calls.
     pub(crate) fn called(&self, execution: ExecutionId) -> Session {
         Session {
             execution,
@@ -114,7 +114,7 @@ impl Session {
         }
     }
 
-    /// The same execution in a session of its own: the one it was meant for cannot take it.
+    /// The same execution in a session of its own, because the intended one cannot take it.
     pub(crate) fn elsewhere(self) -> Result<Session, NoEntropy> {
         Ok(Session {
             id: SessionId::generate()?,
@@ -143,28 +143,28 @@ pub(crate) struct Open {
     pub(crate) past: Arc<Past>,
     pub(crate) screen: Arc<Screen>,
     pub(crate) way_out: WayOut,
-    /// What it keeps beyond its process.
+    /// The workspace that outlives its process.
     pub(crate) kept: Option<Kept>,
-    /// Its sandbox, once there is one; whoever holds it runs.
+    /// The sandbox slot; the execution that holds the lock runs.
     pub(crate) place: tokio::sync::Mutex<Place>,
-    /// What its sandbox has of the machine's memory while nothing runs in it.
+    /// The share of the machine's memory that the idle sandbox holds.
     at_rest: Mutex<Option<Admission<Principal>>>,
-    /// The execution that had its turn last.
+    /// The execution that last had the turn.
     turn: Mutex<Option<ExecutionId>>,
     used: Mutex<Instant>,
 }
 
-/// Where a session that stays runs.
+/// The sandbox of an open session.
 pub(crate) enum Place {
-    /// Nothing ran yet, and nothing is written down.
+    /// Nothing has run, and no event is recorded.
     New,
-    /// It is open, without a sandbox.
+    /// The session is open without a sandbox.
     Bare,
-    /// It is open, without a sandbox, and these are its files.
+    /// The session is open without a sandbox, and these are its files.
     Packed(Vec<Input>),
-    /// It is open.
+    /// The session is open with a sandbox.
     Stands(Box<Sandbox>),
-    /// It is over.
+    /// The session is closed for good.
     Gone,
 }
 
@@ -189,7 +189,7 @@ impl Open {
         }
     }
 
-    /// An execution in it, under its policy as it is (`base`) or a narrower one.
+    /// The context of an execution in it, under its policy (`base`) or a narrower one.
     pub(crate) fn session(&self, execution: ExecutionId, policy: Arc<Policy>, base: Arc<Policy>) -> Session {
         Session {
             enforcement: self.enforcement.clone(),
@@ -204,12 +204,12 @@ impl Open {
         }
     }
 
-    /// What its sandbox has from now on while nothing runs in it.
+    /// Sets the memory that its sandbox holds while nothing runs in it.
     pub(crate) fn rest(&self, at_rest: Option<Admission<Principal>>) {
         *lock(&self.at_rest) = at_rest;
     }
 
-    /// Notes whose turn it is.
+    /// Sets the execution that has the turn.
     pub(crate) fn has_turn(&self, execution: ExecutionId) {
         *lock(&self.turn) = Some(execution);
     }
@@ -223,7 +223,7 @@ impl Open {
     }
 }
 
-/// What a new session that stays is made of.
+/// The parts that a new open session is made of.
 pub(crate) struct Opening {
     pub(crate) id: SessionId,
     pub(crate) rules: Arc<Rules>,
@@ -235,7 +235,7 @@ pub(crate) struct Opening {
     pub(crate) place: Place,
 }
 
-/// The sessions that are open in this process.
+/// The open sessions of this process.
 #[derive(Default)]
 pub(crate) struct Sessions(Mutex<HashMap<SessionId, Arc<Open>>>);
 
@@ -243,12 +243,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a request calls a session.
+/// How a request refers to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Called {
-    /// By its id.
+    /// The id that Ringfence gave it.
     Id(SessionId),
-    /// By the caller's own name for it.
+    /// The name that its principal gave it.
     Name(String),
 }
 
@@ -271,7 +271,7 @@ impl Called {
 }
 
 impl Sessions {
-    /// The session that `who` means. Another principal's is not there.
+    /// Finds a session of `who`; sessions of other principals are not found.
     pub(crate) fn find(&self, who: Principal, called: &Called) -> Option<Arc<Open>> {
         let open = lock(&self.0);
         let mine = |one: &&Arc<Open>| one.principal == who;
@@ -284,7 +284,7 @@ impl Sessions {
         }
     }
 
-    /// A new one under this name, or the one that somebody made meanwhile.
+    /// Adds a session under this name, or returns the one that was added meanwhile.
     pub(crate) fn add(
         &self,
         who: Principal,
@@ -311,7 +311,7 @@ impl Sessions {
         Ok(new)
     }
 
-    /// One that had no process. Its name stays with whoever took it meanwhile.
+    /// Adds a resumed session. A name that another session took meanwhile stays with that one.
     pub(crate) fn take_over(&self, who: Principal, name: Option<&str>, opening: Opening, past: Past) -> Arc<Open> {
         let mut open = lock(&self.0);
         let is_taken = open
@@ -323,17 +323,17 @@ impl Sessions {
         new
     }
 
-    /// The execution that had the turn last in a session.
+    /// The execution that last had the turn in a session.
     pub(crate) fn turn_in(&self, id: SessionId) -> Option<ExecutionId> {
         *lock(&lock(&self.0).get(&id)?.turn)
     }
 
-    /// Takes one out: nothing new starts in it.
+    /// Removes a session: nothing new starts in it.
     pub(crate) fn take(&self, id: SessionId) -> Option<Arc<Open>> {
         lock(&self.0).remove(&id)
     }
 
-    /// Those that nothing happened in for so long; one that runs is not idle.
+    /// The sessions without activity for this long; one with a running execution is not idle.
     pub(crate) fn idle(&self, at_least: Duration) -> Vec<SessionId> {
         let quiet = |one: &&Arc<Open>| one.idle() >= at_least && one.place.try_lock().is_ok();
         lock(&self.0).values().filter(quiet).map(|one| one.id).collect()

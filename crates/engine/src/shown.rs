@@ -1,4 +1,4 @@
-//! What of an execution who reads it may see: its owner the values, a model what is clean and short, the journal what is clean.
+//! Redaction of what an execution shows: its owner gets values, a model gets clean and short text, the journal gets clean text.
 
 mod files;
 mod whole;
@@ -25,10 +25,10 @@ pub use whole::Whole;
 
 /// Levels of lists and objects that are shown.
 const DEPTH: usize = 64;
-/// What the journal keeps of an output at most, where it keeps its beginning only: more than enough to hide what is in it.
+/// Bytes of an output that the journal keeps where it keeps the beginning only: enough context to redact it.
 const HEAD: usize = 16 * 1024;
 
-/// One who looks at an execution for a reader.
+/// Renders a report for one audience.
 struct Look<'a> {
     engine: &'a Engine,
     session: &'a Session,
@@ -40,7 +40,7 @@ struct Look<'a> {
 }
 
 impl Engine {
-    /// An execution as its reader may see it, and as the journal may.
+    /// Renders a report for its audience and for the journal.
     pub(crate) async fn shown(
         &self,
         session: &Session,
@@ -70,7 +70,7 @@ impl Engine {
         Ok((execution, output))
     }
 
-    /// A text beside an execution, as its reader may see it.
+    /// Renders a text that goes with a report for its audience.
     pub(crate) async fn shown_text(&self, session: &Session, reader: Reader, text: &str) -> Result<String, RunError> {
         match reader {
             Reader::Program | Reader::Owner => return Ok(text.to_owned()),
@@ -84,7 +84,7 @@ impl Engine {
 }
 
 impl Look<'_> {
-    /// The rows and bytes of a list that the policy lets come back.
+    /// The limits of rows and bytes that the policy sets for lists.
     fn room(&self) -> (Option<usize>, Option<usize>) {
         let rules = self.sight.rules();
         let bytes = rules.bytes.and_then(|bytes| usize::try_from(bytes.get()).ok());
@@ -97,7 +97,7 @@ impl Look<'_> {
         Ok(self.take(seen).unwrap_or_default())
     }
 
-    /// Counts what was found; nothing where it is held back.
+    /// Counts findings; none where the text is withheld.
     fn take<T>(&mut self, seen: Seen<T>) -> Option<T> {
         for one in seen.found {
             match self.found.iter_mut().find(|known| known.what == one.what) {
@@ -109,7 +109,7 @@ impl Look<'_> {
         seen.shown
     }
 
-    /// What the journal keeps of the output: never a value.
+    /// The output that the journal keeps; never the value.
     async fn journalled(&mut self, policy: &Policy, execution: &Execution) -> Result<Option<Output>, RunError> {
         let most = match policy.audit().output {
             JournalOutput::None => return Ok(None),
@@ -128,7 +128,7 @@ impl Look<'_> {
                 }
             }
         }
-        // What the journal hides is counted where a reader is shown less, and nowhere twice.
+        // Findings for the journal are not counted here: each counts once, for the reader.
         self.found.clear();
         self.blocked = false;
         Ok(Some(Output {
@@ -137,14 +137,14 @@ impl Look<'_> {
         }))
     }
 
-    /// The owner's own view.
+    /// Renders a report for its owner: values in place of aliases.
     async fn own(&mut self, execution: &mut Execution) -> Result<(), RunError> {
         let screen = &self.session.screen;
         if let Some(value) = &execution.value
             && may_have_aliases(value.get())
         {
             let host_work = &self.engine.host_work;
-            // One that is too large to be read keeps its aliases.
+            // A value that is too large to parse keeps its aliases.
             if let Some(mut read) = host_work.read_value(value).await? {
                 let revealed = screen.reveal_value(read.value.take()).await;
                 let text = host_work.write_value(read.with(revealed)).await?;
@@ -188,7 +188,7 @@ impl Look<'_> {
         let printed = (execution.stderr.as_str(), cut.stderr);
         (execution.stderr, whole.stderr) = self.printed((id, "stderr"), printed, stderr).await?;
         execution.truncated.stderr |= whole.stderr.is_some();
-        // Most calls are of the same few tools: each text is looked at once.
+        // Most calls name the same few tools: each text is rendered once.
         let mut known: HashMap<String, String> = HashMap::new();
         for text in sentences(execution).filter(|text| !text.is_empty()) {
             if let Some(shown) = known.get(text) {
@@ -210,7 +210,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// A value as it is shown, and all of it where that is less.
+    /// Renders a value; also its full text where that is longer.
     async fn value(
         &mut self,
         id: ExecutionId,
@@ -228,7 +228,7 @@ impl Look<'_> {
         let changed = seen.shown.as_ref() != Some(&capped.shown);
         let shown = self.take(seen);
         if is_same && !changed && self.found.len() == before {
-            // As it was, to the letter.
+            // Unchanged, byte for byte.
             return Ok((Some(value), None));
         }
         self.capped.push(("value", capped.left_out));
@@ -251,7 +251,7 @@ impl Look<'_> {
         Ok((shown, whole))
     }
 
-    /// An output as it is shown, and all of it where that is less.
+    /// Renders an output; also its full text where that is longer.
     async fn printed(
         &mut self,
         (id, part): (ExecutionId, &'static str),
@@ -262,7 +262,7 @@ impl Look<'_> {
         if text.is_empty() {
             return Ok((String::new(), None));
         }
-        // Hidden first, where all of it tells what it is; what is hidden is clean, and keeps our notices.
+        // Redacted before it is cut, while the context is complete; redacted text is clean, and keeps our notices.
         let (clean, neutralised) = clean_of(text);
         let all = self.text(&clean).await?;
         let whole = self.engine.whole_at(self.reader, id, part);
@@ -278,7 +278,7 @@ impl Look<'_> {
         limits(&self.sight, bytes)
     }
 
-    /// Writes down what was kept from the reader.
+    /// Records what was kept from the reader.
     async fn note(&self) -> Result<(), RunError> {
         for (part, left) in &self.capped {
             if left.is_whole() && left.neutralised == 0 {
@@ -304,7 +304,7 @@ impl Look<'_> {
     }
 }
 
-/// How much is shown of something that may have so many bytes.
+/// The limits of a rendered text of at most so many bytes.
 pub(crate) fn limits(sight: &Sight, bytes: usize) -> Limits {
     let rows = sight.rules().rows.and_then(|rows| usize::try_from(rows.get()).ok());
     Limits {
@@ -315,7 +315,7 @@ pub(crate) fn limits(sight: &Sight, bytes: usize) -> Limits {
     }
 }
 
-/// How many bytes of each of three are shown at most; what fits is not cut. The rest of a result needs some of it too.
+/// The bytes that value and outputs may have; what fits is not cut. A quarter of the limit is left for the rest of the result.
 fn rooms(sizes: [usize; 3], most: Option<usize>) -> [usize; 3] {
     let Some(most) = most.map(|most| most / 4 * 3) else {
         return [usize::MAX; 3];
@@ -327,7 +327,7 @@ fn rooms(sizes: [usize; 3], most: Option<usize>) -> [usize; 3] {
     })
 }
 
-/// What each of three gets of `most`: the small what they need, the large equal parts.
+/// Divides `most` bytes among three: small ones get what they need, large ones equal shares.
 pub fn shares(sizes: [usize; 3], most: usize) -> [usize; 3] {
     let mut order = [0, 1, 2];
     order.sort_by_key(|at| sizes.get(*at));
@@ -342,8 +342,8 @@ pub fn shares(sizes: [usize; 3], most: usize) -> [usize; 3] {
     shares
 }
 
-/// What is said of an execution, its value and output aside: all that a program or a tool server has a word in, but for names of
-/// files, by which they are asked for.
+/// The texts of a report beside value and outputs that a program or a tool server can influence; without file names, which clients use to
+/// ask for files.
 fn sentences(execution: &mut Execution) -> impl Iterator<Item = &mut String> {
     let error = execution.error.iter_mut();
     let error = error.flat_map(|error| {
@@ -364,22 +364,22 @@ fn head(text: &str, most: usize) -> &str {
     uncut(begins, begins.len() < text.len())
 }
 
-/// An output without the line in which the limit cut it: half a value is not found, and must not be shown.
+/// An output without its last line where the limit cut it: half a value is not recognised, and must not be shown.
 fn uncut(text: &str, is_cut: bool) -> &str {
     if is_cut { whole_lines(text) } else { text }
 }
 
-/// Whether an alias could be in a value's text.
+/// Whether the JSON text can contain an alias.
 fn may_have_aliases(json: &str) -> bool {
     json.contains('‹') || json.contains("\\u2039")
 }
 
-/// A text that does nothing to whoever reads it.
+/// A text without characters that affect a terminal or a reader.
 pub(crate) fn cleaned(text: &str) -> String {
     clean_of(text).0
 }
 
-/// The same, and how much of it was made harmless.
+/// The clean text, and how many characters were neutralised.
 fn clean_of(text: &str) -> (String, u64) {
     let mut cleaner = Cleaner::new();
     let mut clean = String::with_capacity(text.len());
@@ -388,7 +388,7 @@ fn clean_of(text: &str) -> (String, u64) {
     (clean, cleaner.neutralised())
 }
 
-/// Nothing of a result is shown that has personal data in it.
+/// Withholds a report that contains personal data.
 fn hold_back(execution: &mut Execution, found: &[Found]) {
     execution.value = None;
     execution.stdout.clear();

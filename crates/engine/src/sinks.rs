@@ -1,20 +1,20 @@
-//! Audit sinks: of this machine, and behind the network.
+//! Audit sinks, on this machine and remote.
 
 use ringfence_gateway::{AuditSink, AuditSinkError, Vault};
 use ringfence_store::Remote;
 
 use crate::engine::Settings;
 
-/// Where records go besides the journal.
+/// A destination of records beside the journal.
 #[derive(Debug, Clone)]
 pub enum Sink {
-    /// A file or socket of this machine.
+    /// A file or socket on this machine.
     Near(ringfence_store::Sink),
-    /// An endpoint behind the network.
+    /// An endpoint on the network.
     Far(AuditSink),
 }
 
-/// The sinks as the store takes them; secrets of those behind the network are read now.
+/// Opens the sinks for the store; the secrets of remote sinks are read now.
 pub(crate) fn open(settings: &Settings) -> Result<(Vec<ringfence_store::Sink>, Vec<Remote>), AuditSinkError> {
     let vault = Vault::find(&settings.home, &settings.environment);
     let (mut near, mut far) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
-//! Skills: saved programs, found like tools and run like programs, under the rules of whoever calls them.
+//! Skills: saved programs, discovered like tools and run like programs, under the rules of their caller.
 //!
-//! A call of a skill is a call at the door of its own server, `skills`: decided, counted and written down like any other. What
-//! answers it is an execution of its own (see [`nested`]).
+//! A call of a skill goes to a server of its own, `skills`: it is authorized, counted and recorded like any other call. The answer comes
+//! from an execution of its own (see [`nested`]).
 
 pub(crate) mod kept;
 pub(crate) mod nested;
@@ -21,19 +21,19 @@ use serde_json::json;
 use crate::session::Session;
 use stock::Stocks;
 
-/// How deep skills call each other.
+/// How deep skills may call each other.
 pub(crate) const DEPTH: usize = 4;
 
-/// Whose skills are meant.
+/// The principal and session whose skills are looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Whose {
     pub(crate) principal: Principal,
-    /// None where no session is meant.
+    /// None leaves out the skills of sessions.
     pub(crate) session: Option<SessionId>,
 }
 
 impl Whose {
-    /// Those that a program of this session can use.
+    /// The skills that a program of this session can use.
     pub(crate) fn of(session: &Session) -> Whose {
         Whose {
             principal: session.principal,
@@ -41,7 +41,7 @@ impl Whose {
         }
     }
 
-    /// Where they are looked for: of one name, the first that is found counts.
+    /// The scopes in the order of the lookup: the first skill of a name counts.
     fn scopes(self) -> Vec<SkillScope> {
         let own = self.session.map(SkillScope::Session);
         own.into_iter()
@@ -50,13 +50,13 @@ impl Whose {
     }
 }
 
-/// The skills of this home, and the tools that they need.
+/// The skills of the data folder, and the tools that they need.
 #[derive(Debug, Clone)]
 pub(crate) struct Library {
     skills: Skills,
     door: Arc<Gateway>,
     stocks: Stocks,
-    /// What nobody is told of a skill.
+    /// The rules that redact the texts of skills.
     sight: Arc<Sight>,
 }
 
@@ -70,7 +70,7 @@ impl Library {
         }
     }
 
-    /// A skill as it is shown: whoever wrote it, others read what it says.
+    /// Redacts a skill's texts: they come from its author, and others read them.
     fn told(&self, mut skill: Skill) -> Skill {
         let meta = &mut skill.meta;
         meta.description = self.sight.told(&meta.description);
@@ -80,7 +80,7 @@ impl Library {
         skill
     }
 
-    /// The skill that a program means, as a tool, if it may be used under `policy`.
+    /// The skill that a program calls, as a tool, if `policy` allows it.
     async fn usable(&self, whose: Whose, word: String, policy: &Arc<Policy>) -> Result<Arc<Tool>, Refusal> {
         let (skill, _) = self.find(whose, word).await?;
         let tool = tool_of(&skill)?;
@@ -88,7 +88,7 @@ impl Library {
         Ok(tool)
     }
 
-    /// The skill that a program means.
+    /// Finds the skill that a program calls.
     async fn find(&self, whose: Whose, word: String) -> Result<(Skill, SkillBody), Refusal> {
         let skills = self.skills.clone();
         let wanted = word.clone();
@@ -101,10 +101,10 @@ impl Library {
     }
 }
 
-/// A skill as a tool of the server `skills`, of whose digest there is one program alone: what is approved is what runs.
+/// A skill as a tool of the server `skills`. Its digest stands for exactly one program: what is approved is what runs.
 pub(crate) fn tool_of(skill: &Skill) -> Result<Arc<Tool>, Refusal> {
     let mut definition = definition(skill, None);
-    // Versions are counted anew after a skill was removed.
+    // Version numbers start again after a skill was removed.
     definition.tags.push(skill.digest.to_string());
     let catalog = Catalog::new([listing([definition])]);
     let tool = catalog.tools().first().cloned();
@@ -112,7 +112,7 @@ pub(crate) fn tool_of(skill: &Skill) -> Result<Arc<Tool>, Refusal> {
         .ok_or_else(|| Refusal::new("skill.failed", format!("`{}` is no name of a skill", skill.meta.name)))
 }
 
-/// Skills as what a server offers.
+/// The skills as the listing of a server.
 pub(crate) fn listing(tools: impl IntoIterator<Item = Definition>) -> Listing {
     Listing {
         server: SKILLS.to_owned(),
@@ -121,7 +121,7 @@ pub(crate) fn listing(tools: impl IntoIterator<Item = Definition>) -> Listing {
     }
 }
 
-/// What is said of a skill where tools are shown.
+/// The tool definition of a skill, with the reason if it is stale.
 pub(crate) fn definition(skill: &Skill, stale: Option<&str>) -> Definition {
     let meta = &skill.meta;
     let description = match stale {
@@ -139,7 +139,7 @@ pub(crate) fn definition(skill: &Skill, stale: Option<&str>) -> Definition {
     }
 }
 
-/// A program's word, short enough for a message.
+/// A skill name from a program, short enough for a message.
 fn said(word: &str) -> String {
     word.chars().filter(|one| !one.is_control()).take(80).collect()
 }

@@ -1,5 +1,5 @@
-//! Answers given for good: `rules.yaml` in the data folder. Ringfence writes it, a person may edit it; the policy files of users
-//! are never touched.
+//! Permanent approval rules: `rules.yaml` in the data folder. Ringfence writes it and a person may edit it; the policy files of users are
+//! never touched.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -21,22 +21,22 @@ use crate::engine::lock;
 
 /// Bytes of an argument that a rule repeats.
 const MOST_ARGUMENT: usize = 1024;
-/// Bytes of the file.
+/// Bytes of the rules file.
 const MOST: u64 = 1 << 20;
-/// How long another process that writes the rules is waited for, and how often it is looked.
+/// How long this process waits for the file lock of another one, and how often it tries.
 const PATIENCE: Duration = Duration::from_secs(5);
 const A_MOMENT: Duration = Duration::from_millis(10);
-/// How long those who write here are waited for, each of whom may wait so long for another process.
+/// How long a writer waits in this process, where each writer before it may wait for the file lock.
 const QUEUE: Duration = Duration::from_secs(30);
 
-/// The rules as they are now, read again when the file is another.
+/// The rules file, parsed again when it has changed.
 #[derive(Debug, Clone)]
 pub(crate) struct Standing {
     path: PathBuf,
     read: Arc<Mutex<(Option<Stamp>, StandingRules)>>,
 }
 
-/// By what a file is told from another.
+/// The modification time and size that identify a version of the file.
 type Stamp = (SystemTime, u64);
 
 impl Standing {
@@ -47,7 +47,7 @@ impl Standing {
         }
     }
 
-    /// The rules. A file that cannot be read has none: people are asked again.
+    /// The current rules. A file that cannot be read counts as empty: people are asked again.
     pub(crate) fn rules(&self) -> StandingRules {
         let stamp = fs::metadata(&self.path)
             .ok()
@@ -87,24 +87,24 @@ fn read_text(path: &Path) -> io::Result<String> {
     }
 }
 
-/// What an answer for good would write, and change.
+/// The rule that a permanent answer would write, and its effect.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Preview {
-    /// The rule.
+    /// The rule as the file would contain it.
     pub rule: Value,
-    /// What it changes, in words.
+    /// The effects of the rule, one sentence each.
     pub changes: Vec<String>,
-    /// The file it goes into.
+    /// The path of the file that gets the rule.
     pub file: PathBuf,
 }
 
-/// A rule that is about to be written.
+/// A rule before it is written, with its effects.
 struct Draft {
     rule: StandingRule,
     changes: Vec<String>,
 }
 
-/// What answering a question for good would change. `when` are its conditions; without, these very arguments.
+/// Previews a permanent answer to an approval request. `when` has its conditions; none: exactly these arguments.
 pub async fn preview(store: &Store, home: &Path, id: ApprovalId, when: Option<&Value>) -> Result<Preview, AnswerError> {
     let approval = found(store, id).await?;
     let draft = draft(store, home, &approval, when, "you").await?;
@@ -115,16 +115,16 @@ pub async fn preview(store: &Store, home: &Path, id: ApprovalId, when: Option<&V
     })
 }
 
-/// What an answer for good is about to write: kept from before the answer counts until the rule is in its place, so that whoever
-/// comes after a crash knows what is missing.
+/// The rule that a permanent answer is about to write. The file with it exists from before the answer counts until the rule is written, so
+/// that the answer can be completed after a crash.
 #[derive(Debug, Serialize, Deserialize)]
 struct Intent {
     question: ApprovalId,
     rule: StandingRule,
 }
 
-/// Approves a question and calls like it, from here on. Both or neither: what broke off between is completed by whoever writes next,
-/// by the same answer given again, or by the next start.
+/// Approves a request and future calls like it: both or neither. The next writer, the same answer given again, or the next start completes
+/// what was interrupted.
 pub async fn answer(
     store: &Store,
     home: &Path,
@@ -140,7 +140,7 @@ pub async fn answer(
         ..say
     };
     if approval.state != ApprovalState::Pending {
-        // What was answered before stands, and so does what it wrote.
+        // An earlier answer stays, and so does the rule that it wrote.
         let settled = approvals::answer(store, id, say).await?;
         completed.map_err(AnswerError::Unplaced)?;
         return Ok(settled);
@@ -156,7 +156,7 @@ pub async fn answer(
     Ok(settled)
 }
 
-/// Completes what a process that died left between an answer and its rule.
+/// Completes a permanent answer that a crash interrupted.
 pub(crate) async fn recover(store: &Store, home: &Path) -> Result<(), AnswerError> {
     if !intent_path(home).exists() {
         return Ok(());
@@ -165,7 +165,7 @@ pub(crate) async fn recover(store: &Store, home: &Path) -> Result<(), AnswerErro
     complete(store, home).await.map_err(AnswerError::File)
 }
 
-/// Puts the rule of an answer that was taken in its place; that of one that was not is dropped.
+/// Writes the rule of an answer that was accepted; drops the rule of one that was not.
 async fn complete(store: &Store, home: &Path) -> io::Result<()> {
     let left = intent_path(home);
     let text = match fs::read_to_string(&left) {
@@ -173,11 +173,11 @@ async fn complete(store: &Store, home: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    // One that is not whole was not yet written when its process died, so nothing was answered.
+    // An incomplete file was still being written at the crash, so no answer was stored.
     if let Ok(intent) = serde_json::from_str::<Intent>(&text) {
         let approval = match store.approval(intent.question).await {
             Ok(approval) => approval,
-            // Its session was removed, and whatever was said in it.
+            // The session was removed, and its requests with it.
             Err(ReadError::Sealed { .. }) => None,
             Err(error) => return Err(io::Error::other(error)),
         };
@@ -189,7 +189,7 @@ async fn complete(store: &Store, home: &Path) -> io::Result<()> {
     fs::remove_file(&left)
 }
 
-/// Writes a rule into the file, all of it or nothing.
+/// Writes a rule into the file atomically.
 fn place(home: &Path, rule: &StandingRule) -> io::Result<()> {
     let text = StandingRules::append(&read_text(&path(home))?, rule);
     let text = text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
@@ -203,18 +203,18 @@ async fn found(store: &Store, id: ApprovalId) -> Result<Approval, AnswerError> {
     found.ok_or(AnswerError::Unknown(id))
 }
 
-/// Held while the rules are written.
+/// The locks that are held while the rules are written.
 struct Turn {
-    /// Against other processes.
+    /// The file lock, against other processes.
     _there: File,
-    /// Against others here, in the order in which they came.
+    /// The lock against other tasks of this process, in their order of arrival.
     _here: MutexGuard<'static, ()>,
 }
 
-/// Who writes the rules in this process: one at a time, whatever the data folder.
+/// Serialises the writers of this process, whatever their data folder.
 static WRITING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// One who writes at a time. Nobody is held up in a thread: whoever has the turn needs it to go on.
+/// Locks the rules for writing. The wait never blocks a thread: the holder of the lock may need it.
 async fn turn(home: &Path) -> Result<Turn, AnswerError> {
     let queued = tokio::time::timeout(QUEUE, WRITING.lock()).await;
     let here = queued.map_err(|_| AnswerError::Busy)?;
@@ -263,7 +263,7 @@ async fn draft(
 ) -> Result<Draft, AnswerError> {
     let question = &approval.question;
     if question.why != AskReason::Rule {
-        // It is about this one call or this one change of a tool, and a rule would never be looked up for it.
+        // The request is about one call or one change of a tool: no rule would be looked up for it.
         return Err(AnswerError::Once(question.why));
     }
     let unruly = |why: String| AnswerError::Rule(why);
@@ -275,7 +275,7 @@ async fn draft(
         .map_err(|error| unruly(format!("the arguments are not JSON: {error}")))?;
     let these = match when {
         Some(when) => when.clone(),
-        // A rule outlives its session: personal data is written into it by no one but a person.
+        // A rule outlives its session: only a person writes personal data into it.
         None if question.masked.is_some() => {
             let why = "its arguments hold personal data or a secret, which a rule would keep: say the conditions with `where`";
             return Err(unruly(why.to_owned()));
@@ -283,7 +283,7 @@ async fn draft(
         None => Value::Object(exactly(&arguments)?),
     };
     let rule = StandingRule::new(&tool, Some(&these)).map_err(|error| unruly(error.to_string()))?;
-    // These very arguments, unless other conditions are said.
+    // Exactly these arguments, unless the answer has conditions.
     let rule = if when.is_none() { rule.only() } else { rule };
     let rule = rule.said(format!("{:.0}", Timestamp::now()), by);
     if !rule.answers(&tool, &arguments) {
@@ -304,7 +304,7 @@ async fn draft(
     Ok(Draft { rule, changes })
 }
 
-/// The tools that a session has called: what is above its policy may ask after them.
+/// The tools that a session has called: a policy above its own may decide by them.
 async fn called(store: &Store, session: SessionId) -> Result<History, AnswerError> {
     let mut history = History::new();
     for record in store.show(session).await.map_err(AnswerError::Read)? {
@@ -318,7 +318,7 @@ async fn called(store: &Store, session: SessionId) -> Result<History, AnswerErro
     Ok(history)
 }
 
-/// Conditions that hold for these arguments only.
+/// Conditions that match exactly these arguments.
 fn exactly(arguments: &Value) -> Result<Map<String, Value>, AnswerError> {
     let mut conditions = Map::new();
     for (name, value) in arguments.as_object().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! An execution in a session that stays open: its turn, its sandbox, and what becomes of both.
+//! Runs an execution in an open session: waits for its turn, gets a sandbox, and keeps or closes that afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::session::{Open, Place, Session};
 use crate::workspace::name_taken;
 
 impl Engine {
-    /// Opens a session that nothing ran in yet; refused where it is over, or its workspace belongs to another.
+    /// Opens a session in which nothing has run; refused where it is closed, or its workspace belongs to another user.
     async fn open_if_new(
         &self,
         open: &Open,
@@ -46,7 +46,7 @@ impl Engine {
         self.busy(other).await.map(Some)
     }
 
-    /// Waits for the session's turn, and runs in its sandbox.
+    /// Runs an execution in the session's sandbox, once it is its turn.
     pub(crate) async fn run_open(
         &self,
         open: &Open,
@@ -75,7 +75,7 @@ impl Engine {
         }
         let mut tries = Tries::default();
         loop {
-            // The session's turn first: whoever has a place here never waits for it.
+            // The session's turn comes first: the holder of a permit never waits for it.
             let turn = match self.turn_of(&session, &open.spec, &attempt, company).await? {
                 Turn::Taken(turn) => turn,
                 Turn::Full(refusal) => return self.no_turn(&session, refusal).await,
@@ -92,7 +92,7 @@ impl Engine {
                 Ok(Err(refusal)) => return Ok(report::refused(&session, refusal)),
                 Err(error) => Err(error),
             };
-            // What its files have stays taken as long as it stands.
+            // The memory of its files stays admitted as long as the sandbox exists.
             open.rest(match &*place {
                 Place::Stands(sandbox) => Some(turn.at_rest(sandbox.held_memory())),
                 Place::New | Place::Bare | Place::Packed(_) | Place::Gone => None,
@@ -124,8 +124,8 @@ impl Engine {
         Ok(report::refused(session, refusal))
     }
 
-    /// The session's sandbox: the one that stands, or a new one with its files. Refused: it is gone, and the session with it; or
-    /// what it keeps is too much.
+    /// The session's sandbox: the ready one, or a new one with its files. Refused: the sandbox and with it the session are gone, or the
+    /// workspace is over its quota.
     async fn stand(
         &self,
         open: &Open,
@@ -136,7 +136,7 @@ impl Engine {
         let files = match std::mem::replace(place, Place::Bare) {
             Place::Stands(sandbox) if sandbox.is_sound() => return Ok(Ok(sandbox)),
             Place::Stands(sandbox) if open.kept.is_some() => {
-                // What it keeps is not in it.
+                // The files that the session keeps are not in the sandbox.
                 sandbox.end().await?;
                 None
             }
@@ -156,7 +156,7 @@ impl Engine {
         };
         let unpacked = self.unpack(open, request, &files).await;
         if unpacked.is_err() {
-            // The next execution finds them.
+            // The next execution gets these files.
             *place = Place::Packed(files);
         }
         Ok(Ok(Box::new(unpacked?)))
@@ -172,13 +172,13 @@ impl Engine {
     /// A new sandbox with the files as they were when the execution began, not as it left them.
     async fn unpack(&self, open: &Open, request: &RunCode, files: &[Input]) -> Result<Sandbox, RunError> {
         let sandbox = self.empty_place(open, request).await?;
-        // Last of all: what goes wrong before leaves what is kept as it was.
+        // Emptied last: an error before this leaves the workspace unchanged.
         self.start_over(&open.spec).await?;
         bring_in(&sandbox, BTreeMap::new(), files)?;
         Ok(sandbox)
     }
 
-    /// What becomes of the sandbox after an attempt. One that was given up leaves the files that its execution began with.
+    /// Keeps or closes the sandbox after an attempt. A suspended execution leaves the files that it began with.
     async fn leave_place(
         &self,
         open: &Open,
@@ -228,7 +228,7 @@ impl Engine {
             self.start(session, request, attempt, contents.as_ref().map_err(|why| *why))
                 .await?;
             if let (Ok(contents), true) = (contents, attempt.is_kept()) {
-                // What it began with is what it is run again with.
+                // The execution is repeated with the files that it began with.
                 request.files.splice(..0, inputs(contents)?);
             }
             attempt.kind = AttemptKind::Next;
@@ -236,7 +236,7 @@ impl Engine {
                 .ran(open, session, (sandbox, &before), request, attempt, company)
                 .await;
         }
-        // Its files came with the sandbox.
+        // The files came with the sandbox.
         self.go_on(session, attempt).await?;
         self.ran(open, session, (sandbox, &Arc::new(there)), request, attempt, company)
             .await
@@ -262,8 +262,8 @@ impl Engine {
         Ok(ran)
     }
 
-    /// What is in the workspace when an execution begins, where it may be needed to run it again; or why it is not kept: that is too much,
-    /// or nobody is ever asked.
+    /// The files in the workspace when an execution begins, where a repetition may need them; or why they are not recorded: they are too
+    /// large, or no call can need an approval.
     async fn contents(
         &self,
         open: &Open,
@@ -287,7 +287,7 @@ impl Engine {
         let read = move || {
             let collected = workspace.collect(&BTreeMap::new(), &[], &[], &workspace.limits())?;
             let size: u64 = collected.files.iter().map(|file| file.bytes).sum();
-            // What is no plain file could not be put back.
+            // A file that is not a regular one could not be restored.
             if size > script::MOST_FILES || !collected.skipped.is_empty() {
                 return Ok(Err(TOO_MANY_FILES));
             }
@@ -297,12 +297,12 @@ impl Engine {
         read.map_err(RunError::Collect)
     }
 
-    /// Whether calls under a policy may wait for people. Only tools of servers change.
+    /// Whether calls under a policy can need an approval. Only tools of servers change.
     fn may_ask(&self, policy: &Policy) -> bool {
         policy.may_ask() || self.gateway().is_some() && policy.may_ask_for_drift()
     }
 
-    /// The sandbox lived as long as it may, or died: its files are gone, so the session is over.
+    /// Closes a session whose sandbox reached its lifetime or died: its files are gone.
     async fn lost_place(
         &self,
         open: &Open,
@@ -328,7 +328,7 @@ impl Engine {
         self.record(session, refused).await
     }
 
-    /// A sandbox that is ready for `language`: a warm one where some are kept.
+    /// Acquires a sandbox for `language`: a warm one where the pool keeps some.
     pub(crate) async fn place(
         &self,
         spec: &Arc<Spec>,
@@ -341,7 +341,7 @@ impl Engine {
         Ok(self.native.launch(spec).await?)
     }
 
-    /// Ends a sandbox, or has it made ready again in the background, for the same principal only.
+    /// Ends a sandbox, or resets it in the background for the same principal.
     pub(crate) async fn put_back(
         &self,
         sandbox: Sandbox,
@@ -349,7 +349,7 @@ impl Engine {
         language: Language,
         who: Principal,
     ) -> Result<(), RunError> {
-        // A client could ask for as many other places as it likes: those end.
+        // Only sandboxes of the default spec are reused: clients could ask for any number of others.
         if !self.is_usual(spec) || self.is_closing() {
             return Ok(sandbox.end().await?);
         }

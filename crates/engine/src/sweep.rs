@@ -1,4 +1,4 @@
-//! After a crash: what belongs to no living process is removed, and that is written down. A neighbour's is untouched.
+//! Crash recovery: removes what belongs to no living process, and records that. Resources of living processes are not touched.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,18 +13,18 @@ use ringfence_store::{Removed, Resource, Retention, Store, SweepError, ago};
 use crate::engine::Engine;
 use crate::tidy::{throw_away, trash_of};
 
-/// Lost sessions that are named in one line.
+/// Lost sessions that one log line names.
 const NAMED: usize = 8;
-/// How long the whole of what was cut is kept.
+/// How long full output is kept.
 const RESULTS: Duration = Duration::from_hours(7 * 24);
-/// How often a command looks for recordings that are too old, or too much.
+/// How often a command trims recordings that are too old or too large.
 const TRIM: Duration = Duration::from_hours(1);
-/// Entries of folders that are removed while somebody waits for the sweep.
+/// Folder entries that a sweep removes while a command waits for it.
 const MAX_REMOVED: u64 = 5_000;
-/// Results that are removed in one sweep.
+/// Results that one sweep removes.
 const LOOKED_AT: usize = 1024;
 
-/// What the control groups of a process are called: found again by its lease even if it died before noting them.
+/// The name of a process's control groups: its lease identifies them even if it died before it recorded them.
 pub(crate) fn group_name(lease: LeaseId) -> String {
     format!("ringfence-{lease}")
 }
@@ -34,10 +34,10 @@ pub(crate) async fn after_the_dead(store: &Store) -> Result<(), SweepError> {
     for dead in store.dead_leases().await? {
         let (name, resources) = (group_name(dead.id()), dead.resources().to_vec());
         let trash = trash_of(store.home());
-        // What programs left there decides how long it takes.
+        // The programs of the process decide how long this takes.
         let swept = tokio::task::spawn_blocking(move || sweep_resources(&name, &resources, &trash)).await;
         let Ok((cgroups, folders)) = swept else {
-            // Its lease stays, so that the next sweep finds what it left.
+            // The lease stays, so that the next sweep finds the rest.
             tracing::warn!(lease = %dead.id(), "sweeping after a process that is gone was not done to its end");
             continue;
         };
@@ -64,7 +64,7 @@ pub(crate) async fn after_the_dead(store: &Store) -> Result<(), SweepError> {
     Ok(())
 }
 
-/// Removes the whole of what was cut for commands, once it is old: a few at a time.
+/// Removes old full output of commands, a few results at a time.
 pub(crate) fn old_results(results: &Path) {
     let Ok(found) = fs::read_dir(results) else { return };
     let is_old = |entry: &fs::DirEntry| {
@@ -78,7 +78,7 @@ pub(crate) fn old_results(results: &Path) {
     }
 }
 
-/// Forgets what past executions kept and is too old, or too much: a part of it, and only once in a while, for somebody waits.
+/// Deletes a part of the recordings that are too old or too large; at most once per interval, because a command waits.
 pub(crate) async fn old_recordings(store: &Store) {
     let mark = store.home().join("run/trimmed");
     let changed = fs::metadata(&mark).and_then(|found| found.modified());
@@ -93,7 +93,7 @@ pub(crate) async fn old_recordings(store: &Store) {
     }
 }
 
-/// Removes a part of the records that were kept long enough, by the policy of the front door.
+/// Prunes a part of the records that are older than the front door's policy keeps them.
 pub(crate) async fn old_records(engine: &Engine) {
     let Some(front) = &engine.settings.front else { return };
     let before = ago(front.policy.audit().keep);
@@ -111,7 +111,7 @@ pub(crate) async fn old_records(engine: &Engine) {
     }
 }
 
-/// Removes the groups and folders of a dead process; answers how many of each.
+/// Removes the groups and folders of a dead process; returns how many of each.
 fn sweep_resources(name: &str, resources: &[Resource], trash: &Path) -> (u64, u64) {
     let (mut cgroups, mut folders) = (remove_remains(name), 0);
     let mut budget = MAX_REMOVED;
@@ -119,14 +119,14 @@ fn sweep_resources(name: &str, resources: &[Resource], trash: &Path) -> (u64, u6
         match resource {
             Resource::Cgroup { path } => cgroups += u64::from(remove_group(path)),
             Resource::Folder { path } => folders += u64::from(remove_folder(path, trash, &mut budget)),
-            // A sandbox's processes end with the process that made them: the kernel sees to it.
+            // The kernel ends a sandbox's processes with the process that made them.
             Resource::Process { .. } => {}
         }
     }
     (cgroups, folders)
 }
 
-/// What is too much to be removed now goes where it is removed a part at a time.
+/// Moves a folder that is too large to remove now to the trash, which is emptied in steps.
 fn remove_folder(path: &Path, trash: &Path, budget: &mut u64) -> bool {
     let there = path.exists();
     let removed = folder::remove(path, budget).and_then(|is_gone| {
@@ -141,7 +141,7 @@ fn remove_folder(path: &Path, trash: &Path, budget: &mut u64) -> bool {
     there && removed.is_ok()
 }
 
-/// The skills of sessions that are over go with them; what cannot be removed now is tried at the next start.
+/// Removes the skills of sessions that are over; what cannot be removed is tried again at the next start.
 async fn forget_skills(store: &Store) {
     let skills = store.skills();
     let sessions = match skills.sessions() {

@@ -1,4 +1,4 @@
-//! The kill switch: what runs here ends when somebody says so, also from another process.
+//! Cancel switches: what runs here ends on request, also on request of another process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,13 +15,13 @@ use crate::runs::Runs;
 pub(crate) type Switches = Arc<Mutex<HashMap<SessionId, watch::Sender<bool>>>>;
 
 impl Engine {
-    /// A switch that ends what runs in `session`, also when another process pulls it.
+    /// A cancel switch for what runs in `session`; other processes can trigger it too.
     pub(crate) fn switch(&self, session: SessionId) -> (Switch, Stop) {
         let (sender, stop) = Stop::new();
         (Switch::register(&self.switches, session, sender), stop)
     }
 
-    /// Ends what runs in this process: all of it.
+    /// Cancels everything that runs in this process.
     pub fn cancel_all(&self) {
         for switch in lock(&self.switches).values() {
             switch.send_replace(true);
@@ -30,7 +30,7 @@ impl Engine {
     }
 }
 
-/// A session's switch, gone when the session is.
+/// The cancel switch of a session, removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Switch {
     session: SessionId,
@@ -38,7 +38,7 @@ pub(crate) struct Switch {
 }
 
 impl Switch {
-    /// Has `sender` told when the session is to end.
+    /// Registers `sender` to be triggered when the session is to end.
     pub(crate) fn register(switches: &Switches, session: SessionId, sender: watch::Sender<bool>) -> Switch {
         lock(switches).insert(session, sender);
         let switches = Arc::clone(switches);
@@ -52,10 +52,10 @@ impl Drop for Switch {
     }
 }
 
-/// How long a listener that failed waits.
+/// How long the listener waits after an error.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Hears what other processes ask this one to stop, writes it down, and stops it; and what people answered.
+/// Spawns the task that listens to other processes: it records and triggers requests to stop, and notifies waiters of answers.
 pub(crate) fn listen(
     store: &Arc<Store>,
     lease: &Lease,
@@ -82,7 +82,7 @@ pub(crate) fn listen(
                 }
             };
             let asked = Event::host(stop.session, None, Kind::StopRequested { by: stop.by });
-            // The one act that is not held up by its record: what should end, ends.
+            // The one action that does not depend on its record: a request to stop always takes effect.
             if let Err(error) = store.record(asked).await {
                 tracing::error!(%error, session = %stop.session, "a request to stop could not be written down");
             }
@@ -90,7 +90,7 @@ pub(crate) fn listen(
                 switch.send_replace(true);
             }
             runs.under_way(Some(stop.session)).iter().for_each(|run| run.cancel());
-            // An engine without front doors has no sessions that stay, and nobody who listens.
+            // An engine without front doors has no open sessions, and no receiver.
             let _ = stopped.send(stop.session);
         }
     });

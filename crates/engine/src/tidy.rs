@@ -1,5 +1,5 @@
-//! Files that are kept no longer: past their time, removed on request, or of a session that is over. A little at a time, and each
-//! written down before it goes.
+//! Workspace garbage collection: files that are expired, removed on request, or of a session that is over. Each removal is recorded first,
+//! and the work is done in small steps.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::error::RunError;
 use crate::sweep;
 use crate::workspace::blocking;
 
-/// How much is swept at a time.
+/// The most that one sweep removes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Share {
     sessions: u32,
@@ -25,12 +25,12 @@ pub(crate) struct Share {
 const MAX_TRASH_NAMES: u32 = 64;
 
 impl Share {
-    /// While a command waits for its start.
+    /// The budget while a command waits for its start.
     pub(crate) const START: Share = Share {
         sessions: 8,
         entries: 5_000,
     };
-    /// While serving.
+    /// The budget of each sweep of a serving engine.
     pub(crate) const MINUTE: Share = Share {
         sessions: 64,
         entries: 500_000,
@@ -38,7 +38,7 @@ impl Share {
 }
 
 impl Engine {
-    /// Removes what is past its time.
+    /// Removes expired workspaces, and empties the trash.
     pub(crate) async fn sweep_workspaces(&self, share: Share) {
         match self.store.workspaces_over(Timestamp::now(), share.sessions).await {
             Ok(over) => {
@@ -55,7 +55,7 @@ impl Engine {
         }
     }
 
-    /// Removes what a session keeps that was past its time when somebody looked: it may have been used since.
+    /// Removes a workspace that was expired when it was listed, unless it has been used since.
     async fn sweep_kept(&self, id: SessionId) -> Result<(), RunError> {
         if self.adopted(id).await? && !self.drop_over(id).await? {
             self.leave_owned(id).await;
@@ -63,7 +63,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends a session that no process has, and removes the files that it keeps. False: a process has it, or it is over.
+    /// Ends a session that no process has, and removes its workspace. False: a process has it, or it is over.
     async fn drop_kept(&self, id: SessionId, why: &str) -> Result<bool, RunError> {
         let is_ours = self.adopted(id).await?;
         if is_ours {
@@ -72,7 +72,7 @@ impl Engine {
         Ok(is_ours)
     }
 
-    /// Takes a session that no process has. False: a process has it, or it is over.
+    /// Adopts a session that no process has. False: a process has it, or it is over.
     async fn adopted(&self, id: SessionId) -> Result<bool, RunError> {
         match self.store.adopt_session(&self.lease, id).await {
             Ok(()) => Ok(true),
@@ -81,7 +81,7 @@ impl Engine {
         }
     }
 
-    /// Ends a session that this process has, and in which nothing runs, if its files are past their time. False: they are not.
+    /// Ends a session of this process in which nothing runs, if its workspace is expired. False: it is not.
     pub(crate) async fn drop_over(&self, id: SessionId) -> Result<bool, RunError> {
         let is_over = self.store.workspace_is_over(id, Timestamp::now()).await;
         let is_over = match is_over {
@@ -97,16 +97,16 @@ impl Engine {
         Ok(is_over)
     }
 
-    /// Leaves a session to the next process after something failed, or nothing was to be done.
+    /// Releases a session to the next process, after an error or because there is nothing to do.
     pub(crate) async fn leave_owned(&self, id: SessionId) {
         match self.store.park_session(id).await {
-            // One that is over already has nobody.
+            // A session that is over belongs to no process.
             Ok(()) | Err(RecordError::NotOwned { .. }) => {}
             Err(error) => tracing::warn!(%id, %error, "a session could not be left"),
         }
     }
 
-    /// Ends a session that this process has, and in which nothing runs; one that cannot be ended is left.
+    /// Ends a session of this process in which nothing runs; if that fails, the session is released.
     async fn drop_owned(&self, id: SessionId, why: &str) -> Result<(), RunError> {
         let ended = self.end_owned(id, why).await;
         if ended.is_err() {
@@ -144,7 +144,7 @@ impl Engine {
         self.throw_away(self.kept_folder(id)).await
     }
 
-    /// Ends a session on request and removes all that it keeps; what runs in it was ended before. False: a process has it.
+    /// Ends a session on request and removes its workspace; its executions have ended before. False: a process has it.
     pub async fn remove_kept(&self, id: SessionId) -> Result<bool, RunError> {
         let mut gone = self.drop_kept(id, "removed on request").await?;
         if !gone && sweep::after_the_dead(&self.store).await.is_ok() {
@@ -157,7 +157,7 @@ impl Engine {
         Ok(gone)
     }
 
-    /// An event of a session, and of no execution.
+    /// Records an event of a session outside of any execution.
     pub(crate) async fn note(&self, id: SessionId, kind: Kind) -> Result<(), RunError> {
         self.store.record(Event::host(id, None, kind)).await?;
         Ok(())
@@ -172,7 +172,7 @@ impl Engine {
         blocking(move || throw_away(&from, &trash)).await
     }
 
-    /// Goes on with removing what nobody keeps: also folders of sessions that ended while their process died.
+    /// Continues to remove files that nobody keeps, also folders of sessions whose process died as they ended.
     pub(crate) async fn take_out_trash(&self, entries: u64) -> Result<(), RunError> {
         let (kept, trash) = (self.settings.home.join("workspaces"), self.trash());
         let there = blocking(move || names(&kept)).await?;
@@ -199,7 +199,7 @@ impl Engine {
     }
 }
 
-/// One that cannot be removed keeps no other from it.
+/// Logs a folder that cannot be removed, so that the sweep goes on with the others.
 fn stays(name: &str, error: &str) {
     tracing::warn!(
         name,
@@ -208,7 +208,7 @@ fn stays(name: &str, error: &str) {
     );
 }
 
-/// What is in a folder, by name.
+/// The names of a folder's entries; empty where there is no such folder.
 fn names(folder: &Path) -> std::io::Result<Vec<String>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -222,12 +222,12 @@ fn names(folder: &Path) -> std::io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Where folders go that are kept no longer.
+/// The folder from which workspaces are removed in steps.
 pub(crate) fn trash_of(home: &Path) -> PathBuf {
     home.join("trash")
 }
 
-/// Out of the way at once; how long removing takes is of no matter then.
+/// Moves a folder to the trash at once, however long its removal takes.
 pub(crate) fn throw_away(from: &Path, trash: &Path) -> std::io::Result<()> {
     use std::io::ErrorKind;
     std::fs::create_dir_all(trash)?;
@@ -238,7 +238,7 @@ pub(crate) fn throw_away(from: &Path, trash: &Path) -> std::io::Result<()> {
             attempt => trash.join(format!("{name}.{attempt}")),
         };
         match std::fs::rename(from, to) {
-            // Another of this name is not gone yet.
+            // An older folder of this name is still in the trash.
             Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {}
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => return Ok(()),

@@ -1,5 +1,5 @@
-//! What readers are told of an output while it comes. Each part of it is cleaned once for all of them, behind what tells what it
-//! is: the cost is that of what is new, however long the output has become and however many follow it.
+//! Clients read an output while it grows. Each part is redacted once for all of them, with the text before it as context: the cost depends
+//! on what is new, not on the length of the output or the number of readers.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::runs::{OutputFrom, Run, WaitError};
 use crate::shown::{cleaned, limits};
 use crate::words::Stream;
 
-/// So many places are remembered between which parts lie. A reader at another is told the same, for more work.
+/// Positions between parts that are remembered. A reader at another position gets the same text, with more work.
 const PLACES: usize = 4096;
 
-/// What was cleaned of both outputs of a run.
+/// The redacted text of both outputs of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    /// The digest of the policy that it was cleaned by.
+    /// The digest of the policy that it was redacted under.
     policy: String,
     stdout: Clean,
     stderr: Clean,
-    /// What was told to those who ask for what is new.
+    /// The cursor of readers that ask for new output only.
     asked: OutputCursor,
 }
 
-/// What a reader is told, and from where to ask next.
+/// The output that a reader gets, and the cursor for its next read.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) stdout: String,
@@ -34,22 +34,22 @@ pub(crate) struct Piece {
     pub(crate) next: OutputCursor,
 }
 
-/// What was cleaned of an output.
+/// The redacted text of one output.
 #[derive(Debug, Default)]
 pub(crate) struct Clean {
-    /// How many bytes of it were.
+    /// The bytes of the output that are redacted.
     raw: usize,
-    /// What tells what the next part is.
+    /// The end of the text, as context for the next part.
     carried: String,
-    /// What may be seen of it.
+    /// The redacted text so far.
     text: String,
-    /// Where parts ended: bytes of the output, bytes of what may be seen.
+    /// The ends of parts: bytes of the output, bytes of the redacted text.
     places: Vec<(usize, usize)>,
-    /// How far something was held back.
+    /// The end of the last withheld part, in bytes of the output.
     held: usize,
 }
 
-/// A part to be cleaned, behind what tells what it is.
+/// A part to redact, with the context before it.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) text: String,
@@ -58,7 +58,7 @@ pub(crate) struct Part {
 }
 
 impl Clean {
-    /// The next part.
+    /// Makes the next part from new bytes of the output.
     pub(crate) fn part(&self, bytes: &[u8]) -> Part {
         let mut text = self.carried.clone();
         text.push_str(&cleaned(&String::from_utf8_lossy(bytes)));
@@ -69,7 +69,7 @@ impl Clean {
         }
     }
 
-    /// Takes what may be seen of it; none: it is held back.
+    /// Appends the redacted text of a part; none: the part is withheld.
     pub(crate) fn take(&mut self, part: &Part, shown: Option<&str>) {
         self.raw += part.raw;
         match shown {
@@ -87,7 +87,7 @@ impl Clean {
         }
     }
 
-    /// What may be seen after a place; none: no part ended there.
+    /// The redacted text after a position; none: no part ended there.
     pub(crate) fn after(&self, from: usize) -> Option<&str> {
         if from >= self.raw || from < self.held {
             return Some("");
@@ -110,7 +110,7 @@ impl Told {
 }
 
 impl Engine {
-    /// What clients may see of what a run printed, in whole lines until it is over: half a line may be half of what must not be seen.
+    /// The output of a run as clients see it, in whole lines until the run ends: half a line may be half of a value that must not be shown.
     pub(crate) async fn told(&self, run: &Run, from: OutputFrom) -> Result<Piece, WaitError> {
         let policy = run.through.policy();
         let sight = run
@@ -156,7 +156,7 @@ impl Engine {
     ) -> Result<String, WaitError> {
         let clean = told.of(stream);
         let from = cursor.of(stream);
-        // A reader goes on where it stopped, also where that was under other rules.
+        // A reader continues at its cursor, even if it read up to there under other rules.
         for end in [from, usize::MAX] {
             self.clean_more((run, stream), sight, clean, end).await?;
         }
@@ -176,7 +176,7 @@ impl Engine {
         Ok(text)
     }
 
-    /// Cleans what is new of an output, up to a place.
+    /// Redacts new output up to a position.
     async fn clean_more(
         &self,
         (run, stream): (&Run, Stream),

@@ -1,4 +1,4 @@
-//! A program is checked against the tools it names before it runs, where there is a checker and there are tools.
+//! Type-checks a program against the tools that it names, where there are a checker and tools.
 
 use ringfence_check::{CheckError, Location};
 use ringfence_policy::SKILLS;
@@ -11,7 +11,7 @@ use crate::request::{Program, RunCode};
 use crate::session::Session;
 
 impl Engine {
-    /// What does not fit. A checker that fails holds nothing up, and that is said.
+    /// The type errors of a program. A checker that fails is logged and stops nothing.
     pub(crate) async fn type_errors(&self, session: &Session, program: &Program) -> Vec<Location> {
         let (
             Program::Code {
@@ -44,7 +44,7 @@ impl Engine {
         }
     }
 
-    /// A program that would fail is not started.
+    /// Ends an execution whose program has type errors without starting it.
     pub(crate) async fn not_run(
         &self,
         session: &Session,
@@ -53,7 +53,7 @@ impl Engine {
     ) -> Result<Execution, RunError> {
         self.record(session, report::started(session, request)).await?;
         let execution = report::ill_typed(session, found);
-        // A checker repeats what a program says.
+        // A checker's messages repeat parts of the program.
         let (execution, _) = self.shown(session, &session.policy, request.reader, execution).await?;
         self.record(session, report::ended(session, &execution, None)).await?;
         Ok(execution)

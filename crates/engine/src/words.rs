@@ -1,4 +1,4 @@
-//! A program's output: kept for the result, shown live to whoever listens.
+//! Captures a program's output for the result, and shows it to an observer as it comes.
 
 use std::sync::Arc;
 
@@ -8,52 +8,52 @@ use tokio::sync::mpsc;
 
 use crate::attempt::Unrepeatable;
 
-/// Which of a program's two outputs.
+/// One of the two outputs of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output.
+    /// The standard output of the program.
     Stdout,
-    /// Standard error.
+    /// The standard error of the program.
     Stderr,
 }
 
-/// Somebody who sees output while a program runs.
+/// Observes output while a program runs.
 pub trait Live: Send {
-    /// Sees some of it.
+    /// Gets the next bytes of an output.
     fn see(&mut self, stream: Stream, bytes: &[u8]);
 }
 
-/// Nobody.
+/// Observes nothing and drops the output.
 impl Live for () {
     fn see(&mut self, _: Stream, _: &[u8]) {}
 }
 
-/// How much of an execution's output was shown: what it prints again is not shown again.
+/// How much of an execution's output was shown: a repeated execution prints it again, and it is not shown again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     stdout: usize,
     stderr: usize,
 }
 
-/// What happens beside a program's output.
+/// An event that a program causes beside its output.
 #[derive(Debug)]
 pub(crate) enum Noted {
-    /// It tried something and was refused.
+    /// The program tried something and was refused.
     Tried(Violation),
-    /// It cannot be run again.
+    /// The program cannot be run again.
     Unrepeatable(String),
 }
 
-/// How an alias begins and ends.
+/// The brackets around an alias.
 const OPEN: &[u8] = "‹".as_bytes();
 const CLOSE: &[u8] = "›".as_bytes();
-/// The longest alias.
+/// Bytes of the longest alias.
 const LONGEST: usize = 32;
 
-/// The owner's view of an output while it comes: values in place of their aliases.
+/// Replaces aliases by values in an output for its owner, as it comes.
 struct Own {
     screen: Arc<Screen>,
-    /// What waits: for the rest of an alias, or for somebody who looks just now.
+    /// Bytes that wait for the rest of an alias, or for the redactor to be free.
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
@@ -66,7 +66,7 @@ impl Own {
         }
     }
 
-    /// What can be shown now.
+    /// The bytes that can be shown now, with aliases replaced.
     fn take(&mut self, stream: Stream, bytes: &[u8], is_all: bool) -> Vec<u8> {
         let waiting = self.waiting(stream);
         waiting.extend_from_slice(bytes);
@@ -74,7 +74,7 @@ impl Own {
         let now = waiting.get(..end).unwrap_or_default().to_vec();
         let shown = match revealed(&self.screen, &now) {
             Some(shown) => shown,
-            // Shown with what comes next.
+            // These bytes are shown with the next ones.
             None if !is_all => return Vec::new(),
             None => now,
         };
@@ -83,8 +83,7 @@ impl Own {
     }
 }
 
-/// Values in place of aliases, whatever else is between them: a letter may be cut, or of another coding. Nothing where somebody else
-/// looks just now.
+/// Replaces aliases by values between bytes of any encoding, even where a character is cut. None where the redactor is busy.
 fn revealed(screen: &Screen, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut shown = Vec::with_capacity(bytes.len());
     for part in bytes.utf8_chunks() {
@@ -99,14 +98,14 @@ fn revealed(screen: &Screen, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(shown)
 }
 
-/// Up to where no alias is cut.
+/// The length of the prefix that does not end within an alias.
 fn safe(bytes: &[u8]) -> usize {
     let from = bytes.len().saturating_sub(LONGEST);
     let tail = bytes.get(from..).unwrap_or_default();
     let last = |part: &[u8]| tail.windows(part.len()).rposition(|window| window == part);
     match (last(OPEN), last(CLOSE)) {
         (Some(open), close) if close.is_none_or(|close| close < open) => from + open,
-        // Of the bracket itself only a part may be there.
+        // Only a part of the opening bracket may be there.
         _ => {
             let part = |length: &usize| OPEN.get(..*length).is_some_and(|part| tail.ends_with(part));
             bytes.len() - (1..OPEN.len()).rev().find(part).unwrap_or(0)
@@ -114,21 +113,21 @@ fn safe(bytes: &[u8]) -> usize {
     }
 }
 
-/// Output as it is kept. The sandbox never hands over more than the policy's limit.
+/// Captures an output. The sandbox never hands over more than the policy's limit.
 pub(crate) struct Kept<'a> {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     live: &'a mut dyn Live,
     seen: Seen,
     own: Option<Own>,
-    /// What happened beside its output, on its way to be written down.
+    /// Receives the program's other events, which a task records.
     noted: mpsc::UnboundedSender<Noted>,
     unrepeatable: Unrepeatable,
 }
 
 impl<'a> Kept<'a> {
-    /// Kept output, and what happens while it comes. The sandbox tells of so little that it needs no bound here. With a screen,
-    /// who sees it sees values in place of aliases.
+    /// A capture, and the receiver of the events. The sandbox reports so few of them that the channel needs no bound. With a redactor, the
+    /// observer sees values in place of aliases.
     pub(crate) fn new(
         live: &'a mut dyn Live,
         seen: Seen,
@@ -151,12 +150,12 @@ impl<'a> Kept<'a> {
         (kept, happened)
     }
 
-    /// The same, where somebody waits to hear that the program cannot be run again.
+    /// Also reports to `unrepeatable` when the program cannot be run again.
     pub(crate) fn telling(self, unrepeatable: Unrepeatable) -> Kept<'a> {
         Kept { unrepeatable, ..self }
     }
 
-    /// How much was shown until now.
+    /// How much was shown so far.
     pub(crate) fn seen(&self) -> Seen {
         Seen {
             stdout: self.seen.stdout.max(self.stdout.len()),
@@ -164,7 +163,7 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// What was printed; nothing more will be tried.
+    /// The captured outputs; there are no events after this.
     pub(crate) fn finish(mut self) -> (Vec<u8>, Vec<u8>) {
         if let Some(own) = &mut self.own {
             for stream in [Stream::Stdout, Stream::Stderr] {
@@ -200,13 +199,13 @@ impl Words for Kept<'_> {
     }
 
     fn tried(&mut self, violation: &Violation) {
-        // Nobody writes them down only when the journal failed, which ends the run anyway.
+        // The receiver is gone only when the journal failed, which ends the run anyway.
         let _ = self.noted.send(Noted::Tried(violation.clone()));
     }
 
     fn unrepeatable(&mut self, why: &str) {
         self.unrepeatable.tell(why);
-        // As above.
+        // The receiver may be gone, as above.
         let _ = self.noted.send(Noted::Unrepeatable(why.to_owned()));
     }
 }

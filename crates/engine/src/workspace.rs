@@ -1,7 +1,7 @@
-//! Sessions whose files outlive their process: how one is opened, found again by its principal, and left to the next.
+//! Sessions whose files outlive their process: how one is opened, reopened by its principal, and parked for the next process.
 //!
-//! Such a session stays open in the journal without a process. Whoever goes on with it takes it for itself first: two processes
-//! never have it at once, and one that dies loses it.
+//! Such a session stays open in the journal without a process. A process claims it before it uses it: two processes never have it at once,
+//! and a process that dies loses it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,16 +28,16 @@ use crate::words::Live;
 /// Sessions of one principal that keep files.
 const MOST_KEPT: u64 = 64;
 
-/// What a session keeps.
+/// The retained workspace of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// What its principal calls the session.
+    /// The name that its principal gives the session.
     pub(crate) name: Option<String>,
-    /// For how long, after it was last used.
+    /// How long the files are kept after the last use.
     pub(crate) keep: Duration,
-    /// Where its files are.
+    /// The folder of the files.
     pub(crate) folder: PathBuf,
-    /// The host's number of the user that its programs are, if that is not the only one.
+    /// The host's user id for its programs, where they do not all run as the same user.
     pub(crate) user: Option<u32>,
 }
 
@@ -50,28 +50,28 @@ impl Kept {
     }
 }
 
-/// Where the places on disk of a session are.
+/// The folders of a session on disk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Disk<'a> {
-    /// Those that end with it.
+    /// The folder of what ends with the session.
     pub(crate) folders: &'a Path,
-    /// Those that do not.
+    /// The retained workspace; none where nothing outlives the session.
     pub(crate) kept: Option<&'a Kept>,
 }
 
 impl<'a> Disk<'a> {
-    /// A session that keeps nothing.
+    /// The folders of a session without a retained workspace.
     pub(crate) fn passing(folders: &'a Path) -> Disk<'a> {
         Disk { folders, kept: None }
     }
 }
 
-/// Why a request has no session.
+/// Why a request is assigned no session.
 #[derive(Debug)]
 pub(crate) enum NoSeat {
-    /// It may not have it.
+    /// The request may not have the session.
     Refused(Refusal),
-    /// It could not be looked for, or taken.
+    /// The session could not be looked up or claimed.
     Failed(RunError),
 }
 
@@ -99,12 +99,12 @@ impl From<NoEntropy> for NoSeat {
     }
 }
 
-/// Whether files outlive the process of a session under this policy.
+/// Whether files outlive the session's process under this policy.
 pub(crate) fn keeps(policy: &Policy) -> bool {
     policy.fs().mounts.iter().any(|mount| mount.keep)
 }
 
-/// For how long, where all places say the same.
+/// How long the mounts keep files; refused where they differ.
 fn keep_for(policy: &Policy) -> Result<Option<Duration>, Refusal> {
     let mut kept = policy.fs().mounts.iter().filter(|mount| mount.keep);
     let Some(first) = kept.next() else { return Ok(None) };
@@ -120,12 +120,12 @@ fn keep_for(policy: &Policy) -> Result<Option<Duration>, Refusal> {
 }
 
 impl Engine {
-    /// Where the files are that a session keeps.
+    /// The folder of the files that a session keeps.
     pub(crate) fn kept_folder(&self, session: SessionId) -> PathBuf {
         self.settings.home.join("workspaces").join(session.to_string())
     }
 
-    /// What a new session of `who` keeps under this policy, and whether it may.
+    /// The retained workspace of a new session of `who` under this policy; refused over the limit.
     pub(crate) async fn keeping(
         &self,
         who: Principal,
@@ -152,7 +152,7 @@ impl Engine {
         }))
     }
 
-    /// A session of `who` that keeps files and that this process does not have, taken for this process. None: there is none.
+    /// Reopens a session of `who` that keeps files and is not in this process. None: there is no such session.
     pub(crate) async fn reopen(
         &self,
         who: Principal,
@@ -171,7 +171,7 @@ impl Engine {
             return Ok(None);
         }
         self.enter(&row).await?;
-        // Only now nobody else uses it.
+        // From here on no other process uses the session.
         if self.drop_over(row.id).await? {
             return Ok(None);
         }
@@ -184,12 +184,12 @@ impl Engine {
         }
     }
 
-    /// Takes a session for this process, or says who has it.
+    /// Claims a session for this process, or says which one has it.
     async fn enter(&self, row: &Row) -> Result<(), NoSeat> {
         let id = row.id;
         let mut entered = self.store.enter_session(&self.lease, id).await;
         if matches!(entered, Err(AdoptError::Owned { .. })) {
-            // Whoever had it may be dead.
+            // The process that had the session may be dead.
             if let Err(error) = sweep::after_the_dead(&self.store).await {
                 tracing::warn!(%error, "what a neighbour left could not be swept");
             }
@@ -204,7 +204,7 @@ impl Engine {
         }
     }
 
-    /// What somebody is told who wants a session that another process has.
+    /// The refusal of a request for a session that another process has.
     pub(crate) async fn busy(&self, id: SessionId) -> Result<Refusal, RunError> {
         let row = self.store.session(id).await.map_err(unread)?;
         let holder = row.as_ref().and_then(|row| row.lease);
@@ -228,7 +228,7 @@ impl Engine {
         })
     }
 
-    /// A session that this process has by now, as it was left.
+    /// Restores a claimed session as it was parked.
     async fn reopened(&self, row: &Row, ceiling: Option<&Ceiling>) -> Result<Arc<Open>, NoSeat> {
         let id = row.id;
         let held = self.restored(&row.policy_digest).await?;
@@ -265,7 +265,7 @@ impl Engine {
         let name = row.workspace.as_ref().and_then(|workspace| workspace.name.clone());
         let open = self.sessions.take_over(row.principal, name.as_deref(), opening, past);
         if let Err(error) = self.rule_by(&open, policy).await {
-            // Whoever found it meanwhile is told that it is gone.
+            // A request that found the session meanwhile is told that it is closed.
             self.sessions.take(id);
             if let Place::Stands(sandbox) = std::mem::replace(&mut *open.place.lock().await, Place::Gone) {
                 sandbox.end().await.map_err(RunError::from)?;
@@ -280,7 +280,7 @@ impl Engine {
         front.is_some_and(|front| front.policy.digest() == policy.digest())
     }
 
-    /// What a session keeps that was opened before.
+    /// The retained workspace of a session that was opened before.
     pub(crate) fn kept_of(&self, row: &Row, policy: &Policy) -> Result<Kept, Refusal> {
         Ok(Kept {
             name: row.workspace.as_ref().and_then(|workspace| workspace.name.clone()),
@@ -290,7 +290,7 @@ impl Engine {
         })
     }
 
-    /// Runs a command's request in a session whose files stay.
+    /// Runs a command's request in a session that keeps its files.
     pub(crate) async fn run_kept(&self, request: RunCode, live: &mut dyn Live) -> Result<Execution, RunError> {
         let execution = ExecutionId::generate()?;
         let (who, policy) = (self.settings.principal, Arc::clone(&request.policy));
@@ -307,7 +307,7 @@ impl Engine {
         let mut stop = stop.within(request.timeout);
         let stop = &mut stop;
         let mut company = Company { live, stop, run: None };
-        // The command's policy is the user's own word, and nobody changes it meanwhile.
+        // A command's policy comes from its user, and nobody changes it meanwhile.
         let session = Session {
             rules: None,
             ..open.session(execution, Arc::clone(&policy), policy)
@@ -323,7 +323,7 @@ impl Engine {
         Ok(ran)
     }
 
-    /// The session of a command.
+    /// The session of a command: a named one, or a new one.
     async fn own_seat(&self, who: Principal, request: &RunCode) -> Result<Arc<Open>, NoSeat> {
         let called = request.session.as_deref().map(Called::parse).transpose()?;
         let policy = &request.policy;
@@ -354,7 +354,7 @@ impl Engine {
             .add(who, name.as_deref(), opening, self.tenants.past(who))?)
     }
 
-    /// A command's policy, in a session that was there before.
+    /// Checks a command's policy against the session that it joins.
     async fn joined(&self, open: &Open, policy: &Arc<Policy>, require_hard: bool) -> Result<(), NoSeat> {
         fixed(&open.rules.policy(), policy)?;
         let disk = Disk {
@@ -366,7 +366,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Leaves a session to the next process. Nothing runs in it any more.
+    /// Parks a session for the next process. Nothing runs in it any more.
     pub(crate) async fn park(&self, open: &Open) -> Result<(), RunError> {
         self.remove_scratch(&open.folders).await;
         let counted = self.note_held(open).await;
@@ -374,13 +374,13 @@ impl Engine {
         counted
     }
 
-    /// Notes how much a session keeps.
+    /// Records the size of a session's workspace.
     async fn note_held(&self, open: &Open) -> Result<(), RunError> {
         let held = self.held(open.principal, &open.spec).await?;
         Ok(self.store.note_workspace(open.id, held.bytes, held.files).await?)
     }
 
-    /// How much is in all places that are kept. What is far more than it may be is not counted to its end.
+    /// The size of all kept places. A count far above the quota stops early.
     async fn held(&self, who: Principal, spec: &Arc<Spec>) -> Result<Held, RunError> {
         let spec = Arc::clone(spec);
         let count = move || {
@@ -393,7 +393,7 @@ impl Engine {
         self.host_work.run(who, count).await?.map_err(RunError::Workspace)
     }
 
-    /// After an execution: places that are emptied once one completed, and how much there is.
+    /// After an execution: cleans places that are emptied when it completed, and records the size.
     pub(crate) async fn after_run(&self, open: &Open, session: &Session, status: Status) -> Result<(), RunError> {
         if open.kept.is_none() {
             return Ok(());
@@ -439,8 +439,8 @@ impl Engine {
         self.host_work.empty(folders).await
     }
 
-    /// What keeps a session from beginning with what it has: each place may have been left above its quota by an execution that
-    /// was ended for that, and may shrink again; but not without end.
+    /// Refuses to start in a workspace that is far over its quota: an execution that was ended for that may leave it above, and it may
+    /// shrink again, but not without limit.
     pub(crate) async fn too_full(&self, open: &Open) -> Result<Option<Refusal>, RunError> {
         let spec = Arc::clone(&open.spec);
         let look = move || {
@@ -464,7 +464,7 @@ impl Engine {
             .map_err(RunError::Workspace)
     }
 
-    /// Whether what a session keeps can be put back as it is now, from what is kept of an execution.
+    /// Whether the workspace can be restored from a recording as it is now.
     pub(crate) async fn can_be_put_back(&self, open: &Open) -> Result<bool, RunError> {
         let spec = Arc::clone(&open.spec);
         let look = move || {
@@ -486,7 +486,7 @@ impl Engine {
             .map_err(RunError::Workspace)
     }
 
-    /// Empties all places on disk, for an execution that is run again from its beginning: its files are put back.
+    /// Empties all places on disk before an execution is repeated: its files are restored from the recording.
     pub(crate) async fn start_over(&self, spec: &Spec) -> Result<(), RunError> {
         let kept = spec.kept().map(|place| place.folder.to_owned());
         let folders = kept.chain(spec.folders().map(Path::to_owned)).collect();
@@ -494,14 +494,14 @@ impl Engine {
     }
 }
 
-/// How much is in a place that is kept. What cannot be counted, or is far too much, is said as the most that is counted.
+/// The size of a kept place. Where it cannot be counted, or is far too large, the most that is counted.
 fn held_in(place: &KeptPlace<'_>) -> std::io::Result<Held> {
     let most = place.most.and(place.most);
     let held = folder::count(place.folder, most)?;
     Ok(if held.exceeds(&most) { most } else { held })
 }
 
-/// Work on the disk, where it holds nobody up.
+/// Runs disk work on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, RunError> {
@@ -509,7 +509,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     done.map_err(|_| RunError::Abandoned)?.map_err(RunError::Workspace)
 }
 
-/// A name that another process took in the same moment.
+/// The session of another process that took the name in the same moment.
 pub(crate) fn name_taken(error: &RunError, id: SessionId) -> Option<SessionId> {
     if let RunError::Record(RecordError::NotOwned { session }) = error
         && *session != id
@@ -519,13 +519,12 @@ pub(crate) fn name_taken(error: &RunError, id: SessionId) -> Option<SessionId> {
     None
 }
 
-/// What a person calls a session.
+/// The name of a session; its id where it has none.
 fn title(row: &Row) -> String {
     let name = row.workspace.as_ref().and_then(|workspace| workspace.name.clone());
     name.unwrap_or_else(|| row.id.to_string())
 }
 
-/// To the second.
 fn short(at: Timestamp) -> String {
     Timestamp::from_second(at.as_second()).map_or_else(|_| at.to_string(), |at| at.to_string())
 }

@@ -1,4 +1,4 @@
-//! What a tool answered: structured, or as blocks of content; bounded.
+//! Results of tool calls: structured data or content blocks, with bounds on their size.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
@@ -7,38 +7,38 @@ use serde_json::{Value, json};
 use crate::credential::Scrubber;
 use crate::tree;
 
-/// Bytes of one result as its server wrote it.
+/// Most bytes of one result, as its server wrote it.
 pub(crate) const MOST: usize = 16 * 1024 * 1024;
-/// Blocks of content in one result.
+/// Most content blocks that one result may have.
 const BLOCKS: usize = 10_000;
-/// What a result is replaced with that is longer than [`MOST`].
+/// Replaces a result that is longer than [`MOST`].
 pub(crate) const TOO_LONG: &str = "the answer is longer than 16 MiB";
-/// What a result is replaced with that would take more than [`tree::MAX_TREE`].
+/// Replaces a result that would take more memory than [`tree::MAX_TREE`].
 pub(crate) const TOO_MANY_VALUES: &str = "the answer holds too many values";
 
-/// What a result is replaced with that is nested deeper than [`tree::MAX_DEPTH`].
+/// Replaces a result that is nested deeper than [`tree::MAX_DEPTH`].
 pub(crate) const TOO_DEEP: &str = "the answer is nested too deeply";
-/// What a result is replaced with that is no message of the protocol.
+/// Replaces a result that is not a valid protocol message.
 pub(crate) const UNREADABLE: &str = "an answer that cannot be read";
 
-/// A block of content.
+/// One content block of a tool result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Content {
-    /// Text.
+    /// A block of type `text`.
     Text(String),
-    /// Anything else, as the protocol writes it: `{type: "image", mimeType, data}`.
+    /// Any other block, as the protocol writes it: `{type: "image", mimeType, data}`.
     Other(Value),
 }
 
-/// What a tool answered.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallResult {
-    /// The result as data, when the server gave it so.
+    /// The result as structured data; `None` when the server sent none.
     pub structured: Option<Value>,
-    /// The result as blocks.
+    /// The result as content blocks.
     pub content: Vec<Content>,
-    /// Whether the tool says that it failed; the content says why.
+    /// Whether the tool reports a failure; the content holds the reason.
     pub is_error: bool,
 }
 
@@ -51,7 +51,7 @@ impl CallResult {
         }
     }
 
-    /// Without the secrets that the server was given: one that echoes them gives nothing away.
+    /// Removes the secrets that the server was given, so that a server that echoes them reveals nothing.
     pub(crate) fn scrubbed(mut self, scrubber: &Scrubber) -> CallResult {
         if scrubber.is_idle() {
             return self;
@@ -68,8 +68,8 @@ impl CallResult {
         self
     }
 
-    /// The one value that a program gets: structured data; else a lone text, read as JSON when it is an object or a list;
-    /// else the list of blocks.
+    /// Returns the one value that a program gets: the structured data; otherwise a lone text, parsed as JSON when it
+    /// is an object or a list; otherwise the list of blocks.
     pub fn into_value(self) -> Value {
         if let Some(structured) = self.structured {
             return structured;
@@ -90,7 +90,7 @@ impl CallResult {
             .into()
     }
 
-    /// All text in it, for messages.
+    /// Returns all text of the result, for messages.
     pub fn text(&self) -> String {
         let text = |block: &Content| match block {
             Content::Text(text) => Some(text.clone()),
@@ -102,7 +102,7 @@ impl CallResult {
 }
 
 fn reading(text: String) -> Value {
-    // A text that would be too large a tree stays a text: the program can read it in memory of its own.
+    // A text that would make too large a tree stays a text: the program can parse it in its own memory.
     if text.trim_start().starts_with(['{', '['])
         && !tree::is_too_large(text.as_bytes())
         && let Ok(value) = serde_json::from_str(&text)

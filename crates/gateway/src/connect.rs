@@ -1,4 +1,4 @@
-//! Making a connection: credentials resolved now, the program started or the address reached, the first words exchanged.
+//! Connects to a server: resolves its credentials, starts its program or reaches its address, and opens the protocol.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,23 +26,23 @@ use crate::spawner::Spawn;
 use crate::talk::{Footing, Opening, Talk};
 use crate::upstreams::{Happened, Hub};
 
-/// After so long people are told that a program takes its time to start.
+/// After this time the user is told that a program is slow to start.
 const SLOW_START: Duration = Duration::from_secs(10);
-/// Requests to one remote server at a time.
+/// Most concurrent requests to one remote server.
 const PARALLEL: usize = 64;
-/// How often a broken stream is taken up again, and the longest pause before.
+/// How often a broken stream is resumed, and the longest delay before each attempt.
 const RESUMED: usize = 4;
 const RESUME_WITHIN: Duration = Duration::from_secs(5);
-/// Variables whose plain values are no secrets.
+/// Variables whose literal values are not treated as secrets.
 const PLAIN: [&str; 8] = ["HOME", "LANG", "LC_ALL", "NODE_ENV", "PATH", "PYTHONPATH", "TERM", "TZ"];
 
-/// A server's values, resolved, and what to keep out of texts.
+/// The resolved values of a server, and the scrubber that removes the secrets among them from texts.
 pub(crate) struct Values {
     pub(crate) values: Vec<(String, Secret)>,
     pub(crate) scrubber: Scrubber,
 }
 
-/// Connects to a server.
+/// Connects to a server of any kind.
 pub(crate) fn connect<'a>(
     hub: &'a Hub,
     server: &'a Server,
@@ -55,7 +55,7 @@ pub(crate) fn connect<'a>(
     }
 }
 
-/// Reads every value of a section of the entry.
+/// Resolves every value of one section of the entry.
 pub(crate) fn resolve(
     hub: &Hub,
     server: &Server,
@@ -81,7 +81,7 @@ pub(crate) fn resolve(
     Ok(Values { values, scrubber })
 }
 
-/// Connects to a program, and tells when that takes long.
+/// Connects to a program, and publishes an event when that takes long.
 async fn connect_program(
     hub: &Hub,
     server: &Server,
@@ -193,7 +193,7 @@ async fn connect_remote(hub: &Hub, server: &Server, remote: &Remote, seen: Optio
     Ok(Link::new(Way::Talk(Box::new(talk))))
 }
 
-/// A stream that breaks off is taken up where it was; whether to call again, the caller decides.
+/// Resumes a broken stream where it stopped; the caller decides whether to repeat the call.
 fn resuming() -> ExponentialBackoff {
     let mut resuming = ExponentialBackoff::default();
     resuming.max_times = Some(RESUMED);

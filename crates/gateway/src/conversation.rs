@@ -1,6 +1,8 @@
-//! What a transport learns of a conversation as it reads: that it must end, what nobody asked for, that the tools changed.
+//! State that a transport shares with its client: whether the conversation must end, how many unsolicited messages
+//! came, and whether the tools changed.
 //!
-//! It is noted before the message goes on, so that an answer behind it finds it noted.
+//! The transport records a message here before it passes the message on, so a later answer finds the state up to
+//! date.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -8,38 +10,39 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// Messages that nobody asked for, in one window.
+/// Most unsolicited messages in one window.
 pub(crate) const MAX_UNASKED: u32 = 20_000;
 const UNASKED_WINDOW: Duration = Duration::from_secs(10);
 const FLOOD: &str = "it floods us with messages that nobody asked for";
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
-/// Shared by a transport and whoever calls through it.
+/// The state of one conversation, shared by its transport and the code that calls through it.
 #[derive(Debug, Default)]
 pub(crate) struct ConversationState {
     fault: OnceLock<&'static str>,
     faulted: Notify,
     unasked: Mutex<Option<(Instant, u32)>>,
-    /// How often the server said that its tools changed, and how much of that the last listing knows.
+    /// How often the server announced that its tools changed, and how many of these announcements the last listing
+    /// covers.
     changes: AtomicU64,
     listed: AtomicU64,
-    /// Rings when the server says that its tools changed.
+    /// Notified when the server announces that its tools changed.
     pub(crate) changed: Notify,
 }
 
 impl ConversationState {
-    /// Ends the conversation, for this reason.
+    /// Ends the conversation with this reason.
     pub(crate) fn set_fault(&self, reason: &'static str) {
         let _ = self.fault.set(reason);
         self.faulted.notify_waiters();
     }
 
-    /// Why we ended the conversation, when we did.
+    /// Returns why the gateway ended the conversation; `None` if it did not.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         self.fault.get().copied()
     }
 
-    /// Waits until we end the conversation.
+    /// Waits until the gateway ends the conversation.
     pub(crate) async fn faulted(&self) -> &'static str {
         loop {
             let notified = self.faulted.notified();
@@ -50,7 +53,7 @@ impl ConversationState {
         }
     }
 
-    /// Counts what nobody asked for; whether it is too much, which ends the conversation.
+    /// Counts an unsolicited message. Returns whether there are too many, which ends the conversation.
     pub(crate) fn count_unasked(&self) -> bool {
         let mut window = self.unasked.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, count) = window.get_or_insert_with(|| (Instant::now(), 0));
@@ -66,20 +69,20 @@ impl ConversationState {
         is_flood
     }
 
-    /// Notes that the server said that its tools changed.
+    /// Records that the server announced a change of its tools.
     pub(crate) fn note_list_change(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
         self.changed.notify_one();
     }
 
-    /// The same for a message that is not read yet.
+    /// Does the same for a message that is not parsed yet.
     pub(crate) fn note_list_change_in(&self, message: &str) {
         #[derive(serde::Deserialize)]
         struct Outline {
             #[serde(default)]
             method: Option<String>,
         }
-        // Most messages do not have the word, and need not be read twice.
+        // Most messages do not contain the word, and need not be parsed twice.
         if message.contains(LIST_CHANGED)
             && let Ok(outline) = serde_json::from_str::<Outline>(message)
             && outline.method.as_deref() == Some(LIST_CHANGED)
@@ -88,17 +91,17 @@ impl ConversationState {
         }
     }
 
-    /// The changes that a listing which begins now will know.
+    /// Returns the number of changes that a listing which begins now will cover.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Notes that a listing knows so many changes.
+    /// Records that a listing covers this many changes.
     pub(crate) fn note_listed(&self, changes: u64) {
         self.listed.fetch_max(changes, Ordering::AcqRel);
     }
 
-    /// Whether the server said that its tools changed and was not listed since.
+    /// Whether the server announced a change of its tools since they were last listed.
     pub(crate) fn is_stale(&self) -> bool {
         self.changes() > self.listed.load(Ordering::Acquire)
     }

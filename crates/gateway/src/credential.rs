@@ -1,4 +1,4 @@
-//! Secrets: how a value is written, what it resolves to, and keeping it out of every text.
+//! Secrets: how a value is written, how it is resolved, and how it is kept out of every text.
 
 mod keyring;
 mod mask;
@@ -19,30 +19,30 @@ pub(crate) use mask::Mask;
 pub use section::{Credential, Credentials, CredentialsError, HostUse, ServerUse};
 pub(crate) use stand_in::{Misuse, StandIns};
 
-/// What `env:NAME` and `${NAME}` read: a name to its value. Only the program knows its environment.
+/// Resolves `env:NAME` and `${NAME}`: maps a name to its value. Only the program knows its environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Bytes of one secret.
+/// Most bytes of one secret.
 const MOST: u64 = 64 * 1024;
-/// Shorter values are not looked for in texts: they would be found everywhere.
+/// The scrubber does not look for shorter values: they would match everywhere.
 const SHORTEST: usize = 6;
-/// Forms of access tokens that are looked for: those of the last few renewals.
+/// Most access tokens that the scrubber looks for, in all written forms: those of the last few renewals.
 const TOKENS: usize = 48;
-/// Bytes of one text for people.
+/// Most bytes of one text for users.
 const TEXT: usize = 2_048;
 const HIDDEN: &str = "[redacted]";
 
-/// A value that is not shown: not by `Debug`, not in an error, and overwritten when it is dropped.
+/// A secret value: `Debug` and errors do not show it, and it is overwritten when dropped.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes a value into keeping.
+    /// Wraps a value as a secret.
     pub fn new(value: impl Into<String>) -> Secret {
         Secret(Zeroizing::new(value.into()))
     }
 
-    /// The value, for the one place that sends it.
+    /// Returns the value, for the one place that sends it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -60,20 +60,20 @@ impl fmt::Display for Secret {
     }
 }
 
-/// A value as the operator wrote it: itself, with `${NAME}` in it, or where to read it.
+/// A value as the operator wrote it: a text that may contain `${NAME}`, or the place to read the value from.
 #[derive(Clone)]
 pub enum Written {
-    /// The value itself; `${NAME}` and `${NAME:-otherwise}` are filled in.
+    /// The value itself; `${NAME}` and `${NAME:-otherwise}` in it are expanded.
     Text(Secret),
-    /// `env:NAME`.
+    /// The environment variable of `env:NAME`.
     Env(String),
-    /// `file:PATH`, without the line end.
+    /// The file of `file:PATH`; its final line end is removed.
     File(PathBuf),
-    /// `vault:NAME`.
+    /// The vault entry of `vault:NAME`.
     Vault(String),
-    /// `keyring:NAME`.
+    /// The system keyring entry of `keyring:NAME`.
     Keyring(String),
-    /// The same behind a word, as in `Bearer …`.
+    /// Another value behind a prefix, as in `Bearer …`.
     Behind(&'static str, Box<Written>),
 }
 
@@ -90,44 +90,44 @@ impl fmt::Debug for Written {
     }
 }
 
-/// Why a value could not be had; it never holds the value.
+/// Why a value cannot be resolved; the error never holds the value.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CredentialError {
-    /// A variable that is not set.
+    /// The environment variable is not set.
     #[error("the variable `{0}` is not set")]
     Unset(String),
-    /// A file that cannot be read.
+    /// The file cannot be read.
     #[error("cannot read `{}`: {kind}", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file, as configured.
         path: PathBuf,
-        /// What the system said.
+        /// The error that the system reported.
         kind: std::io::ErrorKind,
     },
-    /// A file that is no text, or too long.
+    /// The file is not a text, or is too long.
     #[error("`{}` is not a text of at most 64 KiB", .0.display())]
     Unfit(PathBuf),
-    /// The vault has no such secret.
+    /// The vault has no secret of this name.
     #[error("the vault has no secret `{0}`; set it with `ringfence vault set {0}`")]
     NotInVault(String),
-    /// The vault.
+    /// The vault cannot be opened or read; the text says why.
     #[error("{0}")]
     Vault(String),
-    /// The system keyring.
+    /// The system keyring has no such secret, or cannot be asked.
     #[error("the system keyring has no `{name}` for us: {why}")]
     Keyring {
-        /// Which.
+        /// The `name` attribute of the secret.
         name: String,
-        /// Why not.
+        /// The reason that the keyring reported.
         why: String,
     },
-    /// `${` without its end.
+    /// A `${` has no closing brace.
     #[error("`${{` has no closing `}}`")]
     Unclosed,
 }
 
 impl Written {
-    /// Reads how a value is written; relative files are below `base`.
+    /// Parses how a value is written; relative files are below `base`.
     pub fn parse(text: &str, base: &Path) -> Written {
         if let Some(name) = text.strip_prefix("env:") {
             return Written::Env(name.to_owned());
@@ -144,7 +144,7 @@ impl Written {
         Written::Text(Secret::new(text))
     }
 
-    /// Why there is no value, as far as it can be told without reading one.
+    /// Returns why the value is missing, as far as that can be told without reading a secret.
     pub(crate) fn missing(&self, environment: &Environment) -> Option<CredentialError> {
         match self {
             Written::Env(name) if environment(name).is_none() => Some(CredentialError::Unset(name.clone())),
@@ -160,7 +160,7 @@ impl Written {
         }
     }
 
-    /// The value, now.
+    /// Resolves the value now.
     pub fn resolve(&self, environment: &Environment, vault: &Vault) -> Result<Secret, CredentialError> {
         match self {
             Written::Text(text) => fill(text.reveal(), environment),
@@ -195,7 +195,7 @@ fn read(path: &Path) -> Result<Secret, CredentialError> {
     Ok(Secret::new(text.trim_end_matches(['\n', '\r'])))
 }
 
-/// `${NAME}` and `${NAME:-otherwise}` filled in, as `mcpServers` files of other clients write them.
+/// Expands `${NAME}` and `${NAME:-otherwise}`, as `mcpServers` files of other clients write them.
 fn fill(text: &str, environment: &Environment) -> Result<Secret, CredentialError> {
     let mut filled = Zeroizing::new(String::with_capacity(text.len()));
     let mut rest = text;
@@ -217,11 +217,11 @@ fn fill(text: &str, environment: &Environment) -> Result<Secret, CredentialError
     Ok(Secret(filled))
 }
 
-/// Takes a server's secrets out of texts before anybody reads them.
+/// Removes the secrets of a server from texts before anyone reads them.
 #[derive(Clone, Default)]
 pub(crate) struct Scrubber {
     values: Vec<Zeroizing<String>>,
-    /// Access tokens, which come and go while it is in use: every clone knows them.
+    /// Access tokens, which are renewed while the scrubber is in use; all clones share them.
     tokens: Arc<RwLock<VecDeque<Zeroizing<String>>>>,
 }
 
@@ -231,7 +231,7 @@ impl fmt::Debug for Scrubber {
     }
 }
 
-/// The ways in which a text may write a secret: as it is, as a URL would, and as JSON would.
+/// Returns the forms in which a text may contain a secret: as it is, URL-encoded, and JSON-escaped.
 fn forms(secret: &str) -> [String; 3] {
     let encoded: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let quoted = secret.replace('\\', "\\\\").replace('"', "\\\"");
@@ -239,7 +239,7 @@ fn forms(secret: &str) -> [String; 3] {
 }
 
 impl Scrubber {
-    /// A secret to look for: whole, in words (`Bearer …`), and as a URL would write it.
+    /// Adds a secret: as a whole, word by word (`Bearer …`), and URL-encoded.
     pub(crate) fn add(&mut self, secret: &Secret) {
         let value = secret.reveal();
         let words = value.split_whitespace().filter(|word| *word != value);
@@ -248,11 +248,11 @@ impl Scrubber {
                 self.values.push(form);
             }
         }
-        // A secret that contains another goes first.
+        // A secret that contains another one comes first.
         self.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
     }
 
-    /// Access tokens that are in use from now on. Those before them may still be echoed, but not for ever.
+    /// Adds access tokens that are in use from now on. The tokens before them may still be echoed for a while.
     pub(crate) fn learn<'a>(&self, tokens: impl IntoIterator<Item = &'a str>) {
         for token in tokens.into_iter().filter(|token| token.len() >= SHORTEST) {
             let is_known = self.known_tokens().iter().any(|known| known.as_str() == token);
@@ -269,7 +269,7 @@ impl Scrubber {
         self.tokens.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes secrets out of a text, and leaves the rest as it is.
+    /// Removes the secrets from a text, and leaves the rest unchanged.
     pub(crate) fn hide(&self, text: &mut String) {
         for value in self.values.iter().chain(self.known_tokens().iter()) {
             if text.contains(value.as_str()) {
@@ -278,13 +278,13 @@ impl Scrubber {
         }
     }
 
-    /// Whether a text holds a secret.
+    /// Whether a text contains a secret.
     fn shows(&self, text: &str) -> bool {
         let is_in = |secret: &Zeroizing<String>| text.contains(secret.as_str());
         self.values.iter().any(is_in) || self.known_tokens().iter().any(is_in)
     }
 
-    /// The same in every text of a value, names of fields too.
+    /// Removes the secrets from every string of a JSON value, keys included.
     pub(crate) fn hide_in(&self, value: &mut serde_json::Value) {
         use serde_json::Value;
         match value {
@@ -304,7 +304,7 @@ impl Scrubber {
         }
     }
 
-    /// The same in all that a server says of itself and its tools. A tool whose very name holds a secret is left out.
+    /// Removes the secrets from a server's listing. A tool whose name contains a secret is left out.
     pub(crate) fn hide_in_listing(&self, listing: &mut Listing) {
         if self.is_idle() {
             return;
@@ -320,19 +320,19 @@ impl Scrubber {
         }
     }
 
-    /// Bytes of the longest that is looked for.
+    /// Returns the length in bytes of the longest secret to look for.
     pub(crate) fn longest(&self) -> usize {
         let longest = |values: &mut dyn Iterator<Item = &Zeroizing<String>>| values.map(|value| value.len()).max();
         let known = longest(&mut self.known_tokens().iter());
         longest(&mut self.values.iter()).max(known).unwrap_or_default()
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether there are no secrets to look for.
     pub(crate) fn is_idle(&self) -> bool {
         self.values.is_empty() && self.known_tokens().is_empty()
     }
 
-    /// The text without secrets or control characters, and of bounded length.
+    /// Returns the text without secrets and control characters, truncated to a bounded length.
     pub(crate) fn clean(&self, text: &str) -> String {
         let mut clean = text.to_owned();
         self.hide(&mut clean);

@@ -1,4 +1,5 @@
-//! Where calls wait for a person. Whoever sits there writes the question down, shows it, and says what came of it.
+//! Approvals: where calls wait for a person. The approval port stores each approval request, shows it to people, and
+//! returns the outcome.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,58 +9,59 @@ use futures::future::BoxFuture;
 use ringfence_journal::{ApprovalId, ApprovalScope, AskReason, Entry, Hash, RecordError};
 use ringfence_policy::{Hints, StandingRules};
 
-/// A call that needs a person's yes.
+/// A request for a person's approval of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Petition {
-    /// What the question is called, if it is asked now.
+    /// The id of the request, if it is stored as a new one.
     pub id: ApprovalId,
-    /// The question that was asked for this call before its execution was run again. Where it shows the same, it is taken up, open
-    /// or answered; else it is withdrawn and this one asked.
+    /// The request that an earlier run of the execution made for this call. If it shows the same digest it is reused,
+    /// open or answered; otherwise it is withdrawn and this one replaces it.
     pub known: Option<ApprovalId>,
-    /// The call.
+    /// The program's number of the call.
     pub number: u32,
-    /// The server, by its configured name.
+    /// Configured name of the server.
     pub server: String,
-    /// The tool's full name.
+    /// The full name of the tool.
     pub tool: String,
     /// The arguments as JSON text, as they would be sent.
     pub arguments: String,
-    /// The same with stand-ins for personal data and secrets, where there are any: for who may not see it.
+    /// The arguments with placeholders for personal data and secrets, for viewers who may not see these. `None` if
+    /// there is nothing to hide.
     pub masked: Option<String>,
-    /// The rule that wants a person.
+    /// The rule that requires approval.
     pub rule: String,
-    /// Digest of the policy that has the rule.
+    /// Digest of the policy that contains the rule.
     pub policy: String,
-    /// What the server says of the tool.
+    /// The hints that the server gives about the tool.
     pub hints: Hints,
-    /// What a yes for the whole session is given to.
+    /// What an approval for the whole session applies to.
     pub grantee: String,
-    /// Why.
+    /// Why the call needs approval.
     pub why: AskReason,
-    /// How long it may be waited for an answer, where the policy says so.
+    /// How long to wait for an answer; `None` if the policy sets no limit.
     pub timeout: Option<Duration>,
-    /// All that the person is shown and the answer is bound to.
+    /// Digest of all that the person sees; the answer is bound to it.
     pub shown: Hash,
-    /// To be kept in the commit of the question's event.
+    /// Call log entries to store in the same commit as the request's event.
     pub entries: Vec<Entry>,
 }
 
-/// What came of it.
+/// The outcome of an approval request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ruling {
-    /// Yes.
+    /// A person approved the call.
     Approved {
-        /// For how long it holds.
+        /// For how long the approval holds.
         scope: ApprovalScope,
     },
-    /// No.
+    /// A person denied the call.
     Denied {
-        /// What the person said to it, which the program is told.
+        /// The person's comment, which the program gets.
         note: Option<String>,
     },
-    /// Nobody answered in time, which means no.
+    /// Nobody answered in time, which counts as a denial.
     Expired,
-    /// The question was taken back.
+    /// The request was withdrawn before anyone answered.
     Withdrawn,
 }
 
@@ -67,7 +69,7 @@ type Ask = dyn Fn(Petition) -> BoxFuture<'static, Result<Ruling, RecordError>> +
 type Standing = dyn Fn() -> StandingRules + Send + Sync;
 type Withdraw = dyn Fn(ApprovalId) -> BoxFuture<'static, Result<(), RecordError>> + Send + Sync;
 
-/// Whoever asks people.
+/// Asks people to approve calls.
 #[derive(Clone)]
 pub struct Desk {
     people: Option<(Arc<Ask>, Arc<Withdraw>)>,
@@ -75,8 +77,8 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// `ask` puts a petition to people; when its future is dropped, whoever made the call is gone. `withdraw` takes back a question
-    /// of a call that is settled without it.
+    /// Creates a port. `ask` submits an approval request; the port drops its future when the caller is gone.
+    /// `withdraw` withdraws the request of a call that is settled without it.
     pub fn new(
         ask: impl Fn(Petition) -> BoxFuture<'static, Result<Ruling, RecordError>> + Send + Sync + 'static,
         withdraw: impl Fn(ApprovalId) -> BoxFuture<'static, Result<(), RecordError>> + Send + Sync + 'static,
@@ -87,7 +89,7 @@ impl Desk {
         }
     }
 
-    /// The same, where some questions were answered for good: looked up before a person is asked.
+    /// Adds a source of standing rules, which are checked before a person is asked.
     #[must_use]
     pub fn with_standing(self, standing: impl Fn() -> StandingRules + Send + Sync + 'static) -> Desk {
         Desk {
@@ -96,7 +98,7 @@ impl Desk {
         }
     }
 
-    /// Nobody can be asked: what needs a person is refused.
+    /// Creates a port that nobody answers: calls that need approval are refused.
     pub fn closed() -> Desk {
         Desk {
             people: None,

@@ -1,4 +1,4 @@
-//! What a server says without being asked.
+//! The client handler of rmcp: receives tool list changes and elicitation requests from a server.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use rmcp::ErrorData;
 use rmcp::model::{ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, Implementation};
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 
-/// What the server may say to us without being asked: that its tools changed, and a question to a person if there is one.
+/// Handles what a server sends unasked: changes of its tools, and elicitation requests if there is an elicitation
+/// handler.
 pub(crate) struct Ear {
     server: String,
     person: Option<Person>,
@@ -33,7 +34,7 @@ impl rmcp::ClientHandler for Ear {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        // The transport has noted it already: what is read here may be late.
+        // The transport has recorded the change already: this handler may run late.
         self.state.changed.notify_one();
     }
 

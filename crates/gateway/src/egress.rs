@@ -1,8 +1,9 @@
-//! The way out to the network: a proxy that a program in a sandbox reaches over its one pipe, and nothing else.
+//! The egress proxy: the only path from a sandbox to the network, over one pipe.
 //!
-//! A connection says where it wants to go (HTTP, CONNECT, SOCKS5). The host is parsed once, judged before it is resolved,
-//! judged again by every address behind its name, written down, and only then dialled, at an address that was judged.
-//! What cannot be read in one way only is refused. The policy decides; here is only the road.
+//! A connection names its destination (HTTP, CONNECT or SOCKS5). The proxy parses the host once, checks it against
+//! the policy, resolves it, checks every address behind the name, records the start, and only then dials an address
+//! that was checked. It refuses anything that can be read in more than one way. The policy decides; this module only
+//! carries out the decision.
 
 mod attach;
 mod authority;
@@ -67,28 +68,28 @@ pub use record::{Barred, Crossed};
 pub use resolve::Resolver;
 pub use tls::Roots;
 
-/// How long a connection beyond the limit may take to ask, only to be told so.
+/// How long a connection over the limit may take to send its request before it is refused.
 const COURTESY: Duration = Duration::from_secs(1);
 
-/// What the way out is made of.
+/// The parts that an egress proxy is built from.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EgressSettings {
-    /// Who is asked for addresses.
+    /// Resolves host names to addresses.
     pub resolver: Resolver,
-    /// Whose word is taken for a host's name where its TLS is ended.
+    /// Root certificates that upstream TLS is verified against.
     pub roots: Roots,
-    /// Stand-ins for credentials: of one session only.
+    /// Stand-ins for the credentials of one session.
     stand_ins: Option<Arc<StandIns>>,
-    /// What the session hides: what the journal is told goes through it.
+    /// Redacts what goes into the journal, by the rules of the session.
     screen: Arc<Screen>,
-    /// Whether the sandbox can be given a certificate to trust; without, nothing whose requests must be seen is let out over
-    /// TLS.
+    /// Whether the sandbox can be given a certificate to trust. If not, hosts whose requests must be inspected are
+    /// unreachable over TLS.
     pub trust: bool,
 }
 
 impl EgressSettings {
-    /// The machine's own resolver and roots.
+    /// Uses the resolver and the root certificates of this machine.
     pub fn system() -> EgressSettings {
         EgressSettings {
             resolver: Resolver::system(),
@@ -99,13 +100,13 @@ impl EgressSettings {
         }
     }
 
-    /// The same with the aliases of one session.
+    /// Adds the redactor of one session.
     #[must_use]
     pub fn screened(self, screen: Arc<Screen>) -> EgressSettings {
         EgressSettings { screen, ..self }
     }
 
-    /// The same with new stand-ins for these credentials: for one session.
+    /// Adds new stand-ins for these credentials, for one session.
     pub fn holding(
         mut self,
         credentials: &Credentials,
@@ -118,18 +119,18 @@ impl EgressSettings {
     }
 }
 
-/// What all executions of a session share.
+/// State that all executions of a session share.
 #[derive(Debug)]
 struct Shared {
     settings: EgressSettings,
     limiter: Arc<Limiter>,
     attachments: Attachments,
     authority: OnceLock<Option<Authority>>,
-    /// Requests of code that are made at a time.
+    /// Bounds the concurrent fetches of code.
     fetches: Semaphore,
 }
 
-/// One execution's way out.
+/// The egress proxy of one execution.
 #[derive(Debug)]
 pub struct Egress {
     shared: Arc<Shared>,
@@ -138,7 +139,7 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// The way out of a session's first execution.
+    /// Creates the proxy for the first execution of a session.
     pub fn new<R: Recorder + Clone + 'static>(
         settings: EgressSettings,
         policy: Arc<Policy>,
@@ -159,7 +160,7 @@ impl Egress {
         }
     }
 
-    /// The way out of another execution in the same session: same limits, same certificates, same stand-ins.
+    /// Creates the proxy for another execution of the session: with the same limits, certificates and stand-ins.
     #[must_use]
     pub fn for_execution(&self, execution: ExecutionId, policy: Arc<Policy>) -> Egress {
         self.shared.limiter.change(policy.net_limits());
@@ -171,46 +172,47 @@ impl Egress {
         }
     }
 
-    /// Serves one connection of a program to its end.
+    /// Serves one connection of a program until it ends.
     pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S) {
         self.while_recorded(Box::pin(self.connection(Rewind::new(stream))))
             .await;
     }
 
-    /// Goes on with it for as long as what crosses can be written down.
+    /// Serves a connection as long as its events can be recorded.
     async fn while_recorded(&self, served: impl Future<Output = ()>) {
         tokio::select! {
             () = served => {}
-            // Nothing more goes out at all.
+            // From here on nothing goes out.
             _ = self.ledger.failed() => self.rules.close(),
             () = self.ledger.closing() => {}
         }
     }
 
-    /// The certificate that the sandbox is to trust, as PEM; empty where there is none.
+    /// Returns the certificate that the sandbox must trust, as PEM; empty if there is none.
     pub fn trust(&self) -> &str {
         self.authority().map_or("", Authority::pem)
     }
 
-    /// The variables of a program: where the proxy is, what to trust, and what stands in for credentials.
+    /// Returns the variables of a program: the proxy's address, the certificate to trust, and the stand-ins for
+    /// credentials.
     pub fn environment(&self, at: Whereabouts<'_>) -> Vec<(String, String)> {
         let mut variables = environment::variables(at, self.authority().is_some());
         variables.extend(self.attachments().environment());
         variables
     }
 
-    /// Puts other rules in force and closes what they forbid: both are done when this returns.
+    /// Replaces the policy and closes the flows that the new one forbids; both are complete when this returns.
     pub async fn change(&self, policy: Arc<Policy>) {
         self.shared.limiter.change(policy.net_limits());
         self.rules.change(policy).await;
     }
 
-    /// Waits until an event could not be written: then nothing more goes out, and the execution must end.
+    /// Waits until an event cannot be recorded: then nothing more goes out, and the execution must end.
     pub async fn failed(&self) -> RecordError {
         self.ledger.failed().await
     }
 
-    /// Ends what is still open, waits until every end is written, and says what crossed and what was refused. Nothing is
+    /// Closes open flows, waits until every end is recorded, and reports what passed and what was refused. Nothing is
     /// served afterwards.
     pub async fn close(&self) -> Result<Crossed, RecordError> {
         self.ledger.close().await
@@ -281,7 +283,7 @@ impl Egress {
         }
     }
 
-    /// Counts one more tunnel: the stream, if it may go on.
+    /// Admits one more tunnel. Returns the stream, or `None` after refusing it.
     async fn counted<S: Stream>(&self, stream: Rewind<S>, front: Front) -> Option<Rewind<S>> {
         let Err(over) = self.take() else {
             return Some(stream);
@@ -299,7 +301,7 @@ impl Egress {
         if over.first && !self.refused(&want::target(Scheme::Http, "", 0), &denial).await {
             return;
         }
-        // An answer before the question would be lost.
+        // A reply before the request would be lost.
         let _ = timeout(COURTESY, stream.more()).await;
         if stream.read.first() == Some(&socks::VERSION) {
             return part(stream, &socks::NOT_NOW).await;
@@ -307,12 +309,12 @@ impl Egress {
         part(stream, &denial.bytes()).await;
     }
 
-    /// Counts one more connection or request.
+    /// Counts one connection or request against the limits.
     fn take(&self) -> Result<(), Over> {
         self.shared.limiter.take()
     }
 
-    /// Writes a refusal down; whether that went well, and so whether anything may be said.
+    /// Records a refusal. Returns whether that succeeded, and so whether the program may be told.
     async fn refused(&self, to: &Target, denial: &Denial) -> bool {
         self.ledger.refused(to, denial).await.is_ok()
     }
@@ -334,7 +336,7 @@ impl Egress {
         made.as_ref()
     }
 
-    /// Why something that was open had to end: the rule that forbids it by now.
+    /// Returns the refusal for an open flow that a changed policy no longer allows.
     fn changed(&self, request: &HostRequest) -> Refusal {
         let policy = self.rules.now().policy;
         judge::host(&policy, request).err().unwrap_or_else(refuse::changed)
@@ -361,15 +363,15 @@ impl Egress {
     }
 }
 
-/// What a connection begins with.
+/// The protocol that a connection begins with.
 enum First {
     Socks,
-    /// A head that asks for a tunnel, up to here.
+    /// A head that asks for a tunnel, with its length in bytes.
     Connect(usize),
     Other,
 }
 
-/// Reads until it is clear what a connection begins with; nothing at its end.
+/// Reads until the protocol of a connection is clear; `None` if it ends before.
 async fn first<S: Stream>(stream: &mut Rewind<S>) -> Option<First> {
     const WORD: &[u8] = b"CONNECT ";
     let mut searched = 0;
@@ -387,7 +389,7 @@ async fn first<S: Stream>(stream: &mut Rewind<S>) -> Option<First> {
         }
         searched = read.len();
         if read.len() > head::MOST {
-            // Refused there, as any other head that is too long.
+            // The HTTP path refuses it, like any other head that is too long.
             return Some(First::Other);
         }
         if stream.more().await.ok()? == 0 {
@@ -396,7 +398,7 @@ async fn first<S: Stream>(stream: &mut Rewind<S>) -> Option<First> {
     }
 }
 
-/// The tunnel that a CONNECT asks for.
+/// Returns the tunnel that a CONNECT request asks for.
 fn wanted(head: &head::Head) -> Result<Tunnel, Denial> {
     let (host, port) = head::authority(&head.target)?;
     let port = port.ok_or_else(|| refuse::protocol("CONNECT names a port: `CONNECT host:443 HTTP/1.1`"))?;

@@ -1,117 +1,117 @@
-//! What goes wrong with upstream servers. Every error names the server, and no text in it holds a credential.
+//! Errors of upstream servers. Every error names the server, and no text in it contains a credential.
 
 use std::time::{Duration, SystemTime};
 
 use crate::credential::CredentialError;
 use crate::process::LAST_WORDS;
 
-/// Why a server cannot be used. Texts in it are cleaned of the server's secrets and cut.
+/// Why a server cannot be used. Its texts are scrubbed of the server's secrets and truncated.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ServerError {
     /// No server of that name is configured.
     #[error("no server is named `{server}`{}", nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
     Unknown {
-        /// The name asked for.
+        /// The name that was asked for.
         server: String,
-        /// The nearest name there is.
+        /// The most similar configured name, if one is near.
         nearest: Option<String>,
     },
-    /// A value of the entry cannot be had.
+    /// A value of the entry cannot be resolved.
     #[error("server `{server}`: `{key}`: {source}")]
     Credential {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The key in its entry.
+        /// The key in the server's entry.
         key: String,
-        /// Why.
+        /// Why the value cannot be resolved.
         source: CredentialError,
     },
-    /// Its program could not be started.
+    /// Its program cannot be started.
     #[error("server `{server}`: cannot start `{command}`: {detail}")]
     Start {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The program.
+        /// The program as the entry names it.
         command: String,
-        /// Why.
+        /// The error from starting it.
         detail: String,
     },
-    /// It was reached, but no conversation came about.
+    /// The server was reached, but the protocol did not open.
     #[error("server `{server}`: cannot connect: {detail}")]
     Connect {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// Why.
+        /// The error of the transport, in plain words.
         detail: String,
     },
     /// It did not answer in time.
     #[error("server `{server}`: no answer to {step} within {} ms", after.as_millis())]
     Timeout {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// What was asked of it.
+        /// The step that got no answer.
         step: &'static str,
-        /// How long it had.
+        /// The time limit of the step.
         after: Duration,
     },
     /// Its list of tools cannot be used.
     #[error("server `{server}`: cannot list its tools: {detail}")]
     List {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// Why.
+        /// The reason that the list is refused.
         detail: String,
     },
-    /// It said more than is taken.
+    /// The server sent more than is accepted.
     #[error("server `{server}`: more than {limit} {what}")]
     TooMuch {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// Of what.
+        /// The unit of `limit`, such as tools or pages.
         what: &'static str,
-        /// The most that is taken.
+        /// The most that is accepted.
         limit: usize,
     },
-    /// It failed lately, and is left alone for a while.
+    /// It failed lately and is not retried for a while.
     #[error("server `{server}` failed and is not tried again for {} ms: {cause}", wait(*until).as_millis())]
     BackingOff {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// When it is tried again.
+        /// The time of the next attempt.
         until: SystemTime,
-        /// What happened last.
+        /// The error of the last attempt.
         cause: Box<ServerError>,
     },
-    /// It spoke the newer protocol before, and did not itself say that it no longer does.
+    /// It spoke the newer protocol before, and did not say itself that it no longer does.
     #[error(
         "server `{server}`: spoke protocol 2026-07-28 before and now does not answer in it; an older one is not used without its word: {detail}"
     )]
     Downgrade {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// What happened instead.
+        /// What the server did instead.
         detail: String,
     },
-    /// It wants a login.
+    /// The server requires a login.
     #[error("server `{server}` needs a login: run `ringfence servers login {server}`")]
     Login {
-        /// The server.
+        /// Configured name of the server.
         server: String,
     },
-    /// The conversation ended.
+    /// The connection to the server ended.
     #[error("server `{server}`: the connection ended: {detail}")]
     Closed {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// Why, as far as is known.
+        /// The reason, as far as it is known.
         detail: String,
     },
-    /// Its entry names a policy, and nothing here makes sandboxes.
+    /// Its entry names a policy, but this process cannot create sandboxes.
     #[error("server `{server}`: its policy `{policy}` needs a sandbox, and there is none here")]
     NoSandbox {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The policy.
+        /// The policy that its entry names.
         policy: String,
     },
 }
@@ -126,92 +126,92 @@ pub enum CallError {
     /// The server cannot be used.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The server answered with an error of the protocol.
+    /// The server answered with a protocol error.
     #[error("server `{server}` refused `{tool}`: {message} ({code})")]
     Refused {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The tool.
+        /// The tool's name at its server.
         tool: String,
-        /// The protocol's code.
+        /// The error code of the protocol.
         code: i64,
-        /// The server's words.
+        /// The error message of the server.
         message: String,
     },
     /// The call took too long and was cancelled.
     #[error("server `{server}`: `{tool}` did not answer within {} ms", after.as_millis())]
     Timeout {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The tool.
+        /// The tool's name at its server.
         tool: String,
-        /// How long it had.
+        /// The time limit of the call.
         after: Duration,
     },
-    /// The connection ended under the call: whether it took effect is unknown.
+    /// The connection ended during the call: whether it took effect is unknown.
     #[error("server `{server}`: the connection ended while `{tool}` was under way, its effect is unknown: {detail}")]
     Lost {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The tool.
+        /// The tool's name at its server.
         tool: String,
-        /// Why, as far as is known.
+        /// The reason, as far as it is known.
         detail: String,
     },
-    /// The result is larger or deeper than is taken.
+    /// The result is larger than is accepted.
     #[error("server `{server}`: the result of `{tool}` is beyond {limit} {what}")]
     TooMuch {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The tool.
+        /// The tool's name at its server.
         tool: String,
-        /// Of what.
+        /// The unit of `limit`, such as bytes.
         what: &'static str,
-        /// The most that is taken.
+        /// The most that is accepted.
         limit: usize,
     },
-    /// The result is nested deeper than is read.
+    /// The result is nested too deeply.
     #[error("server `{server}`: the result of `{tool}` is nested too deeply: {limit} levels are read")]
     TooDeep {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The tool.
+        /// The tool's name at its server.
         tool: String,
-        /// The most levels that are read, those of the protocol included.
+        /// The most levels that are accepted, those of the protocol included.
         limit: usize,
     },
-    /// The server answered with something that is no result.
+    /// The server's answer is not a result.
     #[error("server `{server}`: the answer to `{tool}` is not a result: {detail}")]
     Malformed {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The tool.
+        /// The tool's name at its server.
         tool: String,
-        /// What it was.
+        /// What is wrong with the answer.
         detail: String,
     },
-    /// The server wants more from the person than a call can give.
+    /// The server asks the user for more than a call offers.
     #[error("server `{server}`: `{tool}` asks for {what}, which is not offered")]
     Wants {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The tool.
+        /// The tool's name at its server.
         tool: String,
-        /// What it wants.
+        /// The feature that the server asks for.
         what: &'static str,
     },
-    /// The tool's definition changed between looking it up and calling it.
+    /// The tool's definition changed between lookup and call.
     #[error("server `{server}`: the definition of `{tool}` has changed; look at it again before calling it")]
     Changed {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The tool.
+        /// The tool's name at its server.
         tool: String,
     },
 }
 
 impl CallError {
-    /// The server it is about.
+    /// Returns the name of the server that the error is about.
     pub fn server(&self) -> &str {
         match self {
             CallError::Server(error) => error.server(),
@@ -228,7 +228,7 @@ impl CallError {
 }
 
 impl ServerError {
-    /// The server it is about.
+    /// Returns the name of the server that the error is about.
     pub fn server(&self) -> &str {
         match self {
             ServerError::Unknown { server, .. }
@@ -245,7 +245,7 @@ impl ServerError {
             | ServerError::NoSandbox { server, .. } => server,
         }
     }
-    /// The error without what the server's program wrote last, which may be about anybody: for logs.
+    /// Formats the error for logs, without the last output of the server's program, which may contain personal data.
     pub(crate) fn without_words(&self) -> String {
         let text = self.to_string();
         match text.split_once(LAST_WORDS) {

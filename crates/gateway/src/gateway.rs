@@ -1,4 +1,4 @@
-//! What all sessions share at the door: the servers, what is known of their tools, the compiled schemas, the learnt types.
+//! What all sessions share: the servers, the catalog of their tools, compiled schemas, and observed result types.
 
 mod learnt;
 
@@ -22,10 +22,10 @@ use crate::servers::{Place, Source};
 use crate::upstreams::{Known, Upstreams};
 pub use learnt::Learnt;
 
-/// Compiled schemas that are kept.
+/// Most compiled schemas that are cached.
 const SCHEMAS: usize = 16_384;
 
-/// The door.
+/// The gateway to all tools, shared by the sessions of a process.
 #[derive(Debug)]
 pub struct Gateway {
     upstreams: Upstreams,
@@ -34,48 +34,48 @@ pub struct Gateway {
     learnt: Learnt,
 }
 
-/// What the schemas of a tool come to.
+/// The compiled schemas of a tool.
 #[derive(Debug, Clone)]
 struct Schemas {
-    /// What its arguments are.
+    /// Checks the arguments against the input schema.
     checker: Arc<Checker>,
-    /// What is personal data in its answers.
+    /// Says which fields of its results hold personal data.
     hints: Arc<Hints>,
 }
 
-/// The index of one generation of the catalog, made once for all who wait for it.
+/// The index of one generation of the catalog, built once for all who wait for it.
 #[derive(Debug, Clone)]
 struct IndexSlot {
     generation: u64,
     index: Arc<OnceCell<Arc<Indexed>>>,
 }
 
-/// A catalog made searchable.
+/// A catalog with its search index.
 #[derive(Debug)]
 pub struct Indexed {
     known: Arc<Known>,
-    /// The index over it.
+    /// The search index over the catalog.
     pub index: Index,
 }
 
 impl Indexed {
-    /// What it was made of.
+    /// Returns the snapshot that the index was built from.
     pub fn known(&self) -> &Arc<Known> {
         &self.known
     }
 
-    /// The catalog.
+    /// Returns the catalog that the index covers.
     pub fn catalog(&self) -> &Catalog {
         &self.known.catalog
     }
 }
 
-/// A tool that a program means.
+/// The tool that a program's names resolve to.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// One of a server, and the catalog that it stands in.
+    /// A tool of a server, with the catalog snapshot that contains it.
     Listed { known: Arc<Known>, place: usize },
-    /// One of our own.
+    /// A tool of the built-in server.
     Own(Arc<Tool>),
 }
 
@@ -93,7 +93,7 @@ impl Found {
         Found::Own(tool)
     }
 
-    /// The tool, where it is our own.
+    /// Returns the tool if it is built in.
     pub(crate) fn own(&self) -> Option<Arc<Tool>> {
         match self {
             Found::Own(tool) => Some(Arc::clone(tool)),
@@ -107,7 +107,7 @@ impl Deref for Found {
 
     fn deref(&self) -> &Tool {
         match self {
-            // `new` has seen it there, and a catalog never changes.
+            // `new` has found it there, and a catalog never changes.
             Found::Listed { known, place } => &known.catalog.tools()[*place],
             Found::Own(tool) => tool,
         }
@@ -115,7 +115,7 @@ impl Deref for Found {
 }
 
 impl Gateway {
-    /// A door to these servers, which remembers types learnt from results in `learnt`.
+    /// Creates a gateway to these servers, which stores observed result types in `learnt`.
     pub fn new(upstreams: Upstreams, learnt: Learnt) -> Gateway {
         Gateway {
             upstreams,
@@ -125,17 +125,17 @@ impl Gateway {
         }
     }
 
-    /// The servers.
+    /// Returns the upstream servers of the gateway.
     pub fn upstreams(&self) -> &Upstreams {
         &self.upstreams
     }
 
-    /// Types learnt from results.
+    /// Returns the types observed in results.
     pub fn learnt(&self) -> &Learnt {
         &self.learnt
     }
 
-    /// Everything known of all servers; those never listed are listed now.
+    /// Returns the catalog of all servers; servers that were never listed are listed now.
     pub async fn known(&self) -> Arc<Known> {
         let (known, failed) = self.upstreams.catalog().await;
         for error in failed.values() {
@@ -148,23 +148,24 @@ impl Gateway {
         known
     }
 
-    /// The same, searchable. An index over thousands of tools takes a while to make, so others go on meanwhile.
+    /// Returns the catalog with its search index. Building the index of thousands of tools takes a while and runs on
+    /// another thread.
     pub async fn indexed(&self) -> Arc<Indexed> {
         let known = self.known().await;
         self.index(known).await
     }
 
-    /// The index of this catalog: the one that is there, the one that is being made, or a new one.
+    /// Returns the index of this catalog: an existing one, one that is being built, or a new one.
     async fn index(&self, known: Arc<Known>) -> Arc<Indexed> {
         let cell = self.index_slot(known.generation).index;
         let made = cell.get_or_init(|| async {
             let of = Arc::clone(&known);
             let made = tokio::task::spawn_blocking(move || {
-                // An answer says its cost: the first count of tokens makes a table, which takes its time as well.
+                // Search results state their token cost: the first count builds a table, which takes its time too.
                 ringfence_catalog::tokens::count("ready");
                 Index::new(&of.catalog)
             });
-            // A thread that could not be had, or broke: the same here, where whoever asked sees it break.
+            // If no thread was available, or it panicked, the index is built here, where the caller sees a panic.
             let index = made.await.unwrap_or_else(|_| Index::new(&known.catalog));
             Arc::new(Indexed {
                 known: Arc::clone(&known),
@@ -183,14 +184,14 @@ impl Gateway {
             generation,
             index: Arc::default(),
         };
-        // Whoever still builds on an older catalog does not replace the index of a newer one.
+        // A caller with an older catalog does not replace the index of a newer one.
         if kept.as_ref().is_none_or(|kept| kept.generation < generation) {
             *kept = Some(slot.clone());
         }
         slot
     }
 
-    /// The index of the catalog as it is now, where it is made already.
+    /// Returns the index of the current catalog, if it is already built.
     pub fn ready_index(&self) -> Option<Arc<Indexed>> {
         let generation = self.upstreams.known().generation;
         let kept = self.indexed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,8 +199,8 @@ impl Gateway {
         current.index.get().cloned()
     }
 
-    /// Makes the index of what is remembered of the servers now, and anew whenever their tools change, so that no search has to
-    /// wait for it. Connects to no server. Ends with the gateway.
+    /// Builds the index of the cached listings now, and again whenever tools change, so that no search has to wait.
+    /// Connects to no server. Ends with the gateway.
     pub fn spawn_indexer(self: &Arc<Self>) {
         let (gateway, mut generations) = (Arc::downgrade(self), self.upstreams.generations());
         tokio::spawn(async move {
@@ -218,8 +219,8 @@ impl Gateway {
         });
     }
 
-    /// The tool that a program means, as its server has it now. One that the policy hides is answered like one that is not
-    /// there.
+    /// Resolves the tool that a program names, as its server has it now. A tool that the policy hides is reported
+    /// like an unknown one.
     pub(crate) async fn tool(&self, policy: &Policy, server: &str, tool: &str) -> Result<Found, Refusal> {
         let name = self.named(server);
         let unknown = || self.unknown_tool(policy, server, tool);
@@ -231,7 +232,8 @@ impl Gateway {
         }
         let name = name.ok_or_else(unknown)?;
         let name = name.as_str();
-        // What is remembered decides first: a hidden tool must not be told from a missing one by a server that starts.
+        // The cached listing decides first: starting a server must not reveal that a tool is hidden rather than
+        // missing.
         let hidden = |found: &Found| {
             let decided = policy.tool(found.name.as_str(), found.hints(), &Value::Null, &History::new());
             unknown().hidden_by(decided.rule().as_str())
@@ -253,7 +255,8 @@ impl Gateway {
         }
     }
 
-    /// The refusal of a tool that is not there for this policy, with the names most like it among those that are.
+    /// Returns the refusal for a tool that this policy does not show, with the most similar names among those that it
+    /// shows.
     fn unknown_tool(&self, policy: &Policy, server: &str, tool: &str) -> Refusal {
         let known = self.upstreams.known();
         let shown = |tool: &&Tool| policy.shows(&tool.name, tool.hints());
@@ -270,7 +273,8 @@ impl Gateway {
         ))
     }
 
-    /// The configured server that a program means: by name, by the identifier of its stubs, or by one that reads like it.
+    /// Resolves the configured server that a program names: by its name, by the identifier of its stubs, or by a
+    /// similar one.
     fn named(&self, server: &str) -> Option<String> {
         let servers = self.upstreams.servers();
         if servers.get(server).is_some() {
@@ -285,7 +289,7 @@ impl Gateway {
             .or_else(|| alike().map(|one| one.name.clone()))
     }
 
-    /// Whether the arguments are what the tool's schema asks for.
+    /// Checks the arguments against the tool's schema.
     pub(crate) fn check(&self, tool: &Tool, arguments: &Value) -> Result<(), Refusal> {
         let schemas = self.schemas(tool)?;
         schemas.checker.check(arguments).map_err(|bad| {
@@ -303,7 +307,7 @@ impl Gateway {
         })
     }
 
-    /// What a tool's own schema says is personal data in its answers.
+    /// Returns which fields of a tool's results hold personal data, by its output schema.
     pub(crate) fn hints(&self, tool: &Tool) -> Result<Arc<Hints>, Refusal> {
         Ok(self.schemas(tool)?.hints)
     }
@@ -329,14 +333,14 @@ impl Gateway {
         };
         let mut schemas = self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
         if schemas.len() >= SCHEMAS {
-            // Definitions come and go; those in use are compiled again.
+            // Definitions change over time; those in use are compiled again.
             schemas.clear();
         }
         schemas.insert(tool.digest, made.clone());
         Ok(made)
     }
 
-    /// When a tool's definition was pinned, if it is another one now; its first use pins it.
+    /// Returns when a tool's definition was pinned, if it has changed since; the first use pins it.
     pub(crate) fn drifted(&self, tool: &Tool) -> Result<Option<Timestamp>, Refusal> {
         match self.upstreams.pin(tool).map_err(|error| unpinned(&error))? {
             Pinned::New | Pinned::Same => Ok(None),
@@ -344,12 +348,12 @@ impl Gateway {
         }
     }
 
-    /// Takes a changed definition for the pinned one.
+    /// Pins a changed definition in place of the old one.
     pub(crate) fn accept(&self, tool: &Tool) -> Result<(), Refusal> {
         self.upstreams.accept(tool).map_err(|error| unpinned(&error))
     }
 
-    /// Where a server runs.
+    /// Returns where a server runs.
     pub(crate) fn place(&self, server: &str) -> ServerPlace {
         match self.upstreams.servers().get(server).map(|server| &server.source) {
             Some(Source::Program(program)) if program.place == Place::Host => ServerPlace::Host,
@@ -358,7 +362,7 @@ impl Gateway {
         }
     }
 
-    /// Calls the tool at its server: its result as JSON text.
+    /// Calls the tool at its server and returns its result.
     pub(crate) async fn forward(
         &self,
         tool: &Tool,
@@ -378,18 +382,18 @@ impl Gateway {
         Ok(result.into_value())
     }
 
-    /// Whether more answers of a tool teach anything.
+    /// Whether more results of a tool are observed.
     pub(crate) fn still_learns(&self, tool: &Tool) -> bool {
         self.learnt.still_learns(tool)
     }
 
-    /// Learns what a tool answers with, from what may be seen of it.
+    /// Observes the type of a result, from its redacted form.
     pub(crate) fn learn(&self, tool: &Tool, value: &Value) {
         self.learnt.learn(tool, value);
     }
 }
 
-/// A pin that cannot be read or written holds nothing: the call is not made.
+/// Refuses a call whose pin cannot be read or written.
 fn unpinned(error: &crate::keep::PinError) -> Refusal {
     Refusal::new("tool.pin", error.to_string())
         .by("tools.drift")

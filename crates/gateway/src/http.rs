@@ -1,4 +1,5 @@
-//! Streamable HTTP to a server that may be hostile: https, redirects to the same origin only, and every body bounded.
+//! Streamable HTTP to a server that may be hostile: https only, redirects to the same origin only, and every body
+//! bounded.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,14 +28,14 @@ use crate::tree::{self, TreeSize};
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
 const SESSION: &str = "mcp-session-id";
-/// Bytes of a body that only says what went wrong.
+/// Most bytes of an error body.
 const ERROR_BODY: usize = 64 * 1024;
 const REDIRECTS: usize = 5;
 const REACH: Duration = Duration::from_secs(15);
-/// How long a call waits for the stream on which its server could ask back.
+/// How long a call waits for the stream on which its server can send requests.
 const EAR: Duration = Duration::from_secs(2);
 
-/// Why a request failed before there was an answer of the protocol.
+/// Why a request failed before there was a protocol answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
     #[error("no TLS: {0}")]
@@ -53,7 +54,8 @@ pub(crate) enum HttpError {
     Login(String),
 }
 
-/// A client that follows no redirect away from where it was sent, and asks no proxy of the environment.
+/// Creates a client that follows redirects within the origin only, and ignores the proxy variables of the
+/// environment.
 pub(crate) fn client() -> Result<reqwest::Client, HttpError> {
     let redirects = reqwest::redirect::Policy::custom(|attempt| {
         let first = attempt.previous().first();
@@ -67,13 +69,13 @@ pub(crate) fn client() -> Result<reqwest::Client, HttpError> {
     with(redirects)
 }
 
-/// A client that follows no redirect at all.
+/// Creates a client that follows no redirects.
 pub(crate) fn plain_client() -> Result<reqwest::Client, HttpError> {
     with(reqwest::redirect::Policy::none())
 }
 
 fn with(redirects: reqwest::redirect::Policy) -> Result<reqwest::Client, HttpError> {
-    // Another part of the program may have chosen already: either is fine.
+    // Another part of the program may have installed a provider already: either is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .no_proxy()
@@ -84,12 +86,12 @@ fn with(redirects: reqwest::redirect::Policy) -> Result<reqwest::Client, HttpErr
         .map_err(|error| HttpError::Tls(error.to_string()))
 }
 
-/// Scheme, host and port are the same.
+/// Whether two URLs have the same scheme, host and port.
 pub(crate) fn same_origin(one: &Url, other: &Url) -> bool {
     one.origin() == other.origin() && one.origin().is_tuple()
 }
 
-/// A body, if it is no longer than this.
+/// Reads a body, if it is no longer than `most` bytes.
 pub(crate) async fn body(mut response: reqwest::Response, most: usize) -> Result<Vec<u8>, HttpError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(HttpError::Request)? {
@@ -101,15 +103,15 @@ pub(crate) async fn body(mut response: reqwest::Response, most: usize) -> Result
     Ok(body)
 }
 
-/// What carries the protocol's messages.
+/// The HTTP transport of the protocol's messages.
 #[derive(Clone)]
 pub(crate) struct Carrier {
     client: reqwest::Client,
     headers: Arc<Vec<(HeaderName, HeaderValue)>>,
     tokens: Option<Arc<Tokens>>,
-    /// The server spoke the newer protocol before: only its own word, not a bare status, says that it no longer does.
+    /// The server spoke the newer protocol before: only its own message, not a bare status, can revoke that.
     strict: bool,
-    /// Whether the stream on which a server of the older protocol asks back stands, or is known not to.
+    /// Whether the stream for requests of a server in the older protocol is open, or is known to be unavailable.
     listens: watch::Sender<bool>,
     state: Arc<ConversationState>,
 }
@@ -145,14 +147,14 @@ impl Carrier {
         })
     }
 
-    /// Waits until the server can ask back: what it asks before is lost, and its call never ends.
+    /// Waits until the server can send requests: a request before that is lost, and its call never ends.
     async fn listening(&self, message: &ClientJsonRpcMessage) {
         let ClientJsonRpcMessage::Request(request) = message else {
             return;
         };
         if matches!(request.request, ClientRequest::CallToolRequest(_)) {
             let mut listens = self.listens.subscribe();
-            // A server that leaves it open for so long is called all the same.
+            // A server that does not open the stream in time is called all the same.
             let _ = tokio::time::timeout(EAR, listens.wait_for(|listens| *listens)).await;
         }
     }
@@ -182,7 +184,7 @@ impl Carrier {
         session: Option<Arc<str>>,
         own: HashMap<HeaderName, HeaderValue>,
     ) -> Result<reqwest::Response, Failed> {
-        // Streams that break off are taken up again by themselves: not after we ended them.
+        // Broken streams resume by themselves, but not after the gateway ended them.
         if let Some(reason) = self.state.fault() {
             return Err(StreamableHttpError::Client(HttpError::Ended(reason)));
         }
@@ -231,7 +233,7 @@ impl Carrier {
         }
     }
 
-    /// A refusal of the first message in the newer protocol, as the answer it stands for.
+    /// Turns a refusal of the first message in the newer protocol into the answer it stands for.
     fn older(&self, message: &ClientJsonRpcMessage, status: StatusCode, body: &[u8]) -> Option<ServerJsonRpcMessage> {
         let ClientJsonRpcMessage::Request(request) = message else {
             return None;
@@ -248,7 +250,7 @@ impl Carrier {
         Some(ServerJsonRpcMessage::error(error, Some(request.id.clone())))
     }
 
-    /// An answer to the first message from a server that answers anything it does not know with an empty result.
+    /// Handles servers that answer any unknown first message with an empty result.
     fn unknowing(&self, message: &ClientJsonRpcMessage, body: &[u8]) -> Option<ServerJsonRpcMessage> {
         let ClientJsonRpcMessage::Request(request) = message else {
             return None;
@@ -330,7 +332,7 @@ impl Carrier {
     }
 }
 
-/// The media type of an answer.
+/// Returns the media type of a response.
 fn kind(response: &reqwest::Response) -> String {
     let kind = response
         .headers()
@@ -340,7 +342,8 @@ fn kind(response: &reqwest::Response) -> String {
     kind.trim().to_ascii_lowercase()
 }
 
-/// Events, none longer than a message may be, and beyond the `expected` ones no more than a server may send unasked.
+/// Bounds a stream of events: none is longer than a message may be, and beyond the `expected` ones there are no more
+/// than a server may send unsolicited.
 fn events<B>(
     bytes: impl Stream<Item = reqwest::Result<B>> + Send + 'static,
     state: &Arc<ConversationState>,
@@ -386,7 +389,7 @@ where
         .boxed()
 }
 
-/// Notes what an event says of the tools. One that nothing reads, for it is nested too deeply, becomes an error of its call.
+/// Records tool changes that an event announces. An event that is nested too deeply becomes an error of its call.
 fn readable(mut event: Sse, state: &ConversationState) -> Sse {
     let Some(data) = &event.data else { return event };
     state.note_list_change_in(data);

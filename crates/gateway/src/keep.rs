@@ -1,6 +1,7 @@
-//! What is remembered of servers on disk: their last listing, the protocol they spoke, and which definitions were accepted.
+//! The server cache on disk: the last listing of each server, the protocol it speaks, and the pins of accepted
+//! definitions.
 //!
-//! Several processes share the folder: files are replaced whole, and pins change under a lock.
+//! Several processes share the folder: files are replaced as a whole, and pins change under a lock.
 
 mod pins;
 
@@ -18,39 +19,40 @@ use crate::servers::{Server, Source};
 
 pub use pins::{PinError, Pinned};
 
-/// Bytes of one remembered listing.
+/// Most bytes of one cached listing.
 const MOST: u64 = 96 * 1024 * 1024;
 const VERSION: u32 = 1;
 
-/// Which protocol a server spoke.
+/// The protocol generation that a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Era {
     /// 2026-07-28: `server/discover`, no handshake.
     Modern,
-    /// 2025-11-25 or before, and it says so when asked in the newer one.
+    /// 2025-11-25 or earlier; the server says so when asked in the newer protocol.
     Legacy,
-    /// 2025-11-25 or before, and it did not answer in the newer one, once: it may have been slow to start, and is asked again.
+    /// 2025-11-25 or earlier; the server once did not answer the newer protocol. It may have been slow to start, and
+    /// is asked again.
     Slow,
-    /// 2025-11-25 or before, and it does not answer in the newer one at all.
+    /// 2025-11-25 or earlier; the server never answers the newer protocol.
     Silent,
 }
 
-/// What is remembered of one server.
+/// The cached data of one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     version: u32,
-    /// The entry that this was learnt from: another entry under the same name begins anew.
+    /// Fingerprint of the entry that the data belongs to: a changed entry under the same name starts over.
     entry: String,
     /// When it was listed, in seconds since 1970.
     pub(crate) seen: u64,
-    /// The protocol it spoke, for a server of that kind.
+    /// The protocol it spoke; `None` for servers that do not speak MCP.
     pub(crate) era: Option<Era>,
-    /// Its tools.
+    /// The tools of its last listing.
     pub(crate) listing: Listing,
 }
 
-/// The folder in which it is remembered.
+/// The cache folder of all servers.
 #[derive(Debug, Clone)]
 pub struct Keep {
     home: PathBuf,
@@ -58,7 +60,7 @@ pub struct Keep {
     pins: Arc<pins::Pins>,
 }
 
-/// Why something could not be remembered.
+/// Why the cache could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write `{}`", path.display())]
 pub struct KeepError {
@@ -67,7 +69,7 @@ pub struct KeepError {
 }
 
 impl Keep {
-    /// Below the data folder of Ringfence.
+    /// Opens the cache below the data folder of Ringfence.
     pub fn new(home: &Path) -> Keep {
         let folder = home.join("catalog");
         Keep {
@@ -77,22 +79,22 @@ impl Keep {
         }
     }
 
-    /// The data folder itself.
+    /// Returns the data folder itself.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Which definitions were accepted.
+    /// Returns the pins of accepted definitions.
     pub(crate) fn pins(&self) -> &pins::Pins {
         &self.pins
     }
 
-    /// The digest that a tool is pinned by, and since when.
+    /// Returns the digest that a tool is pinned to, and since when; `None` if it has no pin.
     pub fn pinned(&self, tool: &str) -> Result<Option<(String, SystemTime)>, PinError> {
         self.pins.of(tool)
     }
 
-    /// What is remembered of a server; what cannot be read is as if it were not there.
+    /// Reads the cached data of a server; unreadable data counts as missing.
     pub(crate) fn read(&self, server: &Server) -> Option<Kept> {
         let path = self.file(&server.name);
         let text = match read_bounded(&path, MOST) {
@@ -114,7 +116,7 @@ impl Keep {
         (ours && kept.listing.server == server.name).then_some(kept)
     }
 
-    /// Remembers a listing.
+    /// Writes a server's listing to the cache.
     pub(crate) fn write(&self, server: &Server, era: Option<Era>, listing: Listing) -> Result<Kept, KeepError> {
         let kept = Kept {
             version: VERSION,
@@ -137,13 +139,13 @@ impl Keep {
     }
 
     fn file(&self, server: &str) -> PathBuf {
-        // A server's name has no dot, so this cannot be another's.
+        // Server names contain no dot, so this name cannot clash.
         let name = if server == "pins" { "pins.server" } else { server };
         self.folder.join(format!("{name}.json"))
     }
 }
 
-/// Tells entries apart without holding their secrets.
+/// Identifies an entry without containing its secrets.
 fn fingerprint(source: &Source) -> String {
     let text = match source {
         Source::Program(program) => format!("{} {:?} {:?}", program.command, program.args, program.place),
@@ -154,7 +156,7 @@ fn fingerprint(source: &Source) -> String {
     base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, digest)
 }
 
-/// The whole file, if it is no longer than this.
+/// Reads a whole file, if it is no longer than `most` bytes.
 pub(crate) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     File::open(path)?.take(most + 1).read_to_end(&mut text)?;
@@ -164,7 +166,7 @@ pub(crate) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Replaces a file at once, readable by its owner alone; the folder is made when it is not there.
+/// Replaces a file atomically, readable by its owner only; creates the folder if needed.
 pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -175,7 +177,7 @@ pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for the lock of this name, which processes that share a data folder take in turn.
+/// Waits for the lock at this path, which processes that share a data folder take in turn.
 pub(crate) fn lock(path: &Path) -> io::Result<fs::File> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     let folder = path.parent().unwrap_or(Path::new("."));

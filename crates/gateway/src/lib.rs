@@ -1,7 +1,7 @@
-//! The only door out. A session's pass: a tool call is checked, decided, limited, written down, then forwarded with the
-//! credentials that the sandbox never sees.
+//! The gateway: the only path from a sandbox to tools and the network. It checks each tool call, decides it by the
+//! policy, limits and records it, and then forwards it with credentials that the sandbox never sees.
 //!
-//! This crate does not know sandboxes, the wire or the front doors.
+//! This crate does not know sandboxes, the wire protocol or the front ends.
 #![forbid(unsafe_code)]
 
 mod answer;

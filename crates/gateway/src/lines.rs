@@ -1,6 +1,7 @@
-//! One JSON message a line, to and from a server that may be hostile: everything it can make us hold or do is bounded.
+//! Line transport: one JSON message per line, to and from a server that may be hostile. Everything that the server
+//! can make the gateway hold or do is bounded.
 //!
-//! An answer that cannot be read fails its own call when its number can be found; a flood ends the conversation.
+//! An unreadable answer fails its own call if its id can be found; a flood ends the conversation.
 
 mod quick;
 
@@ -20,29 +21,29 @@ use tokio::sync::Mutex;
 use crate::conversation::ConversationState;
 use crate::tree;
 
-/// Bytes of one message: the most of a result, and what is around it.
+/// Most bytes of one message: the largest result, plus its envelope.
 pub(crate) const MOST_LINE: usize = crate::answer::MOST + 64 * 1024;
-/// Bytes of one message that are read and thrown away before the conversation ends.
+/// Most bytes of an oversized message that are discarded before the conversation ends.
 const MOST_SKIPPED: usize = 256 * 1024 * 1024;
-/// Requests of the server that we have not answered yet.
+/// Most requests of the server that are not answered yet.
 const MOST_OPEN: i64 = 1_000;
-/// How long a server has to read our answer to its own question.
+/// How long a server has to read the answer to its own request.
 const READING: Duration = Duration::from_secs(10);
 const DEAF: &str = "it asks without reading the answers";
-/// Bytes of either end of a message that is too long, kept to find its number.
+/// Bytes of either end of an oversized message, kept to find its id.
 const END: usize = 512;
 
-/// What is under way in either direction.
+/// Requests in flight in either direction.
 #[derive(Debug, Default)]
 struct Open {
     /// Requests sent that have no answer.
     ours: AtomicI64,
-    /// Requests received that we have not answered.
+    /// Requests received that are not answered yet.
     theirs: AtomicI64,
     calls: quick::Calls,
 }
 
-/// The transport.
+/// The transport over a server's standard streams.
 pub(crate) struct Lines<R, W> {
     read: BufReader<R>,
     line: Vec<u8>,
@@ -53,8 +54,8 @@ pub(crate) struct Lines<R, W> {
     first: FirstMessage,
 }
 
-/// What became of the first message in the newer protocol. A server that is slow to start answers it when the older protocol is
-/// being tried already, and that answer is to nobody's question any more.
+/// The state of the first message in the newer protocol. A slow server answers it while the older protocol is being
+/// tried; that late answer is dropped.
 #[derive(Debug, Default)]
 struct FirstMessage {
     asked: Option<RequestId>,
@@ -70,7 +71,7 @@ impl FirstMessage {
         }
     }
 
-    /// Whether a message is the late answer.
+    /// Whether a message is that late answer.
     fn is_late(&self, message: &ServerJsonRpcMessage) -> bool {
         let id = match message {
             ServerJsonRpcMessage::Response(answer) => Some(&answer.id),
@@ -81,7 +82,7 @@ impl FirstMessage {
     }
 }
 
-/// A message that is too long: how much of it was thrown away, and its ends.
+/// An oversized message: how much of it was discarded, and its two ends.
 struct Skipped {
     bytes: usize,
     head: Vec<u8>,
@@ -113,7 +114,7 @@ where
         (lines, state)
     }
 
-    /// The next line; what was read so far is kept when the caller goes away.
+    /// Reads the next line; a cancelled read loses nothing.
     async fn next(&mut self) -> Read {
         loop {
             let Ok(ready) = self.read.fill_buf().await else {
@@ -150,7 +151,7 @@ where
         }
     }
 
-    /// A line as a message; what cannot be one is an error answer to its number, or nothing.
+    /// Parses the line as a message. An invalid one becomes an error answer to its id, or `None`.
     fn message(&mut self) -> Option<ServerJsonRpcMessage> {
         let line = self.line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&self.line);
         if tree::is_too_large(line) {
@@ -175,7 +176,7 @@ where
         }
     }
 
-    /// Whether the conversation may go on after this message.
+    /// Whether the conversation may continue after this message.
     fn admit(&mut self, message: &ServerJsonRpcMessage) -> bool {
         match message {
             ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_) => {
@@ -226,20 +227,20 @@ impl Skipped {
         self.tail.drain(..over);
     }
 
-    /// The number of the call it answers, when it stands at one of the ends.
+    /// Returns the id of the call it answers, if one of its ends contains it.
     fn number(&self) -> Option<i64> {
         number_at_end(&self.tail).or_else(|| number_at_start(&self.head))
     }
 }
 
-/// `…,"id":7}`.
+/// Finds the id in `…,"id":7}`.
 fn number_at_end(tail: &[u8]) -> Option<i64> {
     let text = String::from_utf8_lossy(tail);
     let (_, last) = text.trim_end().strip_suffix('}')?.rsplit_once("\"id\"")?;
     last.trim_start().strip_prefix(':')?.trim().parse().ok()
 }
 
-/// `{"jsonrpc":"2.0","id":7,…`, before anything that could hold another `id`.
+/// Finds the id in `{"jsonrpc":"2.0","id":7,…`, before anything that could contain another `id`.
 fn number_at_start(head: &[u8]) -> Option<i64> {
     let text = String::from_utf8_lossy(head);
     let (before, after) = text.split_once("\"id\"")?;
@@ -256,7 +257,7 @@ fn number_at_start(head: &[u8]) -> Option<i64> {
     digits.parse().ok()
 }
 
-/// The number of the call that an unreadable message answers.
+/// Returns the id of the call that an unreadable message answers.
 pub(crate) fn answered(line: &[u8]) -> Option<i64> {
     #[derive(serde::Deserialize)]
     struct Outline {
@@ -266,7 +267,7 @@ pub(crate) fn answered(line: &[u8]) -> Option<i64> {
     }
     match serde_json::from_slice::<Outline>(line) {
         Ok(outline) => outline.method.is_none().then_some(outline.id),
-        // Too deep for any reader, or cut off: look at its ends.
+        // Too deep for any parser, or cut off: its ends may show the id.
         Err(_) => Skipped::new(line).number(),
     }
 }
@@ -307,7 +308,7 @@ where
             if !answers {
                 return put(&write, &line).await;
             }
-            // A server that asks and does not read the answers would hold up everybody else's calls.
+            // A server that sends requests and does not read the answers would block all other calls.
             let Ok(put) = tokio::time::timeout(READING, put(&write, &line)).await else {
                 state.set_fault(DEAF);
                 return Err(io::ErrorKind::TimedOut.into());

@@ -1,4 +1,4 @@
-//! A connection to a server of either kind.
+//! An upstream connection to a server of any kind.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(crate) enum Way {
     Api(Box<Api>),
 }
 
-/// The connection; dropping it ends the server, if it is a child of ours.
+/// The connection; dropping it ends the server if it is a child process.
 pub(crate) struct Link {
     way: Way,
     since: Instant,
@@ -60,7 +60,7 @@ impl Link {
         }
     }
 
-    /// What the transport learns, where the server speaks without being asked.
+    /// Returns the conversation state, for servers that can send unsolicited messages.
     pub(crate) fn state(&self) -> Option<&Arc<ConversationState>> {
         match &self.way {
             Way::Talk(talk) => Some(&talk.footing.state),
@@ -68,12 +68,12 @@ impl Link {
         }
     }
 
-    /// Whether the server said that its tools changed and was not listed since.
+    /// Whether the server announced a change of its tools since they were last listed.
     pub(crate) fn is_stale(&self) -> bool {
         self.state().is_some_and(|state| state.is_stale())
     }
 
-    /// A task that ends with the connection.
+    /// Adds a task that ends with the connection.
     pub(crate) fn attach(&self, task: AbortHandle) {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
@@ -88,7 +88,7 @@ impl Link {
     pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<CallResult, CallError> {
         match &self.way {
             Way::Talk(talk) => talk.call(tool, arguments).await,
-            // Boxed, for every call would carry its room otherwise.
+            // Boxed, because otherwise every call's future would include its size.
             Way::Api(api) => Box::pin(api.call(tool, arguments)).await,
         }
     }

@@ -1,4 +1,4 @@
-//! A login at a remote server: OAuth 2.1 with PKCE, the issuer pinned, tokens in the vault as `oauth/<server>`.
+//! Logins at remote servers: OAuth 2.1 with PKCE, a pinned issuer, and tokens in the vault as `oauth/<server>`.
 
 mod challenge;
 mod client;
@@ -20,105 +20,105 @@ use client::Identity;
 pub(crate) use challenge::Challenge;
 pub use login::login;
 
-/// Bytes of any answer of an authorization server.
+/// Most bytes of an answer from an authorization server.
 const MOST: usize = 256 * 1024;
-/// A token this near to its end is renewed.
+/// A token is renewed this long before it expires.
 const MARGIN: Duration = Duration::from_secs(30);
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// Why a login failed or cannot be used; it never holds a token.
+/// Why a login failed or cannot be used; the error never holds a token.
 #[derive(Debug, thiserror::Error)]
 pub enum OAuthError {
-    /// There is no login, or it has ended.
+    /// There is no login, or it has expired.
     #[error("not logged in")]
     NotLoggedIn,
-    /// The server's metadata cannot be had or used.
+    /// The server's metadata cannot be fetched or used.
     #[error("the metadata at `{at}` cannot be used: {detail}")]
     Metadata {
-        /// Where.
+        /// Address of the metadata document.
         at: String,
-        /// Why.
+        /// The reason that it cannot be used.
         detail: String,
     },
-    /// Another issuer than before.
+    /// The issuer differs from the pinned one.
     #[error(
         "the issuer was `{pinned}` and is now `{now}`; `ringfence vault rm {entry}` forgets the login if that is meant"
     )]
     Issuer {
-        /// The one of the first login.
+        /// The issuer of the first login.
         pinned: String,
-        /// The one now.
+        /// The issuer that the metadata names now.
         now: String,
-        /// The secret that it is pinned in.
+        /// The vault entry that pins the issuer.
         entry: String,
     },
-    /// The authorization server refused.
+    /// The authorization server refused a request.
     #[error("the authorization server refused the {step}: {detail}")]
     Refused {
-        /// What was asked of it.
+        /// The step that was refused.
         step: &'static str,
-        /// Its words.
+        /// The error text of the authorization server.
         detail: String,
     },
-    /// The configured secret of the client cannot be had.
+    /// The configured client secret cannot be resolved.
     #[error("`oauth.client_secret`: {0}")]
     Secret(#[source] CredentialError),
-    /// The server wants scopes that the login asked for already.
+    /// The server requires scopes that the login already requested.
     #[error("the server wants the scopes `{0}`, which the login has asked for and not got")]
     Scopes(String),
-    /// What came back to us is not the answer to what we sent.
+    /// The browser's answer does not match the login that was started.
     #[error("the answer of the browser is not ours: {0}")]
     Answer(&'static str),
-    /// Nobody answered.
+    /// Nobody completed the login in time.
     #[error("no login within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// A request failed.
+    /// A request to the authorization server failed.
     #[error("the {step} failed: {detail}")]
     Request {
-        /// What was asked.
+        /// The step that failed.
         step: &'static str,
-        /// Why.
+        /// The error of the request.
         detail: String,
     },
-    /// The login cannot be kept.
+    /// The login cannot be stored or read.
     #[error("the login cannot be kept or read: {0}; {hint}", hint = .0.hint())]
     Keep(#[from] VaultError),
-    /// Another process renews it, and does not end.
+    /// Another process is renewing the login and does not finish.
     #[error("the lock of the login cannot be had")]
     Lock(#[source] std::io::Error),
 }
 
-/// What is kept of a login.
+/// A login as the vault stores it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
     issuer: String,
     /// The address of the server that the tokens are for.
     server: Url,
-    /// The server's own name of itself, letter for letter.
+    /// The server's resource identifier, letter for letter.
     resource: String,
     token_endpoint: String,
     client: Identity,
-    /// What was asked for.
+    /// The scopes that were requested.
     scopes: Vec<String>,
-    /// What the server wants besides.
+    /// Further scopes that the server has asked for.
     #[serde(default)]
     wanted: Vec<String>,
     access: String,
     refresh: Option<String>,
-    /// Seconds since 1970.
+    /// Expiry of the access token in seconds since 1970; `None` if unknown.
     expires: Option<u64>,
 }
 
 impl Kept {
-    /// Good for a while yet.
+    /// Whether the access token stays valid for a while.
     fn is_good(&self) -> bool {
         let soon = now() + MARGIN.as_secs();
         self.expires.is_none_or(|expires| expires > soon)
     }
 }
 
-/// What a token endpoint answers.
+/// The answer of a token endpoint.
 #[derive(Deserialize)]
 struct Granted {
     access_token: String,
@@ -129,13 +129,13 @@ struct Granted {
     expires_in: Option<u64>,
 }
 
-/// A server's tokens: read when needed, renewed one at a time.
+/// A server's tokens: read when needed, renewed by one task at a time.
 pub(crate) struct Tokens {
     vault: Vault,
     entry: String,
     server: Url,
     renewing: tokio::sync::Mutex<()>,
-    /// Keeps them out of what the server says.
+    /// Scrubs the tokens from the server's texts.
     scrubber: Scrubber,
 }
 
@@ -150,14 +150,14 @@ impl Tokens {
         }
     }
 
-    /// A token that is good for a while yet.
+    /// Returns an access token that stays valid for a while, renewed if needed.
     pub(crate) async fn access(&self, client: &reqwest::Client) -> Result<Secret, OAuthError> {
         let _one = self.renewing.lock().await;
         let kept = self.kept()?;
         if kept.is_good() {
             return Ok(Secret::new(kept.access));
         }
-        // A token can be renewed once: whoever shares the data folder waits, and finds the new one.
+        // A refresh token works once: processes that share the data folder wait here, and find the new token.
         let _alone = self.alone().await?;
         let kept = self.kept()?;
         if kept.is_good() {
@@ -191,7 +191,8 @@ impl Tokens {
         Ok(kept)
     }
 
-    /// Before the server is told of them: one that echoes its access token gives nothing away.
+    /// Registers the tokens with the scrubber before the server gets them: a server that echoes its access token
+    /// reveals nothing.
     fn hide(&self, kept: &Kept) {
         let tokens = std::iter::once(&kept.access).chain(&kept.refresh);
         self.scrubber.learn(tokens.map(String::as_str));
@@ -206,7 +207,7 @@ impl Tokens {
             .map_err(OAuthError::Lock)
     }
 
-    /// Notes what the server wants besides, for the next login; an error when no login would help.
+    /// Stores the scopes that the server asks for, for the next login; an error if a login would not help.
     pub(crate) async fn want(&self, challenge: &Challenge) -> Result<(), OAuthError> {
         let _one = self.renewing.lock().await;
         let Some(mut kept) = read(&self.vault, &self.entry)?.filter(|kept| kept.server == self.server) else {
@@ -232,7 +233,7 @@ fn now() -> u64 {
         .as_secs()
 }
 
-/// What the login of a server is called in the vault. A server's name may hold what a secret's may not.
+/// Returns the vault entry of a server's login. A server's name may have characters that an entry's name must not.
 fn entry(server: &str) -> String {
     use std::fmt::Write as _;
     let mut name = String::from("oauth/");
@@ -247,7 +248,7 @@ fn entry(server: &str) -> String {
     name
 }
 
-/// A login that cannot be read must not lose its pinned issuer: it is an error, not an absence.
+/// Reads a login. An unreadable one is an error, not a missing one: its pinned issuer must not be lost.
 fn read(vault: &Vault, entry: &str) -> Result<Option<Kept>, OAuthError> {
     let Some(text) = vault.get(entry)? else { return Ok(None) };
     let damaged = |error: serde_json::Error| VaultError::Damaged {
@@ -262,7 +263,7 @@ fn write(vault: &Vault, entry: &str, kept: &Kept) -> Result<(), OAuthError> {
     Ok(vault.set(entry, &Secret::new(text))?)
 }
 
-/// Asks a token endpoint.
+/// Sends a request to a token endpoint.
 async fn grant(
     client: &reqwest::Client,
     endpoint: &str,

@@ -1,4 +1,4 @@
-//! An HTTP interface described by an `OpenAPI` document, 3.0 or 3.1: each operation is a tool.
+//! Servers described by an `OpenAPI` document, 3.0 or 3.1: each operation is a tool.
 
 mod body;
 mod read;
@@ -24,12 +24,12 @@ use crate::tree;
 use body::{Given, Kind};
 use style::Style;
 
-/// Bytes of a document.
+/// Most bytes of a document.
 const DOCUMENT: usize = 16 * 1024 * 1024;
-/// The longest a request may take; the caller's own time is shorter.
+/// Most time for one request; the caller's limit is shorter.
 const WITHIN: Duration = Duration::from_mins(10);
 
-/// Where an argument goes.
+/// The part of a request that takes an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spot {
     Path,
@@ -38,11 +38,11 @@ enum Spot {
     Cookie,
     /// One property of the body.
     Field,
-    /// The body itself.
+    /// The whole body as one argument.
     Body,
 }
 
-/// Where an argument goes, what it is called there, and how it is written.
+/// Where an argument goes, its name there, and how it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     spot: Spot,
@@ -50,18 +50,18 @@ struct Place {
     style: Style,
 }
 
-/// One operation.
+/// One operation of the document, called as a tool.
 #[derive(Debug)]
 struct Operation {
     method: Method,
     path: String,
-    /// Argument to where it goes.
+    /// Maps each argument to its place in the request.
     places: BTreeMap<String, Place>,
-    /// How its body is written.
+    /// How the request body is written.
     body: Kind,
 }
 
-/// The interface.
+/// Calls the operations of one interface.
 pub(crate) struct Api {
     server: String,
     scrubber: Scrubber,
@@ -73,7 +73,7 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// Reads the document and what it offers.
+    /// Loads the document and its operations.
     pub(crate) async fn open(
         server: &str,
         interface: &Interface,
@@ -109,7 +109,7 @@ impl Api {
         };
         let document = parse(&text).map_err(&wrong)?;
         let base = base(&document, from).ok_or_else(|| wrong("it names no `servers` URL that is https".to_owned()))?;
-        // A document from elsewhere must not send the operator's headers wherever it likes.
+        // A document from elsewhere must not send the operator's headers to any host it likes.
         if let Some(from) = from.filter(|from| !same_origin(from, &base) && !sendable.is_empty()) {
             let detail = format!(
                 "its `servers` URL is not on `{}`, and `headers` go with every request",
@@ -119,7 +119,7 @@ impl Api {
         }
         let names: Vec<&HeaderName> = sendable.iter().map(|(name, _)| name).collect();
         let (mut listing, operations) = read::read(server, &document, &names)?;
-        // Whoever wrote the document may have been given them.
+        // The author of the document may know the secrets.
         scrubber.hide_in_listing(&mut listing);
         Ok(Api {
             server: server.to_owned(),
@@ -136,7 +136,7 @@ impl Api {
         self.listing.clone()
     }
 
-    /// Sends the request that a call stands for.
+    /// Sends the request of a call.
     pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<CallResult, CallError> {
         let refused = |code: i64, message: String| CallError::Refused {
             server: self.server.clone(),
@@ -265,7 +265,7 @@ impl Api {
     }
 }
 
-/// One segment of a path: nothing in it can begin another.
+/// Encodes one path segment, so that it cannot begin another.
 fn encode(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
@@ -309,7 +309,7 @@ fn parse(text: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// Where requests go: the first server of the document, with its variables at their defaults.
+/// Returns the base URL: the first server of the document, with its variables at their defaults.
 fn base(document: &Value, from: Option<&Url>) -> Option<Url> {
     let nothing = json!({"url": "/"});
     let server = document.pointer("/servers/0").unwrap_or(&nothing);

@@ -1,4 +1,4 @@
-//! Spans on their way to a collector: OTLP over HTTP, as JSON.
+//! Exports spans to a collector: OTLP over HTTP, as JSON.
 
 use std::time::Duration;
 
@@ -8,49 +8,50 @@ use url::Url;
 
 use crate::http::{self, HttpError};
 
-/// Where collectors take spans, below their base address.
+/// The path for spans, below the base address of a collector.
 const TRACES: &str = "/v1/traces";
-/// The longest that a collector may take.
+/// Most time for one request to a collector.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes that a collector may answer.
+/// Most bytes of a collector's answer.
 const ANSWER: usize = 64 * 1024;
 
-/// A collector that takes spans.
+/// Exports spans to one collector.
 #[derive(Debug, Clone)]
 pub struct Otlp {
     client: reqwest::Client,
     address: Url,
 }
 
-/// Why spans did not arrive.
+/// Why spans were not delivered.
 #[derive(Debug, thiserror::Error)]
 pub enum OtlpError {
-    /// The address is not one.
+    /// The address of the collector is invalid.
     #[error("`{0}` is not the address of a collector; write it like `http://127.0.0.1:4318`")]
     Address(String),
-    /// There is no client to send with.
+    /// The HTTP client cannot be created.
     #[error("cannot make an HTTP client")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The collector was not reached, or did not answer.
     #[error("the collector did not answer")]
     Send(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The collector says that it is too busy.
+    /// The collector reports that it is too busy.
     #[error("the collector answers with status {0}; it may take them later")]
     Busy(u16),
-    /// The collector does not want them.
+    /// The collector refuses the spans.
     #[error("the collector answers with status {0}")]
     Refused(u16),
 }
 
 impl OtlpError {
-    /// Whether the same spans may arrive when they are sent again.
+    /// Whether the same spans may be accepted if they are sent again.
     pub fn is_passing(&self) -> bool {
         matches!(self, OtlpError::Send(_) | OtlpError::Busy(_))
     }
 }
 
 impl Otlp {
-    /// The collector at a base address, such as `http://127.0.0.1:4318`; one that names `/v1/traces` is taken as it is.
+    /// Creates an exporter for a base address, such as `http://127.0.0.1:4318`; an address with `/v1/traces` is used
+    /// as it is.
     pub fn new(endpoint: &str) -> Result<Otlp, OtlpError> {
         let wrong = || OtlpError::Address(endpoint.to_owned());
         let mut address: Url = endpoint.parse().map_err(|_| wrong())?;
@@ -65,7 +66,7 @@ impl Otlp {
         Ok(Otlp { client, address })
     }
 
-    /// Sends spans.
+    /// Sends these spans in one request.
     pub async fn send(&self, spans: &[Span]) -> Result<(), OtlpError> {
         let request = self
             .client
@@ -96,17 +97,17 @@ fn document(spans: &[Span]) -> Value {
     }] })
 }
 
-/// Who sends, as the protocol says it.
+/// Returns the OTLP resource, which identifies the sender.
 pub(crate) fn resource() -> Value {
     json!({ "attributes": [text("service.name", "ringfence"), text("service.version", env!("CARGO_PKG_VERSION"))] })
 }
 
-/// What made it, as the protocol says it.
+/// Returns the OTLP scope, which identifies this library.
 pub(crate) fn scope() -> Value {
     json!({ "name": "ringfence", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// An attribute that is a text.
+/// Returns an attribute with a text value.
 pub(crate) fn text(key: &str, value: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": value } })
 }
@@ -119,7 +120,7 @@ fn span(span: &Span) -> Value {
     let attribute = |(key, value): &(&str, Attribute)| {
         let value = match value {
             Attribute::Text(text) => json!({ "stringValue": text }),
-            // 64-bit numbers are texts in JSON.
+            // 64-bit numbers are strings in the JSON of OTLP.
             Attribute::Number(number) => json!({ "intValue": number.to_string() }),
         };
         json!({ "key": key, "value": value })
@@ -149,7 +150,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()
         .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{byte:02x}");
             text
         })

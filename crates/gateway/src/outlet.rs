@@ -1,4 +1,4 @@
-//! Audit sinks behind the network: as the operator wrote them, and as they take records.
+//! Audit sinks on the network: how the operator configures them, and how they deliver records.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,26 +19,26 @@ mod webhook;
 use logs::Logs;
 use webhook::Webhook;
 
-/// The longest that one delivery may take.
+/// Most time for one delivery.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes that an endpoint may answer.
+/// Most bytes of an endpoint's answer.
 const ANSWER: usize = 64 * 1024;
 
-/// An audit sink as it is written.
+/// An audit sink as it is configured.
 #[derive(Clone)]
 pub enum AuditSink {
-    /// Signed batches of records for an endpoint of the operator's own.
+    /// Signed batches of records for an endpoint of the operator.
     Webhook {
-        /// The endpoint.
+        /// Address of the endpoint; https, or http to loopback.
         url: Url,
-        /// What deliveries are signed with.
+        /// The secret that deliveries are signed with.
         secret: Written,
-        /// Whether an act waits until the endpoint has taken its record, and does not happen without.
+        /// Whether an action waits until the endpoint has accepted its record, and fails otherwise.
         durable: bool,
     },
     /// Log records for a collector, by OTLP over HTTP.
     Otlp {
-        /// The collector.
+        /// Address of the collector, its path included.
         url: Url,
         /// Headers of each request.
         headers: Vec<(String, Written)>,
@@ -51,49 +51,49 @@ impl fmt::Debug for AuditSink {
     }
 }
 
-/// Why a sink cannot be used; it never holds a secret.
+/// Why a sink cannot be used; the error never holds a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditSinkError {
-    /// The address is not one.
+    /// The address is not a valid URL.
     #[error("`{0}` is not an address; write it like `https://audit.example.org/ringfence`")]
     Address(String),
-    /// A name or password in the address would be seen in logs.
+    /// The address contains a user name or password, which logs would show.
     #[error("the address holds a name or password")]
     Userinfo,
-    /// Records would travel in the clear.
+    /// The address is not https, so records would be sent in the clear.
     #[error("the address must be https (http only to a loopback address)")]
     Plain,
-    /// A secret that is written in the file itself.
+    /// The configuration contains the secret itself.
     #[error("`secret` must say where the secret is: `env:NAME`, `file:PATH` or `vault:NAME`")]
     Written,
-    /// A value could not be had.
+    /// A value cannot be resolved.
     #[error("{sink}: cannot read `{key}`")]
     Secret {
-        /// The sink.
+        /// The name of the sink, without its path.
         sink: String,
-        /// Which value.
+        /// The key of the value in the configuration.
         key: String,
-        /// Why not.
+        /// Why the value cannot be resolved.
         source: CredentialError,
     },
-    /// A secret without anything in it signs nothing.
+    /// The secret is empty, and so signs nothing.
     #[error("{0}: the secret is empty")]
     Empty(String),
-    /// A header that cannot be sent.
+    /// A header cannot be sent.
     #[error("{sink}: `{key}` cannot be a header")]
     Header {
-        /// The sink.
+        /// The name of the sink, without its path.
         sink: String,
-        /// Which.
+        /// The name of the header in the configuration.
         key: String,
     },
-    /// There is no client to send with.
+    /// The HTTP client cannot be created.
     #[error("cannot make an HTTP client")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl AuditSink {
-    /// An endpoint; the secret is a reference, never the secret itself.
+    /// Configures a webhook; `secret` is a reference, never the secret itself.
     pub fn webhook(url: &str, secret: Written, durable: bool) -> Result<AuditSink, AuditSinkError> {
         if matches!(secret, Written::Text(_)) {
             return Err(AuditSinkError::Written);
@@ -102,18 +102,18 @@ impl AuditSink {
         Ok(AuditSink::Webhook { url, secret, durable })
     }
 
-    /// A collector, such as `http://127.0.0.1:4318`; an address that names `/v1/logs` is taken as it is.
+    /// Configures a collector, such as `http://127.0.0.1:4318`; an address with `/v1/logs` is used as it is.
     pub fn otlp(url: &str, headers: Vec<(String, Written)>) -> Result<AuditSink, AuditSinkError> {
         let url = logs::endpoint(address(url)?);
         Ok(AuditSink::Otlp { url, headers })
     }
 
-    /// Whether an act waits until the sink has taken its record.
+    /// Whether an action waits until the sink has accepted its record.
     pub fn is_durable(&self) -> bool {
         matches!(self, AuditSink::Webhook { durable: true, .. })
     }
 
-    /// What logs and errors call it. A path or query may hold a secret, so only the origin is said.
+    /// Returns the name for logs and errors. A path or query may contain a secret, so only the origin is shown.
     fn name(&self) -> String {
         let (kind, url) = match self {
             AuditSink::Webhook { url, .. } => ("webhook", url),
@@ -122,7 +122,7 @@ impl AuditSink {
         format!("{kind} `{}`", url.origin().ascii_serialization())
     }
 
-    /// The sink at work; its secrets are read now.
+    /// Starts the sink and resolves its secrets now.
     pub fn open(&self, environment: &Environment, vault: &Vault) -> Result<Arc<dyn Outlet>, AuditSinkError> {
         let client = http::plain_client().map_err(|error| AuditSinkError::Client(Box::new(error)))?;
         let name = self.name();
@@ -174,7 +174,7 @@ fn address(text: &str) -> Result<Url, AuditSinkError> {
     Ok(url)
 }
 
-/// Why an endpoint did not take a delivery.
+/// Why an endpoint did not accept a delivery.
 #[derive(Debug, thiserror::Error)]
 enum Declined {
     #[error("it was not reached, or did not answer")]
@@ -187,12 +187,12 @@ enum Declined {
     Rejected(usize, String),
 }
 
-/// Sends `count` records; what a successful answer says comes back.
+/// Sends `count` records and returns the body of a successful answer.
 async fn post(request: reqwest::RequestBuilder, count: usize) -> Result<Vec<u8>, Undelivered> {
     let response = request.timeout(PATIENCE).send().await;
     let response = response.map_err(|error| Undelivered::Later(cause(Declined::Request(error.without_url()))))?;
     match response.status().as_u16() {
-        // Taken is taken, whatever else is said about it.
+        // The records are accepted, whatever the body says.
         200..=299 => Ok(http::body(response, ANSWER).await.unwrap_or_default()),
         code @ (408 | 425 | 429 | 500..=599) => Err(Undelivered::Later(cause(Declined::Status(code)))),
         code => {

@@ -1,5 +1,5 @@
-//! A server of our own: whoever made it says which tools it has and answers their calls. Everything that holds for calls holds
-//! for these, but nothing is started, pinned or sent for them.
+//! A built-in server: its creator says which tools it has and handles their calls. All checks of calls apply to it,
+//! but nothing is started, pinned or sent for it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use tokio::sync::oneshot;
 
 use crate::refusal::Refusal;
 
-/// A call of a tool of our own.
+/// A call of a built-in tool.
 #[derive(Debug)]
 pub struct OwnCall {
     /// The tool, as it was found for this call.
     pub tool: Arc<Tool>,
-    /// The arguments, which fit its schema.
+    /// The arguments, which match its schema.
     pub arguments: Map<String, Value>,
-    /// Says when the program that asked is gone: the call has to end then, and is waited for.
+    /// Resolves when the program that made the call is gone: the handler must then end, and the gateway waits for it.
     pub gone: oneshot::Receiver<()>,
 }
 
-/// What came of it: the result as JSON text.
+/// The result of a call as JSON text, or its outcome and refusal.
 pub type OwnAnswer = Result<String, (CallOutcome, Refusal)>;
 
 type Find = dyn Fn(String, Arc<Policy>) -> BoxFuture<'static, Result<Arc<Tool>, Refusal>> + Send + Sync;
 type Call = dyn Fn(OwnCall) -> BoxFuture<'static, OwnAnswer> + Send + Sync;
 
-/// A server of our own.
+/// A server whose tools run in this process.
 #[derive(Clone)]
 pub struct Own {
     name: &'static str,
@@ -39,8 +39,8 @@ pub struct Own {
 }
 
 impl Own {
-    /// The server of this name; `find` looks a tool up by a program's word for it and says whether it can be
-    /// called under a policy, `call` answers.
+    /// Creates a built-in server of this name; `find` looks a tool up by the program's name for it and checks that
+    /// the policy allows it, `call` handles calls.
     pub fn new(
         name: &'static str,
         find: impl Fn(String, Arc<Policy>) -> BoxFuture<'static, Result<Arc<Tool>, Refusal>> + Send + Sync + 'static,
@@ -61,7 +61,7 @@ impl Own {
         (self.find)(tool.to_owned(), Arc::clone(policy)).await
     }
 
-    /// Calls a tool; once `cancelled` is over, it is told to end, and what it did is not known.
+    /// Calls a tool. Once `cancelled` resolves, the handler is told to end, and the effect of the call is unknown.
     pub(crate) async fn call(
         &self,
         tool: Arc<Tool>,
@@ -74,7 +74,7 @@ impl Own {
         tokio::select! {
             answered = &mut call => answered,
             () = cancelled => {
-                // One that is over already does not listen.
+                // A handler that has ended does not listen.
                 let _ = leave.send(());
                 match call.await {
                     Err(ended) => Err(ended),

@@ -1,8 +1,9 @@
-//! A session's right at the door: the one road that every tool call takes.
+//! The pass of one execution: the only path of its tool calls.
 //!
-//! Visible by name, else unknown; then the schema, the rules, a person where they want one, the pin, the rate, the number of calls,
-//! the record, the server. What a program is told of a refusal is the same whether a tool is hidden or not there. A call that is
-//! on the execution's tape is answered from there, and nothing of this happens again.
+//! A tool that the policy hides by name counts as unknown. Then come the schema, the rules, approval by a person
+//! where a rule requires it, the pin, the rates and the number of calls, the journal record, and the server. The
+//! program gets the same refusal for a hidden tool as for a missing one. A call that is in the execution's call log
+//! is answered from there, and none of this happens again.
 
 mod clear;
 mod count;
@@ -40,44 +41,45 @@ pub(crate) use tally::RefusalTally;
 use tally::{CallCount, CallTally};
 pub use tally::{CallsMade, MoreCalls};
 
-/// How long one call may take where the policy says nothing.
+/// Most time for one call if the policy sets no limit.
 const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Calls of one execution where the policy says nothing.
+/// Most calls of one execution if the policy sets no limit.
 const MAX_CALLS: u32 = 1000;
 
-/// Memory of the arguments of one execution's calls while they are under way; whatever comes then waits.
+/// Memory for the arguments of one execution's calls in flight; further calls wait.
 const MAX_ARGUMENTS: usize = 64 << 20;
 
-/// Bytes of a server's or a tool's name that are written down though there is none of it.
+/// Most bytes of the name of an unknown server or tool that the journal records.
 const LONGEST_NAME: usize = 128;
 
-/// What a pass is made of.
+/// The parts that a pass is built from.
 #[derive(Debug)]
 pub struct Terms<R> {
-    /// The door.
+    /// The gateway that all sessions share.
     pub gateway: Arc<Gateway>,
-    /// What may be called.
+    /// The policy that calls are checked against.
     pub policy: Arc<Policy>,
-    /// Where calls are written down.
+    /// Records the events of calls in the journal.
     pub recorder: R,
-    /// Whose calls they are.
+    /// The session that the calls belong to.
     pub session: SessionId,
-    /// And in which run.
+    /// The execution that makes the calls.
     pub execution: ExecutionId,
-    /// The run that called this one as a skill, if one did: their calls are counted together.
+    /// The execution that called this one as a skill; the two count their calls together. `None` if no execution
+    /// called it.
     pub parent: Option<ExecutionId>,
-    /// What the session has done before.
+    /// The history of the session, shared by its executions.
     pub past: Arc<Past>,
-    /// What the execution has done before, and keeps.
+    /// The call log of the execution: earlier calls to replay, and new ones to keep.
     pub tape: Arc<Tape>,
-    /// Where calls wait for a person.
+    /// Asks people to approve calls.
     pub desk: Desk,
-    /// What stands for the session's personal data.
+    /// Redacts personal data and secrets for the session.
     pub screen: Arc<Screen>,
 }
 
-/// What one execution may do at the door.
+/// Checks, records and forwards the tool calls of one execution.
 #[derive(Debug)]
 pub struct Pass<R> {
     gateway: Arc<Gateway>,
@@ -92,7 +94,7 @@ pub struct Pass<R> {
     own: Option<Own>,
     made: Mutex<CallTally>,
     refusals: Mutex<RefusalTally>,
-    /// Whether it was written down that there were too many calls.
+    /// Whether the journal has the first refusal for too many calls.
     said_beyond: AtomicBool,
     calls: Arc<CallCount>,
     ends: Ends<R, Kept>,
@@ -102,51 +104,51 @@ pub struct Pass<R> {
     finished: watch::Sender<bool>,
 }
 
-/// How the program went away.
+/// How the program that makes the calls went away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leaving {
-    /// For good.
+    /// The execution is cancelled; nobody needs its answers.
     Cancelled,
-    /// Until a person has answered.
+    /// The execution is suspended until a person has answered.
     Released,
 }
 
-/// A call, as it went.
+/// A completed call, as reported to callers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
-    /// The program's number of it.
+    /// The program's number of the call.
     pub number: u32,
-    /// The tool.
+    /// The full name of the tool, or the name that the program used.
     pub tool: String,
-    /// How it went.
+    /// How the call ended.
     pub outcome: CallOutcome,
-    /// The rule that decided.
+    /// The rule that decided the call, if one did.
     pub rule: Option<String>,
-    /// Whether it was the policy that refused it.
+    /// Whether the policy refused the call.
     pub forbidden: bool,
-    /// How long it took.
+    /// How long the call took.
     pub duration: Duration,
-    /// Bytes of the arguments.
+    /// Bytes of the arguments, as JSON text.
     pub bytes_in: u64,
-    /// Bytes of the result.
+    /// Bytes of the result, as JSON text; 0 if there is none.
     pub bytes_out: u64,
 }
 
-/// Why a call has no answer at all.
+/// Why a call has no result.
 #[derive(Debug)]
 pub enum Stopped {
-    /// The program is told.
+    /// The call is refused or failed; the program gets this error.
     Refused(Told),
-    /// It could not be written down, so it did not happen, and nothing more may.
+    /// An event could not be recorded, so the call did not happen, and no further call may.
     Unrecorded(RecordError),
-    /// The program is run again and does not repeat itself.
+    /// The program is replayed and does not repeat its calls.
     Diverged(Diverged),
-    /// The program gave up its sandbox while the call waited for a person; the question stands.
+    /// The program gave up its sandbox while the call waited for approval; the approval request stays open.
     Released,
 }
 
 impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
-    /// The pass of one execution.
+    /// Creates the pass of one execution.
     pub fn new(terms: Terms<R>) -> Pass<R> {
         Pass {
             gateway: terms.gateway,
@@ -171,39 +173,39 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         }
     }
 
-    /// The same, with a server of our own beside the others.
+    /// Adds a built-in server to the configured ones.
     #[must_use]
     pub fn with_own(self, own: Own) -> Pass<R> {
         Pass { own: Some(own), ..self }
     }
 
-    /// The rules in force.
+    /// Returns the policy in force.
     pub fn policy(&self) -> Arc<Policy> {
         Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts other rules in force: calls that come, and those that a person has answered, are judged by them.
+    /// Replaces the policy: new calls, and calls that a person approves, are checked against the new one.
     pub fn change(&self, policy: Arc<Policy>) {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
     }
 
-    /// The rules in force have this number: forgets what people granted the session under others.
+    /// Sets the generation of the policy: session grants given under another generation are dropped.
     pub fn ruled(&self, generation: u64) {
         self.past.ruled(generation);
     }
 
-    /// The calls that have no answer yet, and how many of them wait for a person.
+    /// Watches the calls without an answer, and how many of them await approval.
     pub fn waiting(&self) -> watch::Receiver<Waiting> {
         self.waits.watch()
     }
 
-    /// What the execution keeps.
+    /// Returns the call log of the execution.
     pub fn tape(&self) -> &Tape {
         &self.tape
     }
 
-    /// Calls a tool by the names that a program used; `body` is its arguments as JSON text, `trace` what the program met since
-    /// its call before. The answer is JSON text.
+    /// Calls a tool by the names that the program used. `body` is its arguments as JSON text, `trace` the trace since
+    /// the previous call. Returns the result as JSON text.
     pub async fn call(
         &self,
         number: u32,
@@ -233,8 +235,8 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         self.live(asking, standing).await
     }
 
-    /// What is known of a call that is made now. One that was made before counts, and is never one too many: the rules of today do
-    /// not take back what happened.
+    /// Looks a call up in the call log. A logged call counts but never exceeds the limit: the current policy does not
+    /// undo what happened.
     async fn known(&self, asking: &Asking<'_>) -> Result<Known<'_>, Stopped> {
         let made = self.calls.next_call();
         if made > self.max_calls() && !self.tape.has(asking.number) {
@@ -244,7 +246,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         known.map_err(Stopped::Diverged)
     }
 
-    /// The answer that the program had before.
+    /// Replays the answer that the program got before.
     fn again(&self, number: u32, answered: &Answered, body: &str) -> Result<String, Stopped> {
         let answer = answered.answer.clone();
         self.made().add(Made {
@@ -265,7 +267,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         if let Err(Halt::Stopped(stopped)) = cleared {
             return Err(stopped);
         }
-        // It is settled without the answer that it waited for.
+        // The call is settled without the answer that it waited for.
         if let Some(question) = standing.question {
             Box::pin(self.desk.withdraw(question))
                 .await
@@ -332,14 +334,14 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
                 () = self.cancelled() => Err((CallOutcome::Unknown, Refusal::left(tool.name.as_str()))),
             }
         };
-        // They were sent, and nobody has them any more.
+        // The arguments are sent, and nothing holds them any more.
         drop(memory);
         let answered = self.screened(asking.number, (&tool, revealed), answered).await?;
         self.ended(&asking, &rule, begun.elapsed(), &answered);
         answered.map_err(|(_, told)| Stopped::Refused(told))
     }
 
-    /// A call that was under way when its process died, and is not made again.
+    /// Answers a call that was in flight when its process died and is not repeated.
     fn stays_unknown(&self, asking: &Asking<'_>, refusal: Refusal) -> Stopped {
         let name = self.tape.named(asking.number).unwrap_or_else(|| words(asking.what));
         let told = Told::from(refusal.of_unknown(&name));
@@ -403,16 +405,17 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         }
     }
 
-    /// How many calls an execution may make, refused ones included.
+    /// Returns how many calls an execution may make, refused ones included.
     fn max_calls(&self) -> u64 {
         u64::from(self.policy().tools().max_calls.unwrap_or(MAX_CALLS))
     }
 
-    /// A call beyond the number of them: the first is written down, the others only counted. Nothing is looked at for any.
+    /// Refuses a call beyond the limit: the first one is recorded, later ones are only counted. None of them is
+    /// checked.
     async fn beyond(&self, made: u64, asking: &Asking<'_>) -> Stopped {
         let most = self.max_calls();
         let refusal = Refusal::too_many_calls(most);
-        // Where calls that were made before are beyond it, the first that is not one of them is no more the next one.
+        // After a replay with more calls than the limit, the first new call does not have the next number.
         let is_first = made == most.saturating_add(1) || self.tape.known() > 0;
         if is_first && !self.said_beyond.swap(true, Ordering::Relaxed) {
             return Box::pin(self.refuse(asking, refusal)).await;
@@ -421,7 +424,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         Stopped::Refused(Told::from(refusal))
     }
 
-    /// Counts a question about tools; refused beyond the number of calls.
+    /// Counts a lookup of tools; refuses it beyond the limit on calls.
     pub fn look_up(&self) -> Result<(), Stopped> {
         let most = self.max_calls();
         if self.calls.next_lookup() <= most {
@@ -430,7 +433,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         Err(Stopped::Refused(Told::from(Refusal::too_many_calls(most))))
     }
 
-    /// Puts events for refusals that none says yet behind what waits to be written.
+    /// Queues events for refusals that no event reports yet.
     fn say_refusals(&self) {
         for (kind, entries) in self.refusals().take("call_refused") {
             let event = Event::host(self.session, Some(self.execution), kind);
@@ -442,7 +445,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer does not wait for the record of its end; the execution's does.
+    /// Queues the end of a call. The answer does not wait for its record; the end of the execution does.
     fn ended(
         &self,
         asking: &Asking<'_>,
@@ -491,7 +494,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         self.ends.add(Kept(event, Vec::from_iter(entries)));
     }
 
-    /// Writes the ends that wait and this event in one commit.
+    /// Writes the pending end events and this event in one commit.
     async fn record_after_ends(&self, kind: Kind, entries: Vec<Entry>) -> Result<(), Stopped> {
         self.say_refusals();
         let event = Event::host(self.session, Some(self.execution), kind);
@@ -504,24 +507,25 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         self.recorder.record(event).await.map(drop).map_err(Stopped::Unrecorded)
     }
 
-    /// Ends what is under way: the program that asked is gone.
+    /// Cancels the calls in flight: the program that made them is gone.
     pub fn cancel(&self) {
         self.leaving.send_replace(Some(Leaving::Cancelled));
     }
 
-    /// Lets go of the calls that wait for a person: the program gave up its sandbox, and is run again when there is an answer.
-    /// Calls that are under way are seen out.
+    /// Releases the calls that await approval: the program gave up its sandbox, and is run again when there is an
+    /// answer. Calls in flight are completed.
     pub fn release(&self) {
         self.leaving
             .send_if_modified(|leaving| leaving.is_none() && leaving.replace(Leaving::Released).is_none());
     }
 
-    /// The program has ended by itself: nobody needs the answers of our own server any more. Calls of others are seen out.
+    /// Ends calls of the built-in server: the program has finished and needs no answers. Calls of other servers are
+    /// completed.
     pub fn finish(&self) {
         self.finished.send_replace(true);
     }
 
-    /// Waits until a call of our own server has nobody to answer.
+    /// Waits until nobody needs the answer of a built-in call.
     async fn needless(&self) {
         tokio::select! {
             () = self.cancelled() => {}
@@ -530,14 +534,14 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
     }
 
     async fn ended_by_itself(&self) {
-        // The sender is this pass's own.
+        // This pass owns the sender, so waiting cannot fail.
         let _ = self.finished.subscribe().wait_for(|finished| *finished).await;
     }
 
     async fn cancelled(&self) {
         while self.left().await != Leaving::Cancelled {
             let mut leaving = self.leaving.subscribe();
-            // The sender is this pass's own.
+            // This pass owns the sender, so waiting cannot fail.
             let _ = leaving.wait_for(|leaving| *leaving == Some(Leaving::Cancelled)).await;
         }
     }
@@ -552,7 +556,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         }
     }
 
-    /// Waits until every end is written; answers the calls that were made.
+    /// Waits until every end event is written, and returns the calls that were made.
     pub async fn close(&self) -> Result<CallsMade, RecordError> {
         self.say_refusals();
         self.ends.write_all().await?;
@@ -564,7 +568,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
     }
 }
 
-/// A name that a program made up, no longer than a name is.
+/// Clips a name that the program made up to a bounded length.
 fn clipped(mut name: String) -> String {
     if let Some((end, _)) = name.char_indices().nth(2 * LONGEST_NAME) {
         name.truncate(end);
@@ -572,7 +576,7 @@ fn clipped(mut name: String) -> String {
     name
 }
 
-/// What the program called it.
+/// Returns the call's name as the program wrote it.
 fn words(what: What<&str>) -> String {
     match what {
         What::Tool { server, tool } => format!("{server}.{tool}"),
@@ -581,7 +585,7 @@ fn words(what: What<&str>) -> String {
     }
 }
 
-/// The same for the journal, which has names and nothing else that a program may have put in their place.
+/// Returns the call's name for the journal: words that do not look like names are replaced.
 fn name(what: What<&str>) -> String {
     let looks_so = |word: &str| {
         let starts = word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');

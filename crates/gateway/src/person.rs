@@ -1,4 +1,4 @@
-//! A person whom a server may ask for something while a call is under way: a form of plain values, never a secret by URL.
+//! Elicitation: a server asks the user for input during a call, by a form of plain values; never for a secret by URL.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,46 +11,46 @@ use rmcp::model::{
 };
 use serde_json::{Map, Value};
 
-/// What a server asks.
+/// The elicitation request of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// The server.
+    /// Configured name of the server.
     pub server: String,
-    /// Its words, which are untrusted.
+    /// The server's message, which is untrusted.
     pub message: String,
     /// The form: a JSON Schema of plain values.
     pub form: Value,
 }
 
-/// What the person says to it.
+/// The user's answer to an elicitation request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// The form, filled in; values left out take the form's defaults.
+    /// The form, filled in; missing values take the form's defaults.
     Accept(Map<String, Value>),
-    /// No.
+    /// The user declines to answer.
     Decline,
-    /// Nobody answered.
+    /// The request ended without an answer.
     Cancel,
 }
 
-/// Who answers.
+/// Answers the elicitation requests of servers.
 #[derive(Clone)]
 pub struct Person(Arc<dyn Fn(Question) -> BoxFuture<'static, Answer> + Send + Sync>);
 
 impl Person {
-    /// Whoever answers by this.
+    /// Creates a handler from a function that asks the user.
     pub fn new(answer: impl Fn(Question) -> BoxFuture<'static, Answer> + Send + Sync + 'static) -> Person {
         Person(Arc::new(answer))
     }
 
-    /// What a client with such a person offers.
+    /// Returns the capabilities of a client with such a handler.
     pub(crate) fn offers() -> ClientCapabilities {
         let mut offers = ClientCapabilities::default();
         offers.elicitation = Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
         offers
     }
 
-    /// Puts a server's question to the person.
+    /// Passes a server's request to the handler.
     pub(crate) async fn ask(&self, server: &str, asked: ElicitRequestParams) -> Result<ElicitResult, ErrorData> {
         let ElicitRequestParams::FormElicitationParams {
             message,
@@ -84,7 +84,7 @@ impl fmt::Debug for Person {
     }
 }
 
-/// What was left out, as the form has it.
+/// Fills missing values with the form's defaults.
 fn filled(mut given: Map<String, Value>, form: &Value) -> Map<String, Value> {
     let properties = form.get("properties").and_then(Value::as_object);
     for (name, property) in properties.into_iter().flatten() {

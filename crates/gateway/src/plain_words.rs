@@ -1,4 +1,4 @@
-//! Errors of the transport in plain words: what went wrong with a connection, without the names of types and libraries.
+//! Describes transport errors in plain words, without the names of types and libraries.
 
 use std::error::Error;
 use std::io;
@@ -10,7 +10,7 @@ use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpErr
 use crate::http::HttpError;
 use crate::talk::said;
 
-/// Why no conversation came about.
+/// Describes why a connection did not open.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "the library may add others, which say themselves what they are"
@@ -18,13 +18,13 @@ use crate::talk::said;
 pub(crate) fn of_opening(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::TransportError { error, .. } => of_transport(error),
-        // What the older protocol failed with is what its server has to say; most know no other.
+        // The error of the older protocol is the one to report; most servers know no other.
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => of_opening(fallback),
         ClientInitializeError::JsonRpcError(error) => format!("it refused the first message: {}", error.message),
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
             "it speaks no version of the protocol that we speak".to_owned()
         }
-        // What was received instead may be long, and is the server's.
+        // The unexpected response may be long, and comes from the server.
         ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ExpectedInitResult(_)
         | ClientInitializeError::ConflictInitResponseId(..)
@@ -35,7 +35,7 @@ pub(crate) fn of_opening(error: &ClientInitializeError) -> String {
     }
 }
 
-/// Why a program did not start, without the system's number of it.
+/// Describes why a program did not start, without the system's error number.
 pub(crate) fn of_start(error: &dyn Error) -> String {
     let text = error.to_string();
     let mut letters = text.split(" (os error ").next().unwrap_or(&text).chars();
@@ -43,7 +43,7 @@ pub(crate) fn of_start(error: &dyn Error) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// Why a request of a conversation has no answer.
+/// Describes why a request has no answer.
 pub(crate) fn of_request(error: &ServiceError) -> String {
     if let ServiceError::TransportSend(error) = error {
         of_transport(error)
@@ -52,7 +52,7 @@ pub(crate) fn of_request(error: &ServiceError) -> String {
     }
 }
 
-/// Whether the server was not reached at all: then nothing was sent.
+/// Whether the server was not reached at all, so that nothing was sent.
 pub(crate) fn is_unreached(error: &ServiceError) -> bool {
     let ServiceError::TransportSend(error) = error else {
         return false;
@@ -97,11 +97,11 @@ fn of_http(error: &reqwest::Error) -> String {
     format!("the request failed: {last}")
 }
 
-/// An error and its causes, the innermost last.
+/// Iterates over an error and its causes, the innermost last.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |cause| {
         let cause: &'a (dyn Error + 'static) = *cause;
-        // The library does not say that this one has a cause.
+        // The library does not expose the cause of this error.
         match cause.downcast_ref::<StreamableHttpError<HttpError>>() {
             Some(StreamableHttpError::Client(error)) => Some(error),
             _ => cause.source(),

@@ -1,4 +1,5 @@
-//! A stdio server's process: only the environment it was given, a group of its own, killed as a whole.
+//! The process of a stdio server: it gets only the given environment and a process group of its own, and is killed as
+//! a group.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -14,17 +15,17 @@ use tokio::task::JoinHandle;
 
 use crate::credential::{Environment, Scrubber, Secret};
 
-/// What a program finds on its `PATH` when its entry gives none, after the folder it was found in.
+/// The `PATH` of a program whose entry sets none, behind the folder it was found in.
 const PLAIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// Lines of standard error that are remembered, and the bytes of each.
+/// Most lines of standard error that are kept, and most bytes of each.
 const LINES: usize = 20;
 const LINE: usize = 400;
-/// What stands before them.
+/// The heading above the last lines of standard error.
 pub(crate) const LAST_WORDS: &str = "; its last words:\n";
-/// How long an ended program has to be reaped.
+/// How long to wait for an ended program to be reaped.
 const REAP: Duration = Duration::from_millis(500);
 
-/// What to start.
+/// The program to start.
 pub(crate) struct Start<'a> {
     pub(crate) command: &'a str,
     pub(crate) args: &'a [String],
@@ -32,7 +33,7 @@ pub(crate) struct Start<'a> {
     pub(crate) cwd: Option<&'a Path>,
 }
 
-/// A running program; dropping it kills its whole group.
+/// A running program; dropping it kills its whole process group.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Mutex<Child>,
@@ -40,7 +41,7 @@ pub(crate) struct Process {
     stderr: StderrTail,
 }
 
-/// The last lines a program wrote to its standard error.
+/// The last lines that a program wrote to its standard error.
 #[derive(Debug, Default)]
 pub(crate) struct Words(Mutex<VecDeque<String>>);
 
@@ -53,7 +54,7 @@ impl Words {
         lines.push_back(line);
     }
 
-    /// The last of them, in one text.
+    /// Returns the last lines as one text.
     pub(crate) fn last(&self) -> String {
         let lines = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let last: Vec<&str> = lines.iter().rev().take(5).map(String::as_str).collect();
@@ -112,7 +113,7 @@ pub(crate) fn start(
     }
 }
 
-/// The program: a path as it is, a name as our own `PATH` has it.
+/// Finds the program: a path as it is, a name on this process's `PATH`.
 fn find(command: &str, environment: &Environment) -> Option<PathBuf> {
     if command.contains('/') {
         return Some(PathBuf::from(command));
@@ -130,7 +131,7 @@ fn is_program(file: &Path) -> bool {
         .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// A script such as `npx` needs its interpreter, which lies beside it.
+/// Returns the default `PATH`: a script such as `npx` needs its interpreter, which is in the same folder.
 fn plain_path(program: &Path) -> OsString {
     let mut path = OsString::new();
     if let Some(folder) = program.parent().filter(|folder| folder.is_absolute()) {
@@ -141,7 +142,7 @@ fn plain_path(program: &Path) -> OsString {
     path
 }
 
-/// Reads standard error to its end, so that the program never waits for a reader.
+/// Reads standard error to its end, so that the program never blocks on it.
 async fn listen(mut stderr: impl AsyncRead + Unpin, words: Arc<Words>, scrubber: Scrubber) {
     let mut buffer = [0u8; 4096];
     let mut line = Vec::new();
@@ -153,14 +154,14 @@ async fn listen(mut stderr: impl AsyncRead + Unpin, words: Arc<Words>, scrubber:
         }
         line.clear();
         if !text.trim().is_empty() {
-            // It may be about anybody.
+            // The text may contain anyone's personal data.
             tracing::debug!(bytes = text.len(), "server's standard error");
             tracing::trace!(line = text, "server's standard error");
             words.push(text);
         }
     };
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
-        // A secret that begins in what is kept is known as one only when it is there to its end.
+        // A secret at the end of the kept part is recognised only if all of it is present.
         let room = LINE + scrubber.longest();
         for byte in buffer.get(..read).unwrap_or_default() {
             match byte {
@@ -177,7 +178,7 @@ async fn listen(mut stderr: impl AsyncRead + Unpin, words: Arc<Words>, scrubber:
 #[derive(Debug)]
 pub(crate) struct StderrTail {
     words: Arc<Words>,
-    /// The task that reads it, until somebody waited for its end.
+    /// The task that reads it; taken by the first caller that waits for its end.
     listener: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -191,7 +192,7 @@ impl StderrTail {
         }
     }
 
-    /// How the program ended, with what it said last. That may still be on the way when it is gone.
+    /// Describes how the program ended, with its last lines. These may arrive after it is gone.
     pub(crate) async fn after(&self, how: &str) -> String {
         let listener = self
             .listener
@@ -199,7 +200,7 @@ impl StderrTail {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .take();
         if let Some(listener) = listener {
-            // Somebody who left its group may hold standard error open for ever.
+            // A process that left the group may hold standard error open for ever.
             let _ = tokio::time::timeout(REAP, listener).await;
         }
         let words = self.words();
@@ -210,21 +211,21 @@ impl StderrTail {
         }
     }
 
-    /// What it said last.
+    /// Returns the last lines so far.
     pub(crate) fn words(&self) -> String {
         self.words.last()
     }
 }
 
 impl Process {
-    /// Kills the whole group. The leader is not reaped before, so its number is still its own.
+    /// Kills the whole group. The leader is not reaped before, so its id is not reused.
     fn kill(&self) {
         if let Some(group) = self.group {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
     }
 
-    /// How it ended and what it said last. Ends it if it still runs.
+    /// Describes how it ended, with its last lines. Kills it if it still runs.
     pub(crate) async fn end(&self) -> String {
         let ended = self.wait().await;
         if ended.is_none() {
@@ -241,7 +242,7 @@ impl Process {
         self.stderr.after(&how).await
     }
 
-    /// What it said last.
+    /// Returns the last lines so far.
     pub(crate) fn words(&self) -> String {
         self.stderr.words()
     }
@@ -251,7 +252,7 @@ impl Process {
         loop {
             {
                 let mut child = self.child.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                // Others of its group may live on after it: they go before its number is free again.
+                // Other processes of the group may outlive it: they are killed before its id can be reused.
                 if let Some(status) = self.ended(&mut child) {
                     return Some(status);
                 }

@@ -1,50 +1,50 @@
-//! Why a call was not made, or has no result: what a program can act on.
+//! Refusals: why a call was not made or has no result, in a form that a program can act on.
 
 use std::time::Duration;
 
 use ringfence_journal::AskReason;
 use ringfence_policy::Rule;
 
-/// An answer that is no result. Nothing in it is a credential.
+/// Why a call is refused or failed. It contains no credential.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// A stable name.
+    /// The stable code, such as `tool.unknown`.
     pub code: &'static str,
-    /// A sentence.
+    /// One sentence about the reason.
     pub message: String,
-    /// The rule that decided.
+    /// The rule that decided, if one did.
     pub rule: Option<String>,
-    /// What to do next.
+    /// What the program can do next.
     pub hint: Option<String>,
-    /// When it may be tried again.
+    /// When a retry may succeed, in milliseconds.
     pub retry_after_ms: Option<u32>,
-    /// What is special about it. Boxed, for most have nothing.
+    /// A note for the gateway itself. Boxed, because most refusals have none.
     aside: Option<Box<Aside>>,
 }
 
-/// What is special about a refusal, and not for the program.
+/// A property of a refusal that the program does not see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Aside {
-    /// The tool is hidden, by this rule: for the journal only.
+    /// This rule hides the tool: for the journal only.
     HiddenBy(String),
-    /// The message is not ours alone: it has words of a server, or of a person who saw the values.
+    /// The message contains text of a server, or of a person who saw the values.
     WordsOfOthers,
 }
 
-/// What a program is told instead of a result.
+/// The error that a program gets instead of a result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Told {
-    /// A stable name.
+    /// The stable code, such as `tool.unknown`.
     pub code: String,
-    /// A sentence.
+    /// One sentence about the reason.
     pub message: String,
-    /// The rule that decided.
+    /// The rule that decided, if one did.
     pub rule: Option<String>,
-    /// What to do next.
+    /// What the program can do next.
     pub hint: Option<String>,
-    /// When it may be tried again.
+    /// When a retry may succeed, in milliseconds.
     pub retry_after_ms: Option<u32>,
 }
 
@@ -61,7 +61,7 @@ impl From<Refusal> for Told {
 }
 
 impl Refusal {
-    /// A refusal of which nothing else is known.
+    /// Creates a refusal with a code and a message only.
     pub fn new(code: &'static str, message: impl Into<String>) -> Refusal {
         Refusal {
             code,
@@ -73,41 +73,41 @@ impl Refusal {
         }
     }
 
-    /// The same, by a rule.
+    /// Adds the rule that decided.
     #[must_use]
     pub fn by(mut self, rule: impl Into<String>) -> Refusal {
         self.rule = Some(rule.into());
         self
     }
 
-    /// The same, with what to do next.
+    /// Adds a hint about what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same, where the message is not ours alone.
+    /// Marks the message as foreign text, which must be redacted before the program gets it.
     #[must_use]
     pub fn in_words_of_others(mut self) -> Refusal {
         self.aside = Some(Box::new(Aside::WordsOfOthers));
         self
     }
 
-    /// The same in words that the program may see.
+    /// Replaces the message by one that the program may see.
     pub(crate) fn saying(mut self, message: String) -> Refusal {
         self.message = message;
         self.aside = None;
         self
     }
 
-    /// Whether personal data may be in its message.
+    /// Whether the message may contain personal data.
     pub(crate) fn is_in_words_of_others(&self) -> bool {
         matches!(self.aside.as_deref(), Some(Aside::WordsOfOthers))
     }
 
     pub(crate) fn retry_after(mut self, wait: Duration) -> Refusal {
-        // A millisecond more: whoever waits just so long finds room.
+        // One millisecond more: a caller that waits exactly this long finds capacity.
         self.retry_after_ms = Some(u32::try_from(wait.as_millis() + 1).unwrap_or(u32::MAX));
         self
     }
@@ -117,7 +117,7 @@ impl Refusal {
         self
     }
 
-    /// The rule that hides the tool.
+    /// Returns the rule that hides the tool, if one does.
     pub(crate) fn hiding_rule(&self) -> Option<&str> {
         match self.aside.as_deref() {
             Some(Aside::HiddenBy(rule)) => Some(rule),
@@ -125,7 +125,7 @@ impl Refusal {
         }
     }
 
-    /// Whether the policy refused, and not the arguments or the server.
+    /// Whether the policy refused the call, rather than its arguments or the server.
     pub(crate) fn is_the_policys(&self) -> bool {
         [
             "policy.",
@@ -161,7 +161,7 @@ impl Refusal {
             .hint("a person has to allow it first: do without it, or ask the operator to allow it")
     }
 
-    /// There is nobody who could be asked.
+    /// Refuses a call that needs approval where nobody can be asked.
     pub(crate) fn nobody_to_ask(tool: &str, why: AskReason, rule: &str) -> Refusal {
         match why {
             AskReason::Rule => Refusal::needs_approval(tool, rule),
@@ -172,7 +172,7 @@ impl Refusal {
         }
     }
 
-    /// An execution made all the calls that it may.
+    /// Refuses a call beyond the limit of the execution.
     pub(crate) fn too_many_calls(most: u64) -> Refusal {
         Refusal::new(
             "limit.calls",
@@ -218,7 +218,7 @@ impl Refusal {
         .hint("call it again if it is still wanted")
     }
 
-    /// The program that called is gone, and nobody knows what the call did.
+    /// Reports that the program is gone, and the effect of its call is unknown.
     pub(crate) fn left(tool: &str) -> Refusal {
         Refusal::new(
             "tool.unknown_effect",
@@ -226,7 +226,7 @@ impl Refusal {
         )
     }
 
-    /// Why a call is not made again of which nobody knows what it did.
+    /// Turns this into the refusal to repeat a call whose effect is unknown.
     pub(crate) fn of_unknown(self, tool: &str) -> Refusal {
         let message = format!(
             "nobody knows whether `{tool}` took effect: it was under way when its process died, and is not called again: {}",

@@ -1,7 +1,8 @@
-//! What stands between personal data and whoever must not see it: a session's aliases, and what its policy hides.
+//! Redacts personal data for everyone who must not see it: keeps the aliases of a session, and applies the rules of
+//! its policy.
 //!
-//! A tool's answer passes on its way into the sandbox, arguments on their way to a tool, results on their way to a model. An alias is
-//! kept before anybody sees it.
+//! A tool's answer is redacted on its way into the sandbox, results on their way to a model; arguments are revealed
+//! on their way to a tool. An alias is stored before anyone sees it.
 
 mod said;
 mod sight;
@@ -18,47 +19,47 @@ use zeroize::Zeroizing;
 pub use sight::Sight;
 use sight::{Side, Way};
 
-/// From so many bytes on, looking takes longer than the way to another thread.
+/// Values from this size on are redacted on a blocking thread.
 const HEAVY: usize = 256 * 1024;
 
-/// Why nothing can be shown.
+/// Why a value cannot be redacted or revealed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScreenError {
-    /// A kind of the operator's own cannot be looked for.
+    /// A custom kind of the policy is invalid.
     #[error("`data.pii.own`: {0}")]
     Own(#[from] OwnError),
-    /// Aliases cannot be made.
+    /// Aliases cannot be created.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
-    /// An alias that was never given.
+    /// The value contains an alias that does not exist.
     #[error(transparent)]
     Invented(#[from] Invented),
-    /// An alias could not be kept, so nobody sees it.
+    /// A new alias could not be stored, so nobody may see it.
     #[error(transparent)]
     Unkept(#[from] RecordError),
-    /// Whoever looked broke off.
+    /// The redaction panicked on its thread.
     #[error("what personal data is in it could not be looked for")]
     Broken,
 }
 
-/// What may be seen of something.
+/// A redacted value with the counts of its findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen<T> {
-    /// What is left of it; nothing where all of it is held back.
+    /// The redacted value; `None` if all of it is withheld.
     pub shown: Option<T>,
-    /// How much of each kind was found.
+    /// The number of findings of each kind.
     pub found: Vec<Found>,
 }
 
-/// The aliases of one session.
+/// Redacts values for one session, and owns its aliases.
 #[derive(Debug, Default)]
 pub struct Screen(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     aliases: Option<Aliases>,
-    /// What the last policy hides, by its digest.
+    /// The rules of the last policy, with its digest.
     sight: Option<(String, Arc<Sight>)>,
 }
 
@@ -98,12 +99,12 @@ impl State {
         })
     }
 
-    /// What came since anything was kept last.
+    /// Returns the aliases that are not stored yet.
     fn unkept(&self) -> Option<Zeroizing<Vec<u8>>> {
         self.aliases.as_ref()?.unkept()
     }
 
-    /// Whether that is kept now: if not, nobody sees it.
+    /// Marks the new aliases as stored, or drops them if storing failed: nobody has seen them.
     fn settle(&mut self, is_kept: bool) {
         match &mut self.aliases {
             Some(aliases) if is_kept => aliases.all_kept(),
@@ -114,7 +115,7 @@ impl State {
 }
 
 impl Screen {
-    /// The aliases that a session had, from the parts in which they were kept.
+    /// Restores the aliases of a session, from the parts in which they were stored.
     pub fn restore<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Result<Screen, ReadError> {
         let mut parts = parts.into_iter().peekable();
         let aliases = match parts.peek() {
@@ -124,7 +125,7 @@ impl Screen {
         Ok(Screen(Arc::new(Mutex::new(State { aliases, sight: None }))))
     }
 
-    /// What a policy hides, made ready once.
+    /// Returns the redaction rules of a policy; those of the last policy are cached.
     pub async fn sight(&self, policy: &Policy) -> Result<Arc<Sight>, ScreenError> {
         let mut state = self.0.lock().await;
         if let Some((digest, sight)) = &state.sight
@@ -137,7 +138,7 @@ impl Screen {
         Ok(sight)
     }
 
-    /// A tool's answer, as the program inside may see it.
+    /// Redacts a tool's answer for the program in the sandbox.
     pub(crate) async fn take_in(
         &self,
         keep: (&impl KeepingRecorder, SessionId),
@@ -148,7 +149,7 @@ impl Screen {
         self.pass(keep, (sight, Side::Inside), value, (hints, known)).await
     }
 
-    /// An answer that a program had before and has again: what its keys tell is known from now on.
+    /// Learns the values of an answer that is replayed: from now on they are known by its keys.
     pub async fn learn(
         &self,
         keep: (&impl KeepingRecorder, SessionId),
@@ -160,7 +161,7 @@ impl Screen {
             .map(drop)
     }
 
-    /// A value, as a model may see it.
+    /// Redacts a value for a model.
     pub async fn show(
         &self,
         keep: (&impl KeepingRecorder, SessionId),
@@ -171,7 +172,7 @@ impl Screen {
             .await
     }
 
-    /// A text from `from` on, as a model may see it; what comes before tells what it is.
+    /// Redacts a text from `from` on for a model; the text before it is context.
     pub async fn show_text(
         &self,
         keep: (&impl KeepingRecorder, SessionId),
@@ -204,7 +205,7 @@ impl Screen {
         Ok(seen)
     }
 
-    /// A value, as a form may show it. What was not known before gets stand-ins that stand for nothing afterwards.
+    /// Redacts a value for a form. Values without an alias get temporary ones that are dropped afterwards.
     pub(crate) async fn show_in_form(&self, sight: &Arc<Sight>, value: Value) -> Result<Value, ScreenError> {
         let (weight, sight) = (weight(&value), Arc::clone(sight));
         let unknown = (Arc::default(), Vec::new());
@@ -231,7 +232,8 @@ impl Screen {
         Ok(seen)
     }
 
-    /// Looks, elsewhere if that takes long. Nobody else looks until the aliases that came of it are settled.
+    /// Runs a redaction, on a blocking thread if the value is large. The lock is held until the new aliases are
+    /// stored or dropped.
     async fn look<T: Send + 'static>(
         &self,
         weight: usize,
@@ -250,7 +252,8 @@ impl Screen {
         Ok((state, seen?))
     }
 
-    /// Arguments as a tool gets them, and which aliases became their values. One that was never given is an error.
+    /// Reveals arguments for a tool, and returns the aliases whose values were filled in. An unknown alias is an
+    /// error.
     pub(crate) async fn send_out(
         &self,
         sight: &Sight,
@@ -270,13 +273,13 @@ impl Screen {
         Ok((aliases.reveal_json(arguments)?, known))
     }
 
-    /// Whether keys of a value are personal data of this session.
+    /// Whether keys of a value are personal data that this session knows.
     pub(crate) async fn knows_keys(&self, value: &Value) -> bool {
         let mut state = self.0.lock().await;
         state.aliases.as_mut().is_some_and(|aliases| aliases.knows_keys(value))
     }
 
-    /// The owner's own view: values in place of their aliases.
+    /// Replaces aliases by their values, for the owner of the data.
     pub async fn reveal(&self, text: &str) -> String {
         match &self.0.lock().await.aliases {
             Some(aliases) => aliases.reveal_known(text),
@@ -284,7 +287,7 @@ impl Screen {
         }
     }
 
-    /// The same for a JSON value.
+    /// Replaces aliases in a JSON value by their values.
     pub async fn reveal_value(&self, value: Value) -> Value {
         match &self.0.lock().await.aliases {
             Some(aliases) => aliases.reveal_known_json(value),
@@ -292,7 +295,7 @@ impl Screen {
         }
     }
 
-    /// The same for what comes at once; nothing where somebody else looks just now.
+    /// Replaces aliases at once; `None` while a redaction runs.
     pub fn try_reveal(&self, text: &str) -> Option<String> {
         let state = self.0.try_lock().ok()?;
         Some(match &state.aliases {
@@ -302,14 +305,14 @@ impl Screen {
     }
 }
 
-/// Keeps the aliases that came of looking before anybody sees them.
+/// Stores the new aliases before anyone sees them.
 async fn kept(
     mut state: OwnedMutexGuard<State>,
     (recorder, session): (&impl KeepingRecorder, SessionId),
 ) -> Result<(), ScreenError> {
     let Some(part) = state.unkept() else { return Ok(()) };
     let kept = match recorder.keep_aliases(session, part).await {
-        // An alias of a session that is over stands for nothing any more.
+        // The aliases of a closed session have no further use.
         Err(RecordError::Closed { .. }) => Ok(()),
         kept => kept,
     };
@@ -324,7 +327,7 @@ fn whole<T>(shown: T) -> Seen<T> {
     }
 }
 
-/// What was hidden in two steps, counted together.
+/// Adds the counts of an earlier step.
 fn and<T>(counts: &Counts, mut hidden: Hidden<T>) -> Hidden<T> {
     hidden.counts.add(counts);
     hidden
@@ -337,7 +340,7 @@ fn seen<T>(hidden: Hidden<T>) -> Seen<T> {
     }
 }
 
-/// Nothing, if any of what was found is personal data; secrets alone are no reason to hold something back.
+/// Withholds the value if any finding is personal data; secrets alone are redacted.
 fn held<T>(hidden: Hidden<T>) -> Seen<T> {
     if hidden.counts.iter().any(|(word, _)| word != SECRET) {
         return Seen {
@@ -360,7 +363,7 @@ fn found(counts: &Counts) -> Vec<Found> {
         .collect()
 }
 
-/// About how many bytes a value has, as far as that matters.
+/// Returns the approximate size of a value in bytes; stops counting above the threshold.
 fn weight(value: &Value) -> usize {
     fn add(value: &Value, sum: &mut usize) {
         if *sum > HEAVY {

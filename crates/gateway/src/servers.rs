@@ -1,4 +1,4 @@
-//! The upstream servers that the operator configured: the `servers` section, or a `mcpServers` file.
+//! The upstream servers that the operator configured: the `servers` section, or an `mcpServers` file.
 
 pub(crate) mod entry;
 mod given;
@@ -15,41 +15,41 @@ use url::Url;
 
 use crate::credential::Written;
 
-/// Bytes of a servers file.
+/// Most bytes of a servers file.
 pub(crate) const MOST: usize = 1024 * 1024;
-/// Servers in all.
+/// Most servers in one configuration.
 const MOST_SERVERS: usize = 1_000;
-/// Bytes of a server's name.
+/// Most bytes of a server's name.
 const NAME: usize = 80;
 
-/// Where a stdio server runs.
+/// Where the program of a stdio server runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Outside of any sandbox, as a process of ours.
+    /// Outside of any sandbox, as a child process of the gateway.
     Host,
     /// In a sandbox of its own, under this policy.
     Sandbox(String),
 }
 
-/// A program that speaks MCP on its standard input and output.
+/// A server whose program speaks MCP on its standard input and output.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// The program: a path, or a name to look up in our own `PATH`.
+    /// The program: a path, or a name to find on this process's `PATH`.
     pub command: String,
-    /// Its arguments.
+    /// Command-line arguments of the program.
     pub args: Vec<String>,
-    /// Its whole environment but for `PATH`.
+    /// Its whole environment, except for `PATH`.
     pub env: BTreeMap<String, Written>,
-    /// The folder it starts in.
+    /// The folder it starts in; `None` means the current one.
     pub cwd: Option<PathBuf>,
-    /// Where it runs.
+    /// Whether it runs on the host or in a sandbox.
     pub place: Place,
 }
 
-/// How requests to a remote server are authorised beyond its headers.
+/// How requests to a remote server are authorized beyond its headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Auth {
-    /// Not at all.
+    /// By the configured headers alone.
     Headers,
     /// By a login of the operator.
     OAuth,
@@ -58,78 +58,78 @@ pub enum Auth {
 /// A server that speaks MCP over streamable HTTP.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// Its endpoint.
+    /// The MCP endpoint of the server.
     pub url: Url,
-    /// Headers that go with every request.
+    /// Headers that are sent with every request.
     pub headers: BTreeMap<String, Written>,
-    /// And what else.
+    /// How requests are authorized beyond the headers.
     pub auth: Auth,
-    /// Who this program is to its authorization server.
+    /// The client that this program is at the server's authorization server.
     pub client: OAuthClient,
 }
 
-/// A client that an authorization server knows already; nothing given, the program registers itself.
+/// A client that is registered at an authorization server; if it is empty, the program registers itself.
 #[derive(Debug, Clone, Default)]
 pub struct OAuthClient {
-    /// Its id there.
+    /// The client id, if one was issued.
     pub id: Option<String>,
-    /// Its secret, if it has one.
+    /// The client secret, if it has one.
     pub secret: Option<Written>,
-    /// The address of a document that describes it, where the authorization server reads such.
+    /// The address of the client's metadata document, for authorization servers that read such documents.
     pub document: Option<Url>,
 }
 
 /// Where an `OpenAPI` document is.
 #[derive(Debug, Clone)]
 pub enum Document {
-    /// In a file.
+    /// Path of a local file.
     File(PathBuf),
-    /// At a URL.
+    /// Address to fetch the document from.
     Url(Url),
 }
 
 /// An HTTP interface described by an `OpenAPI` document.
 #[derive(Debug, Clone)]
 pub struct Interface {
-    /// The document.
+    /// Where the document is read from.
     pub document: Document,
-    /// Headers that go with every request.
+    /// Headers that are sent with every request.
     pub headers: BTreeMap<String, Written>,
 }
 
-/// What kind of server it is.
+/// The kind of a server, with its settings.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// `command`: a child that speaks on standard input and output.
+    /// Configured by `command`: a child process that speaks on standard input and output.
     Program(Program),
-    /// `url`: streamable HTTP.
+    /// Configured by `url`: a remote server over streamable HTTP.
     Remote(Remote),
-    /// `openapi`: operations of a document.
+    /// Configured by `openapi`: the operations of a document.
     Interface(Interface),
 }
 
-/// One server.
+/// A server as the operator configured it.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// The operator's name of it.
+    /// The operator's name for the server.
     pub name: String,
-    /// What it is.
+    /// The kind of the server, with its settings.
     pub source: Source,
 }
 
-/// What a caller may want to tell the operator about a server.
+/// A notice about a server that a caller may show to the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// It runs outside of any sandbox.
+    /// The server runs outside of any sandbox.
     Host {
-        /// The server.
+        /// Configured name of the server.
         server: String,
     },
-    /// A key that other clients know has no meaning here.
+    /// A key that other clients know has no effect here.
     Ignored {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The key.
+        /// The key that is ignored.
         key: String,
     },
 }
@@ -143,12 +143,12 @@ impl fmt::Display for Notice {
     }
 }
 
-/// One thing that is wrong with a servers document.
+/// One problem in a servers document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The server, when it is one's.
+    /// The server that the problem is in; `None` if it concerns the whole document.
     pub server: Option<String>,
-    /// What is wrong, naming the key.
+    /// The problem in words, with the key.
     pub message: String,
 }
 
@@ -161,11 +161,11 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a servers document.
+/// All problems in a servers document.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct ServersError {
-    /// In the order of the document.
+    /// The problems, in the order of the document.
     pub problems: Vec<Problem>,
 }
 
@@ -178,7 +178,7 @@ impl ServersError {
     }
 }
 
-/// The servers, by name.
+/// The configured servers, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Servers {
     entries: BTreeMap<String, Server>,
@@ -186,7 +186,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// A `mcpServers` file, JSON or YAML; relative paths in it are below `base`.
+    /// Parses an `mcpServers` file, JSON or YAML; relative paths in it are below `base`.
     pub fn parse(text: &str, base: &Path) -> Result<Servers, ServersError> {
         if text.len() > MOST {
             return Err(ServersError::one("the servers file is longer than 1 MiB"));
@@ -209,7 +209,7 @@ impl Servers {
         Servers::section(&section, base)
     }
 
-    /// The `servers` section of the operator's file: names to entries.
+    /// Parses the `servers` section of the operator's file, which maps names to entries.
     pub fn section(section: &Value, base: &Path) -> Result<Servers, ServersError> {
         let Value::Object(entries) = section else {
             return Err(ServersError::one("`servers` must be names with their entries"));
@@ -239,7 +239,7 @@ impl Servers {
         }
     }
 
-    /// Both; a name in both is an error.
+    /// Merges two sets of servers; a name in both is an error.
     pub fn and(mut self, other: Servers) -> Result<Servers, ServersError> {
         let mut problems = Vec::new();
         for (name, server) in other.entries {
@@ -259,22 +259,22 @@ impl Servers {
         }
     }
 
-    /// The servers in the order of their names.
+    /// Iterates over the servers in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Server> {
         self.entries.values()
     }
 
-    /// One of them.
+    /// Returns the server of this name.
     pub fn get(&self, name: &str) -> Option<&Server> {
         self.entries.get(name)
     }
 
-    /// Whether there is none.
+    /// Whether no server is configured.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What the operator should know, servers on the host first.
+    /// Returns the notices for the operator, servers on the host first.
     pub fn notices(&self) -> Vec<Notice> {
         let outside =
             |server: &&Server| matches!(&server.source, Source::Program(program) if program.place == Place::Host);
@@ -287,7 +287,7 @@ impl Servers {
     }
 }
 
-/// Why a name cannot be a server's.
+/// Returns why a name is invalid for a server; `None` if it is valid.
 fn unfit(name: &str) -> Option<String> {
     let bad = |c: char| c.is_whitespace() || c.is_control() || is_unseen(c) || matches!(c, '.' | '*' | '/' | '\\');
     if name.is_empty() {

@@ -1,4 +1,4 @@
-//! How a stdio server gets a sandbox of its own: somebody who has sandboxes hands this over.
+//! Starts stdio servers in sandboxes of their own; a crate with sandboxes implements this.
 
 use std::any::Any;
 use std::fmt;
@@ -8,30 +8,30 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::credential::Secret;
 
-/// What to start, and under which policy.
+/// The program to start, and the policy for its sandbox.
 #[derive(Debug)]
 pub struct Spawn<'a> {
-    /// The operator's name of the server.
+    /// The operator's name for the server.
     pub server: &'a str,
-    /// The program.
+    /// The program to run: a path or a name.
     pub command: &'a str,
-    /// Its arguments.
+    /// Command-line arguments of the program.
     pub args: &'a [String],
-    /// Its environment, which its sandbox may hold.
+    /// Its environment, which the sandbox may contain.
     pub env: &'a [(String, Secret)],
-    /// The policy that its entry names.
+    /// The policy that the server's entry names.
     pub policy: &'a str,
 }
 
-/// A started server: its streams, and what keeps it alive.
+/// A started server: its streams, and the guard that keeps it alive.
 pub struct Spawned {
-    /// What it writes.
+    /// The server's standard output, to read from.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
-    /// What it reads.
+    /// The server's standard input, to write to.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
-    /// What it says to people, if that comes apart.
+    /// The server's standard error; `None` if it is not separate.
     pub stderr: Option<Box<dyn AsyncRead + Send + Unpin>>,
-    /// Dropping this ends it, with everything it started.
+    /// Dropping the guard ends the server and everything that it started.
     pub guard: Box<dyn Any + Send + Sync>,
 }
 
@@ -41,18 +41,18 @@ impl fmt::Debug for Spawned {
     }
 }
 
-/// Why it could not be started; the text holds no secret.
+/// Why a server could not be started; the text contains no secret.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct SpawnError {
-    /// The stable code of what went wrong.
+    /// The stable code of the error.
     pub code: String,
-    /// In words.
+    /// The error in words, without secrets.
     pub message: String,
 }
 
 /// Starts programs in sandboxes.
 pub trait Spawner: Send + Sync {
-    /// Starts one.
+    /// Starts one server and returns its streams.
     fn spawn<'a>(&'a self, spawn: Spawn<'a>) -> BoxFuture<'a, Result<Spawned, SpawnError>>;
 }

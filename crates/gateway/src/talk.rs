@@ -1,4 +1,5 @@
-//! A conversation with an MCP server, whatever carries it: which protocol, its tools, a call.
+//! The MCP client: a conversation with one server over any transport. It negotiates the protocol, lists tools and
+//! makes calls.
 
 use std::any::Any;
 use std::io;
@@ -30,37 +31,37 @@ use crate::tree::{MAX_DEPTH, MAX_TREE};
 
 pub(crate) mod gathered_tools;
 
-/// Bounds of a listing.
+/// Limits of a listing.
 const PAGES: usize = 1_000;
 const CURSOR: usize = 64 * 1024;
-/// Rounds of questions that one call may cost a person.
+/// Most elicitation rounds in one call.
 const QUESTIONS: usize = 8;
-/// The library waits this long for an answer in the newer protocol before it tries the older one.
+/// How long the library waits for an answer in the newer protocol before it tries the older one.
 const PROBE: Duration = Duration::from_secs(10);
 
-/// What a conversation rests on besides its transport.
+/// The client's resources besides its transport.
 #[derive(Default)]
 pub(crate) struct Footing {
     pub(crate) process: Option<Arc<Process>>,
-    /// Whatever a spawner gave us: held only to end the server when it is dropped.
+    /// A guard from a spawner; dropping it ends the server.
     pub(crate) _guard: Option<Box<dyn Any + Send + Sync>>,
-    /// What a server in a sandbox writes for people.
+    /// The standard error of a server in a sandbox.
     pub(crate) stderr: Option<StderrTail>,
     pub(crate) state: Arc<ConversationState>,
 }
 
-/// A conversation.
+/// A conversation with one MCP server.
 pub(crate) struct Talk {
     server: String,
     scrubber: Scrubber,
-    /// There is a person who may be asked.
+    /// Whether there is a handler for elicitation requests.
     asks: bool,
     service: RunningService<RoleClient, Ear>,
     pub(crate) footing: Footing,
     pub(crate) era: Era,
 }
 
-/// Whose conversation, and what is known of its protocol.
+/// The server to talk to, and what is known of its protocol.
 pub(crate) struct Opening<'a> {
     pub(crate) server: &'a str,
     pub(crate) scrubber: Scrubber,
@@ -69,7 +70,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) within: Duration,
 }
 
-/// Says that a server which does not answer wrote something, and not what: that may be anything.
+/// Logs that a server without an answer wrote to its standard error, but not the text, which may be anything.
 fn say_words(server: &str, footing: &Footing) {
     let words = match (&footing.process, &footing.stderr) {
         (Some(process), _) => process.words(),
@@ -88,7 +89,8 @@ fn say_words(server: &str, footing: &Footing) {
 }
 
 impl Talk {
-    /// Opens a conversation in whichever protocol the server speaks; the older one only by its own word.
+    /// Opens a conversation in the protocol that the server speaks; in the older one only if the server itself says
+    /// so.
     pub(crate) async fn open<T>(opening: Opening<'_>, transport: T, footing: Footing) -> Result<Talk, ServerError>
     where
         T: Transport<RoleClient> + Send + 'static,
@@ -152,7 +154,7 @@ impl Talk {
         self.service.peer()
     }
 
-    /// In the newer protocol a server tells of changes only to those who listen.
+    /// Subscribes to changes: in the newer protocol a server announces them only to subscribers.
     fn subscribe(&self) {
         let tells = self.peer().peer_info().is_some_and(|peer| {
             let tools = peer.capabilities.tools.as_ref();
@@ -183,7 +185,7 @@ impl Talk {
         self.footing.state.fault().is_some() || self.service.is_closed() || self.peer().is_transport_closed()
     }
 
-    /// What the server says of itself.
+    /// Returns the server's description of itself.
     fn description(&self) -> String {
         let peer = self.peer().peer_info();
         let said = peer.and_then(|peer| {
@@ -193,7 +195,7 @@ impl Talk {
         self.scrubber.clean(&said.unwrap_or_default())
     }
 
-    /// All its tools, page by page, within bounds.
+    /// Lists all tools, page by page, within the limits.
     pub(crate) async fn list(&self, within: Duration) -> Result<Listing, ServerError> {
         let server = self.server.clone();
         let changes = self.footing.state.changes();
@@ -214,7 +216,7 @@ impl Talk {
                     description: self.description(),
                     tools,
                 };
-                // What a server says of its tools may hold what it was given.
+                // The descriptions of tools may contain secrets that the server was given.
                 self.scrubber.hide_in_listing(&mut listing);
                 Ok(listing)
             }
@@ -240,7 +242,7 @@ impl Talk {
             let answer = self.peer().send_request(ClientRequest::ListToolsRequest(request)).await;
             let page = match answer {
                 Ok(ServerResult::ListToolsResult(page)) => serde_json::to_value(page).unwrap_or_default(),
-                // One tool that is not as it should be must not hide the others.
+                // One invalid tool must not hide the others.
                 Ok(ServerResult::CustomResult(page)) => page.0,
                 Ok(_) => return Err(self.unlisted("its answer is no list")),
                 Err(error) => return Err(self.unlistable(error).await),
@@ -299,13 +301,13 @@ impl Talk {
         }
     }
 
-    /// Calls a tool; dropping the future tells the server that nobody waits any more.
+    /// Calls a tool; dropping the future cancels the call at the server.
     pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<CallResult, CallError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let (server, tool) = (self.server.clone(), tool.to_owned());
         let answered = tokio::select! {
             answered = self.answered(params) => answered,
-            // Over HTTP nobody else tells the call that its conversation was ended.
+            // Over HTTP nothing else tells the call that its conversation was ended.
             _ = self.footing.state.faulted() => Err(ServiceError::TransportClosed),
         };
         match answered {
@@ -315,7 +317,7 @@ impl Talk {
                 tool,
                 what: "more input from a person",
             }),
-            // A task goes on after the call; nobody here would come back for it.
+            // A task would continue after the call, and nobody would fetch its result.
             Ok(_) => Err(CallError::Wants {
                 server,
                 tool,
@@ -325,7 +327,7 @@ impl Talk {
         }
     }
 
-    /// Why a call has no answer, and whether something may have happened all the same.
+    /// Returns why a call has no answer, and whether it may have taken effect.
     async fn error_of_call(&self, error: ServiceError, tool: String) -> CallError {
         let server = self.server.clone();
         match error {
@@ -366,7 +368,7 @@ impl Talk {
         CallError::Lost { server, tool, detail }
     }
 
-    /// What an error that came as the answer is: one of our own limits on reading it, or the server's refusal.
+    /// Classifies an error that came as the answer: a limit of the gateway on the answer, or the server's refusal.
     fn error_of_answer(&self, error: &ErrorData, tool: String) -> CallError {
         let server = self.server.clone();
         let too_much = |what, limit| CallError::TooMuch {
@@ -395,23 +397,23 @@ impl Talk {
         }
     }
 
-    /// The answer to a call, after the questions that the server has on the way.
+    /// Makes a call and answers the server's elicitation requests during it.
     async fn answered(&self, params: CallToolRequestParams) -> Result<CallToolResponse, ServiceError> {
         if !self.asks {
             return self.peer().call_tool_once(params).await;
         }
-        // Boxed, for every call would carry its room otherwise.
+        // Boxed, because otherwise every call's future would include its size.
         let answer = Box::pin(self.service.call_tool_with_mrtr_max_rounds(params, QUESTIONS)).await;
         answer.map(CallToolResponse::Complete)
     }
 
-    /// Why it ended, as far as is known.
+    /// Returns why the conversation ended, as far as it is known.
     pub(crate) async fn end(&self) -> String {
         self.scrubber.clean(&Box::pin(ending(&self.footing)).await)
     }
 }
 
-/// The protocol of a server that answered, and whether it kept silent (`unanswered`) when asked in the newer one.
+/// Returns the protocol of a server that answered. `unanswered` says that it did not answer in the newer one.
 fn era_of(service: &RunningService<RoleClient, Ear>, seen: Option<Era>, unanswered: bool) -> Era {
     let is_legacy = service
         .peer()
@@ -428,7 +430,7 @@ fn era_of(service: &RunningService<RoleClient, Ear>, seen: Option<Era>, unanswer
 
 type Begun = Result<RunningService<RoleClient, Ear>, ClientInitializeError>;
 
-/// Boxed, so that the compiler need not look into it for every transport.
+/// Starts the service. Boxed, so that the compiler does not expand it for every transport.
 fn begin<T>(ear: Ear, transport: T, lifecycle: ClientLifecycleMode) -> BoxFuture<'static, Begun>
 where
     T: Transport<RoleClient> + Send + 'static,
@@ -463,19 +465,19 @@ async fn unopened(server: &str, scrubber: &Scrubber, error: &ClientInitializeErr
     }
 }
 
-/// Whether the conversation is over, heard from either direction.
+/// Whether the conversation is over, in either direction.
 fn ended(error: &ServiceError) -> bool {
     let unsent = matches!(error, ServiceError::TransportSend(error) if hung_up(error));
     unsent || matches!(error, ServiceError::TransportClosed)
 }
 
-/// Whether nobody reads our lines any more. Only the transport of lines fails with a plain error of the system.
+/// Whether nobody reads the lines any more. Only the line transport fails with a plain error of the system.
 fn hung_up(error: &DynamicTransportError) -> bool {
     let cause = error.error.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Whether the server wants a login.
+/// Whether the server requires a login.
 fn login(error: &ServiceError) -> bool {
     let ServiceError::TransportSend(error) = error else {
         return false;
@@ -490,7 +492,7 @@ fn login(error: &ServiceError) -> bool {
     false
 }
 
-/// An error with its causes, in one line.
+/// Formats an error with its causes, in one line.
 pub(crate) fn said(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,8 +1,8 @@
-//! What is known of an execution's calls, so that it can be run again: each call by its number, with its arguments and its
+//! The call log of an execution, from which it can be run again: each call by its number, with its arguments and its
 //! answer, and the trace of everything else that reached the program.
 //!
-//! A program that is run again is given the answers that are on the tape; nothing is called for them. It must ask the same, or
-//! it does not repeat itself and goes no further.
+//! A program that is run again gets the answers in the call log; its tools are not called again. It must make the
+//! same calls; otherwise the replay stops with an error.
 
 mod entry;
 mod keep;
@@ -18,24 +18,24 @@ use crate::refusal::Told;
 pub(crate) use entry::AnswerParts;
 use entry::{Piece, Stage};
 
-/// How a request to the network is called among calls: no tool has a name without its server.
+/// The name of network requests among calls; tool names always contain a server.
 pub(crate) const FETCH: &str = "fetch";
 
-/// What a call is for, by the program's words.
+/// The kind of a call, by the names that the program used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What<T> {
-    /// One tool of one server.
+    /// A call of one tool of one server.
     Tool {
-        /// The server.
+        /// The server as the program named it.
         server: T,
-        /// The tool.
+        /// The tool as the program named it.
         tool: T,
     },
-    /// Which tools serve an intent.
+    /// A search for tools that serve an intent.
     Search,
-    /// What tools are like.
+    /// A request for the descriptions of tools.
     Describe,
-    /// Which tools there are.
+    /// A request for the list of tools.
     List,
     /// A request to the network.
     Fetch,
@@ -54,7 +54,7 @@ impl What<String> {
 }
 
 impl<T: AsRef<str>> What<T> {
-    /// For messages.
+    /// Describes the call for messages.
     fn words(&self) -> String {
         match self {
             What::Tool { server, tool } => format!("`{}.{}`", server.as_ref(), tool.as_ref()),
@@ -66,38 +66,38 @@ impl<T: AsRef<str>> What<T> {
     }
 }
 
-/// A call as it was made once.
+/// A call in the call log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taped {
-    /// What it was for.
+    /// The kind of the call, with its names.
     pub what: What<String>,
-    /// The full name of the tool, where there was one.
+    /// The full name of the tool, if it was found.
     pub name: Option<String>,
-    /// What the tool's server said of it then.
+    /// The server's hints about the tool at the time.
     pub hints: Option<Hints>,
-    /// Its arguments.
+    /// The arguments, or their digest.
     pub arguments: TapedArguments,
-    /// It was sent, perhaps: what became of it is only known by its answer.
+    /// The call may have been sent: only its answer shows what happened.
     pub started: bool,
-    /// The question to a person that it waits for.
+    /// The approval request that it waits for.
     pub approval: Option<ApprovalId>,
-    /// Whether a person was ever asked for it.
+    /// Whether an approval was ever requested for it.
     pub asked: bool,
-    /// What the program was answered.
+    /// The answer that the program got.
     pub answered: Option<Answered>,
 }
 
 /// The arguments of a call, as far as they are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TapedArguments {
-    /// As JSON text.
+    /// The arguments as JSON text.
     Text(String),
-    /// Only by their digest: the call was not sent, and there were many bytes of those.
+    /// The digest alone: the call was not sent, and too many such bytes were kept already.
     Digest(Hash),
 }
 
 impl TapedArguments {
-    /// The JSON text, where it is kept.
+    /// Returns the JSON text, if it is kept.
     pub fn text(&self) -> Option<&str> {
         match self {
             TapedArguments::Text(text) => Some(text),
@@ -120,22 +120,22 @@ impl TapedArguments {
     }
 }
 
-/// An answer as it was given once.
+/// An answer in the call log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
-    /// How the call went.
+    /// How the call ended.
     pub outcome: CallOutcome,
     /// Whether the policy refused it.
     pub forbidden: bool,
-    /// How long it took.
+    /// How long the call took.
     pub duration: Duration,
-    /// The rule that decided.
+    /// The rule that decided, if one did.
     pub rule: Option<String>,
-    /// The result as JSON text, or what the program was told instead.
+    /// The result as JSON text, or the error that the program got.
     pub answer: Result<String, Told>,
 }
 
-/// The tape of one execution.
+/// The call log of one execution.
 #[derive(Debug)]
 pub struct Tape {
     mode: Mode,
@@ -145,45 +145,45 @@ pub struct Tape {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// Nothing is kept.
+    /// The log keeps nothing.
     Off,
-    /// What is not on the tape happens, and is kept.
+    /// Calls that are not in the log are made and kept.
     Live,
-    /// What is not on the tape does not happen.
+    /// Calls that are not in the log are not made.
     Only,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The trace that no entry holds yet.
+    /// The trace since the last entry.
     trace: Vec<u8>,
-    /// Where it begins, where this run began, and which run it is.
+    /// The position where it begins, the position where this run began, and the index of this run.
     at: u64,
     start: u64,
     run: u64,
-    /// Bytes of all entries.
+    /// Bytes of all entries together.
     kept: u64,
     /// Bytes of arguments that were never sent.
     unsent: u64,
     spoiled: bool,
 }
 
-/// Why a tape cannot be read.
+/// Why a call log cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TapeError {
-    /// It was written by another version.
+    /// Another version wrote the entries.
     #[error("what the execution kept is of version {0}, which is not known here")]
     Version(u8),
-    /// It is not what was written.
+    /// The entries are damaged.
     #[error("what the execution kept is damaged: {0} cannot be read")]
     Damaged(&'static str),
-    /// Something was left out when it was written.
+    /// Entries were left out when the log was written.
     #[error("the execution cannot be run again: it had more than 64 MiB, or one answer of more than 16 MiB, to keep")]
     TooLarge,
 }
 
 impl TapeError {
-    /// A stable name.
+    /// Returns the stable code of the error.
     pub fn code(&self) -> &'static str {
         match self {
             TapeError::Version(_) => "replay.version",
@@ -195,48 +195,48 @@ impl TapeError {
 
 const TOO_LARGE: &str = "replay.too_large";
 
-/// A program that is run again asks something else.
+/// A replayed program makes another call than before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the program does not repeat itself at call {number}: {message}")]
 pub struct Diverged {
-    /// The call.
+    /// The number of the call that differs.
     pub number: u32,
-    /// What is different.
+    /// The difference, in words.
     pub message: String,
 }
 
-/// What the tape has of a call.
+/// The state of a call in the call log.
 #[derive(Debug)]
 pub(crate) enum Known<'a> {
-    /// Nothing.
+    /// The log does not have the call.
     New,
-    /// Its answer.
+    /// The log has its answer.
     Answered(&'a Answered),
-    /// It waits for a person.
+    /// It waits for an approval.
     Asked(ApprovalId),
-    /// It was sent, perhaps, and nobody knows what it did; a person may be asked already.
+    /// It may have been sent and its effect is unknown; an approval request may be open already.
     Unknown(Option<ApprovalId>),
 }
 
-/// A call to be written.
+/// A call that is being made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asking<'a> {
     pub(crate) number: u32,
     pub(crate) what: What<&'a str>,
     /// The tool's full name, once it is found.
     pub(crate) name: Option<&'a str>,
-    /// What its server says of it.
+    /// The server's hints about the tool.
     pub(crate) hints: Option<Hints>,
     pub(crate) body: &'a str,
 }
 
 impl Tape {
-    /// For an execution that is never run again: nothing is kept.
+    /// Creates a log that keeps nothing, for an execution that is never run again.
     pub fn off() -> Tape {
         Tape::of(Mode::Off)
     }
 
-    /// For an execution that begins.
+    /// Creates the log of a new execution.
     pub fn new() -> Tape {
         Tape::of(Mode::Live)
     }
@@ -249,7 +249,8 @@ impl Tape {
         }
     }
 
-    /// What an execution kept, in the order of its commits, and the trace with which it is run again: as far as it has no gap.
+    /// Reads the entries of an execution, in the order of their commits. Also returns the trace for its next run, up
+    /// to the first gap.
     pub fn read(entries: impl IntoIterator<Item = Entry>) -> Result<(Tape, Vec<u8>), TapeError> {
         let mut tape = Tape::new();
         let mut pieces = Vec::new();
@@ -275,7 +276,7 @@ impl Tape {
         Ok((tape, trace))
     }
 
-    /// The same for looking back: what is not on it does not happen.
+    /// Turns the log into one for replay only: calls that are not in it are not made.
     #[must_use]
     pub fn only(mut self) -> Tape {
         self.mode = Mode::Only;
@@ -312,14 +313,14 @@ impl Tape {
         Ok(())
     }
 
-    /// The calls on it, by number.
+    /// Returns the calls of the log, by number.
     pub fn calls(&self) -> Vec<(u32, &Taped)> {
         let mut calls: Vec<(u32, &Taped)> = self.calls.iter().map(|(number, taped)| (*number, taped)).collect();
         calls.sort_by_key(|(number, _)| *number);
         calls
     }
 
-    /// What a call was named.
+    /// Returns the name of a call, if it has one.
     pub(crate) fn named(&self, number: u32) -> Option<String> {
         let taped = self.calls.get(&number)?;
         taped.name.clone().or_else(|| match &taped.what {
@@ -329,35 +330,35 @@ impl Tape {
         })
     }
 
-    /// How many of its calls have an answer.
+    /// Returns how many calls have an answer.
     pub fn known(&self) -> usize {
         self.calls.values().filter(|taped| taped.answered.is_some()).count()
     }
 
-    /// How many of its calls were under way: nobody knows what they did.
+    /// Returns how many calls were in flight, so that their effect is unknown.
     pub fn unknown(&self) -> usize {
         let unknown = |taped: &&Taped| taped.started && taped.answered.is_none();
         self.calls.values().filter(unknown).count()
     }
 
-    /// Why the execution cannot be run again: the code.
+    /// Returns the code of why the execution cannot be run again, if it cannot.
     pub fn spoiled(&self) -> Option<&'static str> {
         self.state().spoiled.then_some(TOO_LARGE)
     }
 
-    /// More of the trace. To be told in the program's order, so before a call is handed on to anybody.
+    /// Appends to the trace. Must be called in the program's order, before a call is passed on.
     pub fn heard(&self, trace: &[u8]) {
         if self.mode == Mode::Live && !trace.is_empty() {
             self.state().trace.extend_from_slice(trace);
         }
     }
 
-    /// Whether a call is the one that was made under its number before, if there was one.
+    /// Checks that a call is the one that was made under its number before, if there was one.
     pub fn compare(&self, number: u32, what: What<&str>, body: &str) -> Result<(), Diverged> {
         self.find(number, what, body).map(drop)
     }
 
-    /// The answer to a question about tools, if the program had one before.
+    /// Returns the answer to a lookup of tools, if the program got one before.
     pub fn answer(&self, number: u32, what: What<&str>, body: &str) -> Result<Option<&Result<String, Told>>, Diverged> {
         Ok(match self.find(number, what, body)? {
             Known::Answered(answered) => Some(&answered.answer),
@@ -370,7 +371,7 @@ impl Tape {
         self.calls.contains_key(&number)
     }
 
-    /// What is known of a call; it must be the one that was made under its number.
+    /// Returns the state of a call, which must be the one that was made under its number.
     pub(crate) fn find(&self, number: u32, what: What<&str>, body: &str) -> Result<Known<'_>, Diverged> {
         let diverged = |message: String| Err(Diverged { number, message });
         let Some(taped) = self.calls.get(&number) else {
@@ -411,7 +412,8 @@ impl Default for Tape {
     }
 }
 
-/// Pieces in their order, up to the first that is missing. Where a run went its own way, an earlier one is void.
+/// Joins the pieces in their order, up to the first gap. Where a run diverged, its pieces replace those of earlier
+/// runs.
 fn joined(mut pieces: Vec<Piece>) -> Vec<u8> {
     pieces.sort_by_key(|piece| (piece.run, piece.at));
     let (mut trace, mut run) = (Vec::new(), None);

@@ -1,38 +1,38 @@
-//! JSON that was read is a tree, and a small text can become a large one: how large is told from the text before it is read, and
-//! large ones share a bounded amount of memory.
+//! Bounds the memory of parsed JSON: a small text can become a large tree. The size is estimated from the text before
+//! it is parsed, and large trees share a bounded amount of memory.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The memory of one tree; whatever would take more is not read.
+/// Most memory of one tree in bytes; larger ones are not parsed.
 pub const MAX_TREE: usize = 256 << 20;
-/// Levels of one message that are read: what reads JSON goes no deeper.
+/// Most levels of a message: the JSON parser goes no deeper.
 pub(crate) const MAX_DEPTH: usize = 127;
-/// A text whose tree is never large.
+/// The tree of a text up to this size is never large.
 const SMALL_TEXT: usize = 16 * 1024;
-/// What the smallest object takes: a map that keeps the order of its keys, with room for three.
+/// Bytes of the smallest object: a map that keeps the order of its keys, with capacity for three.
 const OBJECT: usize = 288;
-/// What the smallest list takes: room for four.
+/// Bytes of the smallest list, which has capacity for four.
 const LIST: usize = 288;
-/// What one more member or element takes, and the room that is made ahead for it.
+/// Bytes of one more member or element, with the capacity that is allocated ahead for it.
 const PART: usize = 152;
-/// What one more takes in a long row: the room made ahead is never touched there, so it is not there.
+/// Bytes of one more part in a long row, whose unused capacity is never touched and takes no memory.
 const PART_OF_MANY: usize = 80;
-/// So many parts one after another are a long row.
+/// A row of this many parts is long.
 const MANY: usize = 256;
-/// What a member takes above an element: its key, its hash and its place in a table.
+/// Bytes that a member takes beyond an element: its key, its hash and its slot in a table.
 const KEY: usize = 80;
-/// Memory is counted in so many bytes.
+/// Memory is counted in units of this many bytes.
 const UNIT: usize = 1024;
 
-/// How much memory a text of JSON takes once it is read, about and rather more than less.
+/// An upper estimate of the memory that a JSON text takes once parsed.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct TreeSize {
     quoted: bool,
     escaped: bool,
     bytes: usize,
-    /// How many parts came since a list or an object last began or ended.
+    /// The number of parts since a list or an object last began or ended.
     parts: usize,
 }
 
@@ -48,7 +48,7 @@ impl TreeSize {
     pub(crate) fn add(&mut self, byte: u8) {
         self.bytes += 1;
         match byte {
-            // No string goes over the end of a line, so nothing that came before on another one opens one.
+            // No string spans lines, so an open quote cannot come from an earlier line.
             b'\n' | b'\r' => (self.quoted, self.escaped) = (false, false),
             _ if self.escaped => self.escaped = false,
             b'\\' if self.quoted => self.escaped = true,
@@ -75,12 +75,12 @@ impl TreeSize {
     }
 }
 
-/// Whether a text of JSON is not read for the memory that it would take.
+/// Whether a JSON text is not parsed because of the memory that it would take.
 pub(crate) fn is_too_large(text: &[u8]) -> bool {
     text.len() > SMALL_TEXT && TreeSize::of(text) > MAX_TREE
 }
 
-/// Whether a text of JSON is nested deeper than is read.
+/// Whether a JSON text is nested deeper than the parser goes.
 pub(crate) fn is_too_deep(text: &[u8]) -> bool {
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
     for byte in text {
@@ -106,7 +106,7 @@ pub struct TreeMemory {
     most: usize,
 }
 
-/// A tree would take more memory than there is for any.
+/// A tree would take more memory than any tree may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it holds too many values: {wanted} MiB of memory once read, and {most} MiB are the most")]
 pub struct TooLarge {
@@ -114,7 +114,7 @@ pub struct TooLarge {
     most: usize,
 }
 
-/// The memory of one tree, given back when it is dropped.
+/// The memory of one tree; dropping it releases the memory.
 #[derive(Debug)]
 pub struct TreePermit {
     _units: Option<OwnedSemaphorePermit>,
@@ -122,14 +122,14 @@ pub struct TreePermit {
 }
 
 impl TreePermit {
-    /// Whether reading it takes so long that others should not wait for the thread.
+    /// Whether parsing takes so long that it should not block the thread.
     pub fn is_large(&self) -> bool {
         self.is_large
     }
 }
 
 impl TreeMemory {
-    /// So many bytes for all of them, and for one at most.
+    /// Creates a budget of this many bytes, for all trees together and for each one.
     pub fn new(bytes: usize) -> TreeMemory {
         TreeMemory {
             units: Arc::new(Semaphore::new(bytes / UNIT)),
@@ -137,7 +137,7 @@ impl TreeMemory {
         }
     }
 
-    /// Waits until there is memory for what a text of JSON becomes.
+    /// Waits until there is memory for the tree of a JSON text.
     pub async fn reserve(&self, text: &str) -> Result<TreePermit, TooLarge> {
         if text.len() <= SMALL_TEXT {
             return Ok(TreePermit {
@@ -154,7 +154,7 @@ impl TreeMemory {
             });
         }
         let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
-        // The semaphore is never closed.
+        // The semaphore never closes.
         let units = Arc::clone(&self.units).acquire_many_owned(units).await.ok();
         Ok(TreePermit {
             _units: units,

@@ -1,4 +1,4 @@
-//! One server: connected when first needed, once for all who need it, and left alone for a while after failing.
+//! One upstream server: connected on first use, shared by all callers, and not retried for a while after a failure.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
@@ -18,21 +18,21 @@ use crate::link::Link;
 use crate::servers::Server;
 use crate::upstreams::{Happened, Hub};
 
-/// A connection that lived this long is no failure when it ends.
+/// The end of a connection that lived this long is not a failure.
 const STEADY: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// Changes of a server's tools are gathered for this long, and looked at no more often.
+/// Announced changes of a server's tools are gathered for this long, and handled no more often.
 const GATHER: Duration = Duration::from_millis(100);
 const REST: Duration = Duration::from_secs(1);
 
-/// What is known of a server's tools.
+/// The known tools of a server.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) listing: Listing,
     pub(crate) digests: HashMap<String, Digest>,
     pub(crate) era: Option<Era>,
-    /// Listed by this process, not only remembered.
+    /// Listed by this process, rather than read from the cache.
     pub(crate) fresh: bool,
 }
 
@@ -70,29 +70,29 @@ struct State {
     failures: u32,
 }
 
-/// Whether a connection was there already.
+/// Whether a connection was reused or is new.
 pub(crate) enum Reached {
     Before,
     Now,
 }
 
-/// How a server is doing.
+/// The health of a server.
 #[derive(Debug, Clone)]
 pub enum Condition {
-    /// Not needed yet.
+    /// The server has not been needed yet.
     Idle,
-    /// Being connected.
+    /// A connection is being made.
     Connecting,
-    /// Connected.
+    /// A connection to the server is open.
     Connected {
-        /// The protocol it speaks, for a server that speaks MCP.
+        /// The protocol it speaks; `None` for servers that do not speak MCP.
         era: Option<Era>,
     },
-    /// Failed, and left alone until then.
+    /// The server failed and is not retried for a while.
     BackingOff {
-        /// When it is tried again.
+        /// The time of the next attempt.
         until: SystemTime,
-        /// What happened.
+        /// The error of the last attempt.
         cause: ServerError,
     },
 }
@@ -102,7 +102,7 @@ pub(crate) struct Upstream {
     hub: Weak<Hub>,
     state: Mutex<State>,
     seen: RwLock<Option<Arc<Seen>>>,
-    /// Held while it is listed anew, so that an older listing never replaces a newer one.
+    /// Held during a listing, so that an older listing never replaces a newer one.
     relisting: tokio::sync::Mutex<()>,
 }
 
@@ -145,7 +145,7 @@ impl Upstream {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one connection, with its tools as they are now: listed anew where the server said that they changed.
+    /// Returns the shared connection, with current tools: lists them again if the server announced a change.
     pub(crate) async fn link(self: &Arc<Self>) -> Result<(Arc<Link>, Reached), ServerError> {
         let (link, reached) = self.connected().await?;
         if !link.is_stale() {
@@ -159,7 +159,7 @@ impl Upstream {
         Ok((link, Reached::Now))
     }
 
-    /// Lists on this connection; whoever calls it holds `relisting`.
+    /// Lists the tools over this connection; the caller holds `relisting`.
     async fn relist(&self, link: &Link) -> Result<(), ServerError> {
         let hub = self.hub()?;
         let listing = link.list(hub.options.list).await?;
@@ -167,7 +167,7 @@ impl Upstream {
         Ok(())
     }
 
-    /// The one connection, made now when there is none. A caller that goes away does not stop the making.
+    /// Returns the shared connection, and opens it if there is none. A caller that goes away does not cancel that.
     async fn connected(self: &Arc<Self>) -> Result<(Arc<Link>, Reached), ServerError> {
         let connecting = {
             let mut state = self.state();
@@ -233,7 +233,7 @@ impl Upstream {
         })
     }
 
-    /// Connects and lists: nothing is called on a definition that only an older day has seen.
+    /// Connects and lists: no tool is called by a definition that only the cache has.
     async fn connect(self: &Arc<Self>) -> Result<Arc<Link>, ServerError> {
         let hub = self.hub()?;
         let before = self.seen().and_then(|seen| seen.era);
@@ -254,7 +254,7 @@ impl Upstream {
         Ok(link)
     }
 
-    /// Takes a new listing, in memory and on disk, and tells what changed.
+    /// Stores a new listing, in memory and on disk, and reports what changed.
     fn learn(&self, hub: &Hub, listing: Listing, era: Option<Era>) {
         let new = Seen::new(listing, era, true);
         let old = self.seen();
@@ -301,7 +301,7 @@ impl Upstream {
         }
     }
 
-    /// Lists anew, on a connection that is there or is made.
+    /// Lists the tools again, over the current connection or a new one.
     pub(crate) async fn refresh(self: &Arc<Self>) -> Result<Arc<Seen>, ServerError> {
         let (link, reached) = self.link().await?;
         if let Reached::Before = reached {
@@ -314,7 +314,7 @@ impl Upstream {
         })
     }
 
-    /// Calls a tool on the shared connection.
+    /// Calls a tool over the shared connection.
     pub(crate) async fn call(
         self: &Arc<Self>,
         tool: &str,
@@ -334,7 +334,7 @@ impl Upstream {
         link.call(tool, arguments).await
     }
 
-    /// Ends the connection; the next need makes another.
+    /// Closes the connection; the next use opens another one.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         if let Now::Linked(_) = &state.now {
@@ -344,9 +344,9 @@ impl Upstream {
 }
 
 impl State {
-    /// Notes a failure; the first is forgiven, then each waits twice as long as the one before.
+    /// Records a failure; the first is forgiven, and each later one doubles the backoff.
     fn failed(&mut self, cause: ServerError, lived: Duration) {
-        // What only the operator can mend is looked at again each time.
+        // Errors that only the operator can fix are retried each time.
         let own = matches!(
             cause,
             ServerError::Credential { .. } | ServerError::NoSandbox { .. } | ServerError::Login { .. }
@@ -368,21 +368,22 @@ impl State {
     }
 }
 
-/// Twice as long each time, up to a minute, a quarter more or less so that servers do not come back all at once.
+/// Returns a delay that doubles each time, up to a minute, with 25 % jitter so that servers do not return all at
+/// once.
 fn pause(failures: u32) -> Duration {
     if failures <= 1 {
         return Duration::ZERO;
     }
     let doubled = FIRST_PAUSE.saturating_mul(1u32 << (failures - 2).min(10));
     let mut random = [0u8; 1];
-    // Without randomness all pauses are as long as they are: nothing rests on it.
+    // Without randomness there is no jitter, which does no harm.
     let _ = getrandom::fill(&mut random);
     let [random] = random;
     let percent = 75 + u32::from(random) * 50 / 255;
     doubled.min(LONGEST_PAUSE).saturating_mul(percent) / 100
 }
 
-/// Lists anew whenever the server says that its tools changed.
+/// Lists the tools again whenever the server announces a change.
 async fn watch(upstream: Weak<Upstream>, link: Weak<Link>, state: Arc<ConversationState>) {
     loop {
         state.changed.notified().await;

@@ -1,4 +1,4 @@
-//! All upstream servers of a process: one catalog of their tools, one connection to each.
+//! All upstream servers of a process: one catalog of their tools, and one connection to each.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,28 +20,28 @@ use crate::spawner::Spawner;
 use crate::upstream::{Condition, Reached, Seen, Upstream};
 use crate::vault::Vault;
 
-/// Events that wait for a slow reader.
+/// Most events that wait for a slow receiver.
 const EVENTS: usize = 256;
 
 /// What upstream servers need from the program.
 #[derive(Clone)]
 pub struct Options {
-    /// What `env:NAME` and `${NAME}` read, and where `PATH` comes from.
+    /// Resolves `env:NAME` and `${NAME}`, and provides `PATH`.
     pub environment: Environment,
-    /// Sandboxes for servers whose entry names a policy.
+    /// Starts servers whose entry names a policy; without it these cannot be used.
     pub spawner: Option<Arc<dyn Spawner>>,
-    /// Who answers a server's questions; without, none may be asked.
+    /// Answers elicitation requests of servers; without it servers cannot make any.
     pub person: Option<Person>,
-    /// How long a program has to start and say its first words: some download themselves first.
+    /// How long a program has to start and open the protocol: some download themselves first.
     pub start: Duration,
-    /// How long a remote server has to say its first words.
+    /// How long a remote server has to open the protocol.
     pub connect: Duration,
-    /// How long it has to list its tools.
+    /// How long a server has to list its tools.
     pub list: Duration,
 }
 
 impl Options {
-    /// The usual times: two minutes to start a program, 30 s each to connect and to list.
+    /// Creates options with the default timeouts: two minutes to start a program, 30 s each to connect and to list.
     pub fn new(environment: Environment) -> Options {
         Options {
             environment,
@@ -64,37 +64,37 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Something that happened to a server, for people.
+/// An event of a server, for users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happened {
-    /// Its tools are not what they were.
+    /// Tools of a server have changed.
     Changed {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// Tools with another definition.
+        /// Tools whose definition is different.
         changed: Vec<String>,
-        /// New tools.
+        /// Tools that were not there before.
         added: Vec<String>,
-        /// Tools that are gone.
+        /// Tools that no longer exist.
         gone: Vec<String>,
     },
-    /// Its program was started and has not said its first words yet.
+    /// A program was started and has not opened the protocol yet.
     SlowStart {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// How long it had so far.
+        /// How long the program has had so far.
         after: Duration,
-        /// How long it has in all.
+        /// How long the program has in all.
         within: Duration,
     },
-    /// It spoke 2026-07-28 before, and now says that it does not.
+    /// A server that spoke 2026-07-28 before now says that it does not.
     OlderProtocol {
-        /// The server.
+        /// Configured name of the server.
         server: String,
     },
 }
 
-/// Names of tools that a person is told of one kind of change.
+/// Most tool names that a message lists for one kind of change.
 const NAMED: usize = 5;
 
 impl fmt::Display for Happened {
@@ -129,7 +129,7 @@ impl fmt::Display for Happened {
     }
 }
 
-/// The first of some names, and how many more there are.
+/// Returns the first of some names, and how many more there are.
 fn some(names: &[String]) -> String {
     let first: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
     match names.len().saturating_sub(NAMED) {
@@ -138,21 +138,21 @@ fn some(names: &[String]) -> String {
     }
 }
 
-/// How a listing went.
+/// The result of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// Tools it has.
+    /// The number of tools that it listed.
     pub tools: usize,
-    /// The protocol it speaks, for a server that speaks MCP.
+    /// The protocol the server speaks; `None` for servers that do not speak MCP.
     pub era: Option<Era>,
 }
 
-/// The tools of all servers as last seen.
+/// A snapshot of the tools of all servers.
 #[derive(Debug)]
 pub struct Known {
-    /// Under canonical names.
+    /// The tools, under canonical names.
     pub catalog: Catalog,
-    /// Rises with every change: whoever builds on the catalog compares it.
+    /// Increases with every change; data built from the catalog is current if this matches.
     pub generation: u64,
 }
 
@@ -170,7 +170,7 @@ impl fmt::Debug for Upstreams {
     }
 }
 
-/// What all servers share.
+/// The state that all servers share.
 pub(crate) struct Hub {
     pub(crate) keep: Keep,
     pub(crate) options: Options,
@@ -183,7 +183,7 @@ pub(crate) struct Hub {
 impl Hub {
     pub(crate) fn tell(&self, happened: Happened) {
         tracing::info!(?happened, "upstream");
-        // Nobody listening is fine: commands that only look say nothing.
+        // Commands that only read have no receiver, which is fine.
         let _ = self.events.send(happened);
     }
 
@@ -193,7 +193,7 @@ impl Hub {
 }
 
 impl Upstreams {
-    /// Knows what was remembered of these servers; connects to none.
+    /// Loads the cached listings of these servers; connects to none.
     pub fn new(servers: Servers, keep: Keep, options: Options) -> Upstreams {
         let (events, _) = broadcast::channel(EVENTS);
         let hub = Arc::new(Hub {
@@ -218,27 +218,27 @@ impl Upstreams {
         }
     }
 
-    /// The servers as configured.
+    /// Returns the servers as configured.
     pub fn servers(&self) -> &Servers {
         &self.servers
     }
 
-    /// What the operator should know of them.
+    /// Returns the notices for the operator about the servers.
     pub fn notices(&self) -> Vec<Notice> {
         self.servers.notices()
     }
 
-    /// What happens to them from now on.
+    /// Subscribes to the events of servers from now on.
     pub fn events(&self) -> broadcast::Receiver<Happened> {
         self.hub.events.subscribe()
     }
 
-    /// The generation of the catalog, now and whenever it changes.
+    /// Watches the generation of the catalog.
     pub(crate) fn generations(&self) -> watch::Receiver<u64> {
         self.hub.generation.subscribe()
     }
 
-    /// How a server is doing.
+    /// Returns the health of a server.
     pub fn condition(&self, server: &str) -> Result<Condition, ServerError> {
         Ok(self.upstream(server)?.condition())
     }
@@ -253,7 +253,7 @@ impl Upstreams {
         })
     }
 
-    /// The tools as last seen, without asking anybody: listed, or remembered from another day.
+    /// Returns the last known tools without connecting to any server: listed by this process, or from the cache.
     pub fn known(&self) -> Arc<Known> {
         let generation = *self.hub.generation.borrow();
         let mut known = self.hub.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -267,8 +267,8 @@ impl Upstreams {
         new
     }
 
-    /// The tools as last seen; servers that were never listed are listed now, all at once. One that fails has no tools,
-    /// and says why under its name.
+    /// Returns the last known tools; servers that were never listed are listed now, all at once. A server that fails
+    /// has no tools, and its error is returned under its name.
     pub async fn catalog(&self) -> (Arc<Known>, BTreeMap<String, ServerError>) {
         let unseen = self.each.values().filter(|upstream| upstream.seen().is_none());
         let failed = self.list(unseen.cloned().collect()).await;
@@ -279,7 +279,7 @@ impl Upstreams {
         (self.known(), failed)
     }
 
-    /// Lists a server, or all at once, anew.
+    /// Lists one server again, or all at once.
     pub async fn refresh(&self, server: Option<&str>) -> BTreeMap<String, Result<Status, ServerError>> {
         let upstreams = match server {
             None => self.each.values().cloned().collect(),
@@ -305,12 +305,12 @@ impl Upstreams {
             .collect()
     }
 
-    /// Connects a server that is not, so that its tools are known as they are now. Costs nothing when it is connected.
+    /// Connects a server if it is not connected, so that its tools are current. Cheap if it is connected.
     pub async fn ready(&self, server: &str) -> Result<(), ServerError> {
         self.upstream(server)?.link().await.map(|_: (_, Reached)| ())
     }
 
-    /// Whether a server's tools were listed by this process.
+    /// Whether this process listed a server's tools.
     pub fn is_fresh(&self, server: &str) -> bool {
         self.each
             .get(server)
@@ -318,7 +318,7 @@ impl Upstreams {
             .is_some_and(|seen| seen.fresh)
     }
 
-    /// Calls a tool by the name its server gave it. A caller that goes away cancels the call.
+    /// Calls a tool by its name at the server. Dropping the future cancels the call.
     pub async fn call(
         &self,
         server: &str,
@@ -337,12 +337,12 @@ impl Upstreams {
         }
     }
 
-    /// Pins a tool's definition at its first use; says whether it is still the pinned one.
+    /// Pins a tool's definition at its first use, and compares later uses with the pin.
     pub fn pin(&self, tool: &Tool) -> Result<Pinned, PinError> {
         self.hub.keep.pins().pin(tool)
     }
 
-    /// The tools of a server that are pinned as something else than they are in `catalog`; pins none.
+    /// Returns the tools of a server whose pins differ from their definitions in `catalog`; pins none.
     pub fn drifted(&self, catalog: &Catalog, server: &str) -> Result<Vec<String>, PinError> {
         let tools = catalog.server(server).map(|entry| entry.tools.clone());
         let tools = tools.and_then(|tools| catalog.tools().get(tools)).unwrap_or_default();
@@ -354,12 +354,12 @@ impl Upstreams {
         Ok(drifted.map(|tool| tool.name.to_string()).collect())
     }
 
-    /// Takes a tool's definition as it is now for the pinned one.
+    /// Pins a tool's current definition.
     pub fn accept(&self, tool: &Tool) -> Result<(), PinError> {
         self.hub.keep.pins().accept(tool)
     }
 
-    /// Ends every connection; children die with them.
+    /// Closes every connection; child processes end with them.
     pub fn close(&self) {
         for upstream in self.each.values() {
             upstream.close();

@@ -1,7 +1,9 @@
-//! Secrets in an encrypted file: each sealed by itself, bound to its name, under a key that lies elsewhere.
+//! The vault: secrets in an encrypted file, each sealed separately and bound to its name, under a key that is stored
+//! elsewhere.
 //!
-//! The file is `vault.json` in the data folder. The key is made from `RINGFENCE_VAULT_PASSPHRASE` where that is set, else it is
-//! the file `vault.key` in the user's configuration folder, readable by its owner only. Names are not secret, values are.
+//! The file is `vault.json` in the data folder. The key is derived from `RINGFENCE_VAULT_PASSPHRASE` if that is set;
+//! otherwise it is the file `vault.key` in the user's configuration folder, readable by its owner only. Names are not
+//! secret, values are.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,57 +29,57 @@ const LONGEST_NAME: usize = 128;
 const LONGEST_VALUE: usize = 64 * 1024;
 const KEY: usize = 32;
 const SALT: usize = 16;
-/// What one guess of a passphrase costs: about a third of a second. Tests guess often.
+/// Rounds of the key derivation: one guess of a passphrase costs about a third of a second. Tests use fewer.
 const ROUNDS: u32 = if cfg!(test) { 1_000 } else { 600_000 };
-/// Sealed with every vault, so that a wrong key is told from a damaged secret.
+/// The name that is sealed with every vault, which tells a wrong key from a damaged secret.
 const CHECK: &str = "";
 
-/// Why a secret cannot be had or kept; it never holds one.
+/// Why a secret cannot be read or stored; the error never contains one.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// A file cannot be read or written.
     #[error("cannot use `{}`", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operation.
         source: io::Error,
     },
-    /// Others could read the key.
+    /// Other users can read the key file.
     #[error("`{}` is open to others (mode {mode:o})", path.display())]
     Exposed {
-        /// Which.
+        /// Path of the key file.
         path: PathBuf,
-        /// Its permissions.
+        /// The permission bits of the file.
         mode: u32,
     },
-    /// There is a vault, and no key to it.
+    /// A vault exists, but its key does not.
     #[error("there is no key to the vault: `{}` is missing and RINGFENCE_VAULT_PASSPHRASE is not set", .0.display())]
     NoKey(PathBuf),
-    /// The key is another vault's, or the passphrase is wrong.
+    /// The key belongs to another vault, or the passphrase is wrong.
     #[error("the key does not open the vault `{}`", .0.display())]
     WrongKey(PathBuf),
-    /// What is there is not what was written.
+    /// The vault file is damaged.
     #[error("the vault `{}` is damaged: {what}", path.display())]
     Damaged {
-        /// Which.
+        /// Path of the vault file.
         path: PathBuf,
-        /// What of it.
+        /// The part that is damaged.
         what: String,
     },
-    /// A name that cannot be one.
+    /// The name of a secret is invalid.
     #[error("`{0}` cannot be a name: at most 128 letters, digits and `._/-`")]
     Name(String),
-    /// A value that is too long or empty.
+    /// The value is empty or too long.
     #[error("a secret has 1 byte to 64 KiB")]
     Length,
-    /// The system gave no random bytes.
+    /// The system provided no random bytes.
     #[error("the system gave no random bytes")]
     Entropy,
 }
 
 impl VaultError {
-    /// What a person can do about it.
+    /// Returns what the user can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             VaultError::File { .. } => "look at the data folder and its permissions",
@@ -94,16 +96,16 @@ impl VaultError {
     }
 }
 
-/// A vault that may not be there yet; clones share its key.
+/// A vault that may not exist yet; clones share its key.
 #[derive(Clone)]
 pub struct Vault {
     file: PathBuf,
     unlock: Unlock,
-    /// The key that was made last: a passphrase takes a while.
+    /// The last derived key, because deriving one from a passphrase is slow.
     made: Arc<Mutex<Option<Made>>>,
 }
 
-/// A key, and the salt it was made with.
+/// A key, with the salt that it was derived with.
 struct Made {
     salt: String,
     key: Arc<LessSafeKey>,
@@ -125,14 +127,14 @@ enum Unlock {
 #[serde(deny_unknown_fields)]
 struct Document {
     version: u32,
-    /// Of the passphrase, if the key is made from one.
+    /// The salt of the passphrase; empty if the key is in a file.
     salt: String,
     check: String,
     secrets: BTreeMap<String, String>,
 }
 
 impl Vault {
-    /// The vault of a data folder; `environment` says where its key is.
+    /// Locates the vault of a data folder; `environment` says where its key is.
     pub fn find(home: &Path, environment: &Environment) -> Vault {
         let given = |name: &str| environment(name).filter(|value| !value.is_empty());
         let unlock = if let Some(passphrase) = given("RINGFENCE_VAULT_PASSPHRASE") {
@@ -150,18 +152,18 @@ impl Vault {
         }
     }
 
-    /// The file.
+    /// Returns the path of the vault file.
     pub fn path(&self) -> &Path {
         &self.file
     }
 
-    /// What secrets are called; needs no key.
+    /// Returns the names of the secrets; needs no key.
     pub fn names(&self) -> Result<Vec<String>, VaultError> {
         let document = self.read()?;
         Ok(document.map_or_else(Vec::new, |document| document.secrets.into_keys().collect()))
     }
 
-    /// One secret.
+    /// Returns the secret of this name; `None` if there is none.
     pub fn get(&self, name: &str) -> Result<Option<Secret>, VaultError> {
         let Some(document) = self.read()? else { return Ok(None) };
         let Some(sealed) = document.secrets.get(name) else {
@@ -173,7 +175,7 @@ impl Vault {
         Ok(Some(Secret::new(text)))
     }
 
-    /// Keeps a secret, instead of the one of that name.
+    /// Stores a secret, and replaces one of the same name.
     pub fn set(&self, name: &str, value: &Secret) -> Result<(), VaultError> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
         if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(fits) {
@@ -196,7 +198,7 @@ impl Vault {
         self.write(&document)
     }
 
-    /// Forgets a secret; answers whether there was one.
+    /// Removes a secret. Returns whether it existed.
     pub fn remove(&self, name: &str) -> Result<bool, VaultError> {
         let _lock = self.lock()?;
         let Some(mut document) = self.read()? else {
@@ -227,7 +229,7 @@ impl Vault {
         Ok((document, key))
     }
 
-    /// The key, if it is the one that this vault was made with.
+    /// Returns the key, if it belongs to this vault.
     fn key(&self, document: &Document) -> Result<Arc<LessSafeKey>, VaultError> {
         let key = self.raw_key(&document.salt)?;
         match open(&key, CHECK, &document.check) {
@@ -331,7 +333,7 @@ fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, VaultError> {
     Ok(bytes)
 }
 
-/// Nonce and ciphertext, bound to the name.
+/// Returns nonce and ciphertext, bound to the name.
 fn seal(key: &LessSafeKey, name: &str, value: &str) -> Result<String, VaultError> {
     let nonce = random::<NONCE_LEN>()?;
     let mut sealed = value.as_bytes().to_vec();

@@ -1,5 +1,5 @@
-//! Stand-ins for personal data: the same value is the same alias within a table, and no alias says anything about its
-//! value, about another, or about how many there are.
+//! Aliases for personal data: the same value has the same alias within a table, and an alias reveals nothing about
+//! its value, about other aliases, or about their number.
 
 mod index;
 mod known;
@@ -14,27 +14,27 @@ use std::fmt;
 pub use recognise::resembles_alias;
 pub use table::{Aliases, NoRandomness, ReadError};
 
-/// The word of what only looked like an alias.
+/// The kind word of text that only looked like an alias.
 pub(crate) const LITERAL: &str = "text";
 
-/// What stands for a secret: it is gone for good.
+/// Replaces a secret, which is removed for good.
 pub(crate) const SECRET: &str = "⟦secret removed⟧";
 
-/// A text whose personal data is hidden.
+/// A text or value whose personal data is masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hidden<T> {
-    /// What may be shown.
+    /// The masked text or value, which may be shown.
     pub shown: T,
-    /// How much of each kind was hidden in it.
+    /// The number of findings of each kind that were masked.
     pub counts: Counts,
 }
 
-/// How many findings of each kind: what an event may tell.
+/// The number of findings of each kind: what an event may contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts(BTreeMap<String, u64>);
 
 impl Counts {
-    /// The words of kinds and how often each was found.
+    /// Iterates over the kind words with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(word, count)| (word.as_str(), *count))
     }
@@ -44,12 +44,12 @@ impl Counts {
         self.0.is_empty()
     }
 
-    /// All findings together.
+    /// Returns the number of findings of all kinds.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Adds those of another text.
+    /// Adds the counts of another text.
     pub fn add(&mut self, other: &Counts) {
         for (word, count) in &other.0 {
             *self.0.entry(word.clone()).or_default() += count;
@@ -66,10 +66,10 @@ impl Counts {
     }
 }
 
-/// An alias that was never given.
+/// An alias that this table never issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invented {
-    /// As written.
+    /// The alias as it is written in the text.
     pub alias: String,
 }
 

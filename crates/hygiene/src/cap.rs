@@ -1,5 +1,5 @@
-//! Floods: how much of a text or value is shown, and a notice of what was left out that no data can imitate. Output is
-//! taken in pieces and only what is kept is held, so its size does not matter.
+//! Caps long output: limits how much of a text or value is shown, with notices that no data can imitate. Output is
+//! taken in pieces and only the shown part is held, so its size does not matter.
 
 mod clean;
 mod json;
@@ -9,44 +9,44 @@ pub use clean::Cleaner;
 pub use json::JsonCap;
 pub use text::{Keep, TextCap};
 
-/// How much is shown at most.
+/// Limits on the shown output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes in all, notices aside.
+    /// Bytes in all, not counting notices.
     pub bytes: usize,
     /// Lines of a text; items of any list and members of any object in JSON.
     pub rows: usize,
-    /// Levels of lists and objects within each other.
+    /// Nesting levels of lists and objects.
     pub depth: usize,
     /// Bytes of one string in JSON or of one line of a text.
     pub string: usize,
 }
 
-/// What is shown, and how much is not.
+/// The shown output, with the amounts that are missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capped<T> {
-    /// What is shown, with notices where something is missing.
+    /// The shown output, with notices where something is missing.
     pub shown: T,
-    /// What is missing.
+    /// The amounts that are missing or changed.
     pub left_out: LeftOut,
 }
 
-/// How much was left out or changed.
+/// How much was omitted or changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Bytes that came in.
+    /// Bytes of the input.
     pub seen: u64,
-    /// Bytes of them that are not shown.
+    /// Bytes of the input that are not shown.
     pub bytes: u64,
     /// Rows that are not shown.
     pub rows: u64,
-    /// Strings or lines that were cut.
+    /// Strings or lines that were truncated.
     pub cut: u64,
-    /// Values that lay too deep.
+    /// Values that were nested too deeply.
     pub deep: u64,
-    /// Escapes, control characters, wrong bytes and imitated notices that were made harmless.
+    /// Escapes, control characters, invalid bytes and imitated notices that were neutralised.
     pub neutralised: u64,
-    /// Where JSON stopped being JSON, if it did.
+    /// Where the input stopped being JSON, if it did.
     pub broken_at: Option<u64>,
 }
 
@@ -57,16 +57,16 @@ impl LeftOut {
     }
 }
 
-/// Where more is than what is shown.
+/// Where the caller can find more than is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At<'a> {
-    /// All of it.
+    /// The place where the whole output is.
     Whole(&'a str),
-    /// As much as was kept; the rest is nowhere.
+    /// The place where a part of the output was kept; the rest is lost.
     Kept(&'a str),
 }
 
-/// A notice: what it says in brackets that no text of others keeps.
+/// Formats a notice, in brackets that are removed from all other text.
 fn notice(what: &str, at: Option<At<'_>>) -> String {
     let mut words = String::from("⟦ringfence: ");
     words.push_str(what);
@@ -84,7 +84,7 @@ fn notice(what: &str, at: Option<At<'_>>) -> String {
     words
 }
 
-/// A number with commas between thousands.
+/// Formats a number with commas between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -97,13 +97,13 @@ fn grouped(number: u64) -> String {
     grouped
 }
 
-/// `usize` as `u64`, which holds it on every machine this runs on.
+/// Converts `usize` to `u64`, which holds it on every supported machine.
 fn wide(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-/// The most of a text that is kept when it must be cut at a byte: it ends before the word or number that the cut would
-/// fall into, so that half a card is never shown where a whole one would have been hidden.
+/// Truncates a text at a byte limit, before the word or number that the cut would split: half a card number would be
+/// shown where a whole one is hidden.
 fn cut_before(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;
@@ -115,7 +115,8 @@ fn cut_before(text: &str, most: usize) -> &str {
     without_half(&text[..end])
 }
 
-/// A text that was cut somewhere, without the line that the cut fell into; where that is most of it, without the word or number.
+/// Removes the incomplete last line of a text that was cut; if that is most of the text, only the incomplete word or
+/// number.
 pub fn whole_lines(text: &str) -> &str {
     match text.rfind('\n') {
         Some(end) if end * 2 >= text.len() => &text[..=end],
@@ -123,7 +124,7 @@ pub fn whole_lines(text: &str) -> &str {
     }
 }
 
-/// What is left of a text that was cut without the word or number that may be half.
+/// Removes the word or number at the end of a cut text, which may be incomplete.
 fn without_half(kept: &str) -> &str {
     let word = kept.rfind(char::is_whitespace).map_or("", |space| &kept[..space]);
     let number = |letter: char| {
@@ -136,7 +137,7 @@ fn without_half(kept: &str) -> &str {
     };
     let uncut = |text| before_account(before_account(text).trim_end_matches(number));
     let whole = uncut(word);
-    // A text without spaces or words is cut where it must be, less what could be a value.
+    // A text without spaces or words is cut anyway, less what may be a value.
     if whole.len() * 2 >= kept.len() {
         return whole;
     }
@@ -147,11 +148,11 @@ fn without_half(kept: &str) -> &str {
     uncut(&kept[..end])
 }
 
-/// A text less the beginning of a bank account's number that it ends with, in groups of letters and digits.
+/// Removes the start of a bank account number at the end of a text, in groups of letters and digits.
 fn before_account(text: &str) -> &str {
     let mut end = text.len();
     let mut letters = 0;
-    // The longest number is of 34 letters, in nine groups.
+    // The longest number has 34 letters, in nine groups.
     for _ in 0..9 {
         let start = text[..end].rfind(char::is_whitespace).map_or(0, |space| {
             space + text[space..].chars().next().map_or(1, char::len_utf8)
@@ -173,7 +174,7 @@ fn before_account(text: &str) -> &str {
     text
 }
 
-/// Longer than an account, a card or most addresses.
+/// Longer than an account number, a card number or most addresses.
 const LONGEST_VALUE: usize = 64;
 
 #[cfg(test)]

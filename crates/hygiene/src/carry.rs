@@ -1,25 +1,27 @@
-//! What of a text tells what follows it: the header of a table that goes on, the first lines, a private key that is not closed, and
-//! the last lines. A text that comes in pieces is looked through piece by piece with it, instead of from its beginning each time.
+//! Carries context between the pieces of a text: the header of a table that continues, the first lines, an open
+//! private key, and the last lines. With it a text can be scanned piece by piece, instead of from its beginning each
+//! time.
 
 use crate::secret;
 use crate::table;
 
-/// So much of the end is carried, in whole lines, and so many of the first lines where they may be rows of a table without a header.
+/// How many bytes of the end are carried, in whole lines, and how many first lines, which may be rows of a table
+/// without a header.
 const TAIL: usize = 8 * 1024;
 const FIRST: usize = 40;
 const FIRST_BYTES: usize = 8 * 1024;
 
-/// The part of `text` that [`Detector::find`](crate::Detector::find) needs in front of what it goes on with. It is bounded, and
-/// what is carried of what was carried before and a new piece is as good as what is carried of both in whole.
+/// Returns the part of `text` that [`Detector::find`](crate::Detector::find) needs in front of the next piece. Its
+/// size is bounded, and carrying from a carried text with a new piece is as good as carrying from the whole text.
 pub fn carry(text: &str) -> String {
     let (mut tail, mut carried) = (tail(text), String::new());
     match table::open_csv(text) {
-        // A table that goes on does so under its header.
+        // A table that continues needs its header.
         table::Open::Under(start, end) => {
             carried.push_str(before(text, start, end, tail));
             tail = tail.max(start.min(text.len()));
         }
-        // The next header is looked for behind the last table.
+        // The next header comes after the last table.
         table::Open::Closed(end) => tail = tail.max(end.min(text.len())),
         table::Open::Never => carried.push_str(before(text, 0, first(text), tail)),
     }
@@ -33,25 +35,25 @@ pub fn carry(text: &str) -> String {
     carried
 }
 
-/// The part of a stretch that lies before the tail.
+/// Returns the part of a range that is before the tail.
 fn before(text: &str, start: usize, end: usize, tail: usize) -> &str {
     text.get(start..end.min(tail)).unwrap_or_default()
 }
 
-/// Where the tail begins: with a line.
+/// Returns where the tail begins: at the start of a line.
 fn tail(text: &str) -> usize {
     let from = text.len().saturating_sub(TAIL);
     if from == 0 {
         return 0;
     }
     let line = text.as_bytes()[from - 1..].iter().position(|byte| *byte == b'\n');
-    // A line that is longer than that is carried from its middle.
+    // A line that is longer than the tail is carried from its middle.
     line.map(|at| from + at)
         .filter(|at| *at < text.len())
         .unwrap_or_else(|| text.ceil_char_boundary(from))
 }
 
-/// Where the first lines end.
+/// Returns where the first lines end.
 fn first(text: &str) -> usize {
     let lines = text.split_inclusive('\n').take(FIRST);
     lines

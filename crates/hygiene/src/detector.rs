@@ -1,4 +1,4 @@
-//! The detector: everything that is looked for, in text and in JSON.
+//! The detector: finds all kinds of personal data and secrets, in text and in JSON.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::unseen::look_through;
 use crate::value::Ground;
 use crate::{secret, table, value};
 
-/// What is looked for.
+/// The configuration of a detector.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The kinds of personal data.
+    /// The kinds of personal data to find.
     pub kinds: Kinds,
     /// How names, places and addresses are found.
     pub names: Names,
     /// What happens to secrets.
     pub secrets: Secrets,
-    /// Operators' own kinds.
+    /// Custom kinds of the operator, searched in addition to `kinds`.
     pub own: Vec<Own>,
 }
 
@@ -32,26 +32,26 @@ pub struct Settings {
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Names {
-    /// By the key, column or label they stand under.
+    /// By the key, column or label before them.
     Keys,
-    /// In prose too, by dictionaries. Organisations are not among it: they need a reader with a model.
+    /// Also in prose, by dictionaries. Organisations need a reader with a model.
     Dictionary,
-    /// In prose too, by a reader of the operator's, such as one with a model.
+    /// Also in prose, by a reader of the operator, such as one with a model.
     Reader(Arc<dyn Prose>),
 }
 
-/// Finds what only reading shows: names, places, organisations in running text.
+/// Finds names, places and organisations in running text, which only a reader can recognise.
 pub trait Prose: Send + Sync {
-    /// Findings in a text, in any order; what lies outside the text or not between letters is dropped.
+    /// Returns the findings in a text, in any order. Findings outside the text or inside a character are dropped.
     fn find(&self, text: &str) -> Vec<Finding>;
 }
 
-/// Whether secrets are looked for.
+/// Whether secrets are detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrets {
-    /// They are.
+    /// Secrets are detected and removed.
     Redact,
-    /// They are not.
+    /// Secrets are not detected.
     Off,
 }
 
@@ -68,22 +68,22 @@ impl fmt::Debug for Names {
 /// A finding in a JSON value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonFinding {
-    /// Where the string or number is, as a JSON pointer.
+    /// JSON pointer to the string or number.
     pub pointer: String,
-    /// Whether it is in the key that the pointer ends with, rather than in its value.
+    /// Whether it is in the key at the end of the pointer, rather than in the value.
     pub in_key: bool,
-    /// What was found, in bytes of that string or of the number as written.
+    /// The finding, in bytes of that string or of the number as written.
     pub finding: Finding,
 }
 
-/// Finds personal data and secrets. Made once, used by many.
+/// Finds personal data and secrets. Create it once and share it.
 #[derive(Debug, Clone)]
 pub struct Detector {
     settings: Settings,
 }
 
 impl Detector {
-    /// A detector of what the settings say.
+    /// Creates a detector from its configuration.
     pub fn new(settings: &Settings) -> Detector {
         let mut settings = settings.clone();
         settings.kinds = match settings.secrets {
@@ -93,7 +93,8 @@ impl Detector {
         Detector { settings }
     }
 
-    /// Findings in a text, in order and without overlaps. Tables in it, CSV or Markdown, are read by their headers.
+    /// Returns the findings in a text, in order and without overlaps. CSV and Markdown tables are read by their
+    /// headers.
     pub fn find(&self, text: &str) -> Vec<Finding> {
         look_through(text, |text| {
             let mut found = Vec::new();
@@ -102,7 +103,7 @@ impl Detector {
         })
     }
 
-    /// Findings in one value, knowing what its key or column says it is.
+    /// Returns the findings in one value, given the kind that its key or column states.
     pub fn find_value(&self, text: &str, said: Option<Kind>) -> Vec<Finding> {
         look_through(text, |text| {
             let mut found = Vec::new();
@@ -116,7 +117,7 @@ impl Detector {
         })
     }
 
-    /// Findings in a JSON value, keys included. What lies deeper than any sensible value is not looked at.
+    /// Returns the findings in a JSON value, keys included. Values at excessive depth are not checked.
     pub fn find_json(&self, value: &Value, hints: &Hints) -> Vec<JsonFinding> {
         let mut walk = Walk {
             detector: self,
@@ -127,7 +128,7 @@ impl Detector {
         walk.out
     }
 
-    /// What a number in JSON is, whole.
+    /// Returns the kind of a whole JSON number, as a finding.
     pub(crate) fn find_number(&self, number: &str, said: Option<Kind>) -> Option<Finding> {
         let mut found = Vec::new();
         if let Some(kind) = said {
@@ -135,13 +136,13 @@ impl Detector {
         }
         let found = self.everything(number, Place::Value, found);
         let whole = |one: &&Finding| one.start == 0 && one.end == number.len();
-        // A bare number without a telling key is only taken for what has a checksum.
+        // Without a key hint only numbers with a checksum are findings.
         let sure =
             |one: &&Finding| one.by == Evidence::Key || one.kind == Kind::Card || matches!(one.kind, Kind::Own(_));
         found.iter().find(whole).filter(sure).copied()
     }
 
-    /// What stands under the telling columns of tables.
+    /// Finds values in table columns whose header states a kind.
     fn tables(&self, text: &str, found: &mut Vec<Finding>) {
         table::cells(text, &mut |text, cell| {
             let value = &text[cell.start..cell.end];
@@ -191,7 +192,7 @@ impl Detector {
     }
 }
 
-/// A walk over JSON that notes where it is.
+/// Walks over JSON and tracks the JSON pointer.
 struct Walk<'d> {
     detector: &'d Detector,
     pointer: String,

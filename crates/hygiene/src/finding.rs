@@ -1,34 +1,35 @@
-//! A finding, and what becomes of findings that overlap.
+//! Findings, and how overlapping ones are resolved.
 
 use crate::kind::Kind;
 
-/// A stretch of a text that is personal data or a secret.
+/// A range of a text that is personal data or a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {
-    /// The first byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// The byte after the last.
+    /// Offset of the byte after the last.
     pub end: usize,
-    /// What it is.
+    /// The kind of data in the range.
     pub kind: Kind,
-    /// What says so.
+    /// The evidence for the kind.
     pub by: Evidence,
 }
 
-/// What a finding rests on.
+/// The evidence for a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Evidence {
-    /// Words of a dictionary, or a reader of prose that the operator plugged in.
+    /// Words of a dictionary, or a prose reader of the operator.
     Prose,
-    /// The key, column or schema it stands under.
+    /// The key, column or schema of the value.
     Key,
-    /// Its form, and a checksum where the kind has one.
+    /// The form of the value, with a checksum if the kind has one.
     Form,
 }
 
 impl Finding {
-    /// Who stays when two overlap: secrets, operators' own, structured kinds under a key, forms, other keys, prose.
+    /// Returns the priority in an overlap: secrets, custom kinds, structured kinds under a key, forms, other keys,
+    /// prose.
     fn rank(&self) -> u8 {
         match (self.kind, self.by) {
             (Kind::Secret, _) => 6,
@@ -41,8 +42,8 @@ impl Finding {
     }
 }
 
-/// Puts findings in order without overlaps. Of two, the higher rank stays, then the longer, then the earlier; what of
-/// the other sticks out is kept as a finding of its own, so that nothing found is shown.
+/// Sorts findings and removes overlaps. Of two, the higher rank stays, then the longer, then the earlier; the
+/// uncovered part of the other stays as a separate finding, so that no finding is shown.
 pub(crate) fn resolve(text: &str, mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort_unstable_by_key(|one| (one.start, one.end));
     if findings.windows(2).all(|pair| pair[0].end <= pair[1].start) {
@@ -51,7 +52,7 @@ pub(crate) fn resolve(text: &str, mut findings: Vec<Finding>) -> Vec<Finding> {
     let mut kept = Vec::with_capacity(findings.len());
     let mut rest = findings.as_mut_slice();
     while let Some(first) = rest.first() {
-        // A stretch whose findings overlap each other and none outside.
+        // A cluster whose findings overlap each other and no others.
         let mut end = first.end;
         let more = rest.iter().take_while(|one| {
             let overlaps = one.start < end;
@@ -82,7 +83,7 @@ fn resolve_stretch(text: &str, findings: &mut [Finding]) -> Vec<Finding> {
     kept
 }
 
-/// Inserts what of a finding is still free.
+/// Inserts the uncovered parts of a finding.
 fn place(text: &str, kept: &mut Vec<Finding>, finding: Finding) {
     let mut start = finding.start;
     let mut index = kept.partition_point(|one| one.end <= finding.start);
@@ -104,7 +105,7 @@ fn place(text: &str, kept: &mut Vec<Finding>, finding: Finding) {
     }
 }
 
-/// The part between two others without the punctuation at its ends; all of it if it is the whole finding.
+/// Trims punctuation from the ends of a part between two findings; a whole finding is not trimmed.
 pub(crate) fn trimmed(text: &str, start: usize, end: usize, whole: Finding) -> Option<(usize, usize)> {
     if start == whole.start && end == whole.end {
         return Some((start, end));

@@ -1,5 +1,5 @@
-//! Entry points for fuzzing: plain functions over bytes that never panic unless an invariant is broken. They run on
-//! seeded inputs in the tests, and under any fuzzer.
+//! Entry points for fuzzing: plain functions over bytes that panic only if an invariant is broken. The tests run them
+//! on seeded inputs, and any fuzzer can.
 
 use crate::alias::Aliases;
 use crate::cap::{JsonCap, Keep, Limits, TextCap};
@@ -7,7 +7,8 @@ use crate::detector::{Detector, Names, Secrets, Settings};
 use crate::hints::Hints;
 use crate::kind::Kinds;
 
-/// Any text: findings lie in it, in order; what is hidden comes back; JSON and text of any bytes are capped.
+/// Checks any text: findings are inside it and in order; hidden values can be revealed; JSON and text of any bytes
+/// are capped.
 ///
 /// # Panics
 /// When an invariant is broken.

@@ -1,4 +1,4 @@
-//! What a JSON Schema says about the values under it.
+//! Schema hints: what a JSON Schema says about the kinds of its values.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::kind::Kind;
 
-/// How deep a schema is read, and how many references are followed on the way.
+/// Most levels of a schema that are read; each reference counts as one.
 const DEPTH: usize = 16;
 
-/// What is known of a value before it is seen: by a schema of the tool that gave it. It adds to what keys say and takes nothing
-/// back, for it is the tool's word.
+/// The kinds that a tool's schema states for its values. Hints add to what keys say but never override it, because
+/// the tool wrote them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hints {
     pub(crate) says: Option<Kind>,
@@ -19,12 +19,12 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Nothing is known.
+    /// Returns hints that say nothing.
     pub fn none() -> Hints {
         Hints::default()
     }
 
-    /// What a JSON Schema says: by `format`, by `x-pii` (the word of a kind), by title and description.
+    /// Reads the hints of a JSON Schema: from `format`, `x-pii` (a kind word), title and description.
     pub fn from_schema(schema: &Value) -> Hints {
         read(schema, schema, DEPTH)
     }
@@ -96,7 +96,7 @@ fn says(schema: &Value) -> Option<Kind> {
     marked.or(format).or_else(described)
 }
 
-/// What a short description names. Long ones speak of many things.
+/// Returns the kind that a short description names. Long ones mention many things.
 fn described(text: &str) -> Option<Kind> {
     if text.len() > 80 {
         return None;

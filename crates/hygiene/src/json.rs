@@ -1,4 +1,4 @@
-//! Walks a JSON value with what keys, neighbours and schemas say of each string and number in it.
+//! Walks a JSON value and combines what keys, neighbours and schemas say about each string and number.
 
 mod columns;
 
@@ -11,20 +11,20 @@ use crate::value::{self, Ground};
 pub(crate) use columns::{Columns, is_columns, is_pairs_field, is_pairs_value};
 use columns::{Level, pair};
 
-/// How deep a value is followed. Whoever parses JSON within bounds never gets here.
+/// Most levels that are followed. JSON from a bounded parser never gets here.
 pub(crate) const DEPTH: usize = 256;
 
-/// What is known of a value from where it stands.
+/// The context of a value: what its surroundings say about it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Standing<'a> {
     telling: Option<Telling>,
-    /// What the schema says, where the key says nothing that fits.
+    /// The kind that the schema states, for keys that say nothing that fits.
     hinted: Option<Kind>,
-    /// What the names around are names of.
+    /// Who or what the names at this level belong to.
     whose: Whose,
-    /// What the names below are names of.
+    /// Who or what the names below this level belong to.
     below: Whose,
-    /// What the field says that a value beside it is the value of.
+    /// The key hint for the value of a field-value pair.
     pair: Option<Telling>,
     columns: Option<(&'a Columns, Level)>,
     hints: Option<&'a Hints>,
@@ -43,22 +43,22 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// Whether what stands above or beside says anything of a value there.
+    /// Whether keys above or beside the value say anything about it.
     pub(crate) fn tells(&self) -> bool {
         self.telling.is_some() || self.columns.is_some() || self.pair.is_some()
     }
 
-    /// What a string there is said to be.
+    /// Returns the kind of a string at this position.
     pub(crate) fn kind_of(&self, text: &str) -> Option<Kind> {
         let fits = |kind: &Kind| value::borne_out(text, *kind, Ground::Key).is_some();
         let by_key = self.telling.and_then(|telling| value::meant(telling, self.whose, text));
         by_key.filter(fits).or(self.hinted).or(by_key)
     }
 
-    /// What a number there is said to be.
+    /// Returns the kind of a number at this position.
     pub(crate) fn kind_of_number(&self, written: &str) -> Option<Kind> {
         let digits = written.bytes().filter(u8::is_ascii_digit).count();
-        // A count stands under such keys too, and has fewer digits.
+        // Counts can be under such keys too, but have fewer digits.
         let is_number = |kind: &Kind| match kind {
             Kind::Phone => digits >= 6,
             Kind::Card => digits >= 8,
@@ -78,7 +78,7 @@ impl<'a> Standing<'a> {
         by_key.filter(is_number).or(self.hinted.filter(is_number))
     }
 
-    /// What holds for the members of an object there.
+    /// Returns the context for the members of an object.
     pub(crate) fn object<'b>(self, members: &Map<String, Value>, columns: Option<&'b Columns>) -> Standing<'b>
     where
         'a: 'b,
@@ -93,12 +93,12 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// What holds under a key.
+    /// Returns the context of the value under a key.
     pub(crate) fn member(&self, key: &str) -> Standing<'a> {
         let hints = self.hints.and_then(|hints| hints.property(key));
         let inherited = || {
             let telling = self.telling.filter(|_| is_part(key))?;
-            // A name that is given in parts is a person's.
+            // A name that is given in parts belongs to a person.
             let parted = telling.kind == Kind::Name && is_part_of_a_name(key);
             let trust = if parted { Trust::Sure } else { telling.trust };
             Some(Telling { trust, ..telling })
@@ -121,7 +121,7 @@ impl<'a> Standing<'a> {
         }
     }
 
-    /// What holds for a list there whose first item names the columns of the others.
+    /// Returns the context for a list; `heading` has the columns that its first item names.
     pub(crate) fn list<'b>(self, heading: Option<&'b Columns>) -> Standing<'b>
     where
         'a: 'b,
@@ -130,7 +130,7 @@ impl<'a> Standing<'a> {
         Standing { columns, ..self }
     }
 
-    /// What holds for an item of a list there.
+    /// Returns the context of one list item.
     pub(crate) fn item(self, index: usize) -> Standing<'a> {
         let hints = self.hints.and_then(Hints::item);
         let hinted = hints.and_then(|hints| hints.says).or(self.hinted);
@@ -155,7 +155,7 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// Whether a key says something of its neighbours: what it is about must be there, or could be.
+/// Whether a key informs about its siblings: its value is present, or could be.
 fn speaks(key: &str, member: &Value) -> bool {
     match member {
         Value::Bool(_) => false,
@@ -169,7 +169,7 @@ fn speaks(key: &str, member: &Value) -> bool {
     }
 }
 
-/// Keys that only divide what the key above them says.
+/// Whether a key only subdivides what the key above it says.
 pub(crate) fn is_part(key: &str) -> bool {
     matches!(
         key,
@@ -198,7 +198,7 @@ pub(crate) fn is_part(key: &str) -> bool {
     )
 }
 
-/// Keys of the parts of a person's name.
+/// Whether a key is a part of a person's name.
 fn is_part_of_a_name(key: &str) -> bool {
     matches!(key, "first" | "last" | "middle" | "given" | "family")
 }

@@ -1,4 +1,4 @@
-//! Keys, column names and labels that tell what stands under them, and whether a value bears that out.
+//! Key hints: keys, column names and labels that state the kind of their values, and whether a value confirms it.
 
 mod tongues;
 mod whose;
@@ -10,21 +10,21 @@ use crate::lists::Lists;
 use crate::unseen::is_unseen;
 pub(crate) use whose::{KeyHint, Whose};
 
-/// What a key says of its value.
+/// What a key says about its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Telling {
     pub(crate) kind: Kind,
     pub(crate) trust: Trust,
 }
 
-/// How far a key is believed.
+/// How much a key hint is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Trust {
-    /// Things have such a key as well as people, and more often: `name`, `location`.
+    /// Things have such a key more often than people: `name`, `location`.
     Vague,
-    /// As a rule it holds what it says, and now and then something else: `owner`, `pin`, `zip`.
+    /// It usually holds this kind, and sometimes something else: `owner`, `pin`, `zip`.
     Likely,
-    /// It holds that, or nothing.
+    /// It holds this kind, or nothing.
     Sure,
 }
 
@@ -48,16 +48,16 @@ impl Telling {
         self.trust == Trust::Vague
     }
 
-    /// Whether it is believed whatever stands around.
+    /// Whether the hint is trusted whatever its surroundings.
     pub(crate) fn is_sure(self) -> bool {
         self.trust == Trust::Sure
     }
 }
 
-/// The most words of a key.
+/// Most words of a key.
 const MOST: usize = 6;
 
-/// The words of a key in small letters: `billingEmail2`, `billing_email`, `Billing e-mail`.
+/// The words of a key in lower case: `billingEmail2`, `billing_email`, `Billing e-mail`.
 struct Words {
     letters: String,
     ends: [usize; MOST],
@@ -134,7 +134,7 @@ fn is(word: &str, list: u16) -> bool {
     WORDS.of(word) & list != 0
 }
 
-/// What a key says, if it tells anything.
+/// Returns the hint of a key; `None` if the key says nothing.
 pub(crate) fn telling(key: &str) -> Option<Telling> {
     let words = Words::of(key)?;
     if let Some(telling) = whole(words.joined()) {
@@ -185,13 +185,13 @@ pub(crate) fn telling(key: &str) -> Option<Telling> {
     Some(Telling::sure(kind))
 }
 
-/// Keys of several words that mean one thing.
+/// Returns the hint of compound keys with one meaning.
 fn whole(joined: &str) -> Option<Telling> {
     Some(Telling::sure(match joined {
         "socialsecuritynumber" | "socialsecurity" | "ssnnumber" | "socialsecurityno" => Kind::Ssn,
         "cardnumber" | "creditcard" | "creditcardnumber" | "ccnumber" | "cardno" | "debitcard" | "debitcardnumber"
         | "paymentcard" | "ccnum" | "creditcardno" => Kind::Card,
-        // A card of a board, the way a camera turns.
+        // A board has cards, and a camera pans.
         "card" | "pan" => return Some(Telling::likely(Kind::Card)),
         "dateofbirth" | "birthdate" | "bornon" | "dateborn" | "birthday" => Kind::BirthDate,
         "ibannumber" | "bankaccountiban" | "ibancode" => Kind::Iban,
@@ -215,7 +215,7 @@ fn whole(joined: &str) -> Option<Telling> {
     }))
 }
 
-/// Keys whose last word alone says nothing.
+/// Returns the kind of keys whose last word alone says nothing.
 fn pairs(words: &Words) -> Option<Kind> {
     let numbered = matches!(
         words.last(),
@@ -237,7 +237,7 @@ fn pairs(words: &Words) -> Option<Kind> {
     })
 }
 
-/// Keys of secrets. `password_policy` is about one, and a `pin` may be one of a plug.
+/// Returns the hint of keys for secrets. `password_policy` is about one, and a `pin` may be on a plug.
 fn secret(words: &Words) -> Option<Telling> {
     let last = words.last();
     if words.any(SECRETS) {
@@ -268,8 +268,8 @@ fn secret(words: &Words) -> Option<Telling> {
     }
 }
 
-/// Keys of other tokens and keys; `token` alone may count a model's. Where a listing goes on is no secret: a program could not turn
-/// the page without it.
+/// Whether a key holds another token or key; `token` alone may count a model's tokens. A cursor for the next page is
+/// not a secret: without it a program could not turn the page.
 fn is_credential(words: &Words) -> bool {
     match words.last() {
         "token" => !matches!(
@@ -325,19 +325,19 @@ fn name(words: &Words) -> Option<Telling> {
     })
 }
 
-/// Words for people: a key that ends so holds a name.
+/// Words for people: a key that ends with one holds a name.
 const PEOPLE: u16 = 1;
-/// Last words that say the key is about a value, not the value: `email_count`, `phone_verified`.
+/// Last words of keys about a value rather than with it: `email_count`, `phone_verified`.
 const ABOUT: u16 = 1 << 1;
-/// First words of keys that hold yes or no.
+/// First words of keys with a flag or a count.
 const FLAGS: u16 = 1 << 2;
 /// Words of keys that hold secrets.
 const SECRETS: u16 = 1 << 3;
-/// Last words of keys that hold what opens a door once, or for a while.
+/// Last words of keys that hold a credential, such as a cookie or a one-time code.
 const GUARDS: u16 = 1 << 7;
 /// Last words of keys that are about a secret.
 const BESIDE: u16 = 1 << 8;
-/// Words for people that are words for programs, machines and bodies too.
+/// Words for people that also name programs, machines and organisations.
 const ROLES: u16 = 1 << 4;
 
 static WORDS: LazyLock<Lists> = LazyLock::new(|| {

@@ -1,4 +1,4 @@
-//! What a finding is: the kinds of personal data and secrets, and sets of them.
+//! The kinds of personal data and secrets, and sets of kinds.
 
 use std::fmt;
 
@@ -6,42 +6,42 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// An e-mail address.
+    /// An e-mail address, such as `ann@example.com`.
     Email,
-    /// A telephone number.
+    /// A national or international telephone number.
     Phone,
-    /// A payment card's number.
+    /// The number of a payment card.
     Card,
-    /// An international bank account number.
+    /// An international bank account number (IBAN).
     Iban,
     /// A social security number of the United States.
     Ssn,
-    /// A national number of another country.
+    /// A national identification number of another country.
     NationalId,
-    /// An address of the internet, version 4 or 6.
+    /// An IP address, version 4 or 6.
     Ip,
-    /// A hardware address.
+    /// A MAC address of a device.
     Mac,
-    /// The address of a page.
+    /// The URL of a page.
     Url,
-    /// A date of birth.
+    /// A person's date of birth.
     BirthDate,
-    /// A person's name, or what a person is known by.
+    /// A person's name, or another name that a person is known by.
     Name,
     /// A town or region.
     Place,
-    /// A postal address or part of one.
+    /// A postal address or a part of one.
     Address,
-    /// A company or other body.
+    /// A company or other organisation.
     Organisation,
-    /// A key, an access token, a password.
+    /// A key, an access token or a password.
     Secret,
-    /// What an operator added.
+    /// A custom kind of the operator.
     Own(Word),
 }
 
 impl Kind {
-    /// Every kind but the operators' own.
+    /// Every kind except custom ones.
     pub const ALL: [Kind; 15] = [
         Kind::Email,
         Kind::Phone,
@@ -60,7 +60,7 @@ impl Kind {
         Kind::Secret,
     ];
 
-    /// The word in an alias and in counts.
+    /// Returns the word for the kind in aliases and counts.
     pub fn word(&self) -> &str {
         match self {
             Kind::Email => "email",
@@ -103,7 +103,7 @@ impl Kind {
         }
     }
 
-    /// Whether a value of this kind has a form of its own, or is any text.
+    /// Whether values of this kind have a form of their own, rather than being any text.
     pub(crate) fn is_structured(self) -> bool {
         !matches!(
             self,
@@ -118,7 +118,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The name of an operator's own kind: one to twelve lower-case letters, so that it is at home in an alias.
+/// The name of a custom kind: one to twelve lower-case letters, as aliases require.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Word {
     letters: [u8; Word::MOST],
@@ -128,7 +128,7 @@ pub struct Word {
 impl Word {
     const MOST: usize = 12;
 
-    /// The name, if it is one and no kind of ours has it.
+    /// Returns the name if it is valid and no built-in kind has it.
     pub fn new(name: &str) -> Option<Word> {
         let fits = (1..=Word::MOST).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_lowercase());
         if !fits || name == crate::alias::LITERAL || Kind::ALL.iter().any(|kind| kind.word() == name) {
@@ -140,41 +140,41 @@ impl Word {
         Some(Word { letters, length })
     }
 
-    /// The name.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.letters[..usize::from(self.length)]).unwrap_or("own")
     }
 }
 
-/// A set of kinds. Operators' own kinds are always in it.
+/// A set of kinds. Custom kinds are always in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kinds(u32);
 
 impl Kinds {
-    /// None but operators' own.
+    /// Returns a set with custom kinds only.
     pub const fn none() -> Kinds {
         Kinds(1 << 15)
     }
 
-    /// Every kind.
+    /// Returns a set with every kind.
     pub const fn all() -> Kinds {
         Kinds(u32::MAX)
     }
 
-    /// This set and one kind more.
+    /// Adds one kind to the set.
     #[must_use]
     pub fn with(self, kind: Kind) -> Kinds {
         Kinds(self.0 | kind.bit())
     }
 
-    /// This set but for one kind.
+    /// Removes one kind from the set.
     #[must_use]
     pub fn without(self, kind: Kind) -> Kinds {
         Kinds(self.0 & !kind.bit() | 1 << 15)
     }
 
-    /// The kinds that one word of a policy means: `ssn` is every number that a state gives, `ip` every address of a
-    /// machine, `name` all that tells who and where a person is.
+    /// Returns the kinds that one word of a policy stands for: `ssn` is every national number, `ip` every address of
+    /// a machine, `name` everything that says who and where a person is.
     pub fn named(word: &str) -> Option<Kinds> {
         let kinds: &[Kind] = match word {
             "email" => &[Kind::Email],
@@ -196,13 +196,13 @@ impl Kinds {
         Some(kinds.iter().copied().collect())
     }
 
-    /// This set and another.
+    /// Returns the union with another set.
     #[must_use]
     pub fn and(self, other: Kinds) -> Kinds {
         Kinds(self.0 | other.0)
     }
 
-    /// Whether a kind is in it.
+    /// Whether a kind is in the set.
     pub fn has(self, kind: Kind) -> bool {
         self.0 & kind.bit() != 0
     }

@@ -1,8 +1,8 @@
-//! Personal data and secrets out, floods out: text and JSON in, text and JSON out.
+//! Removes personal data and secrets from text and JSON, and caps their size.
 //!
-//! A [`Detector`] finds personal data and secrets, in text, tables and JSON, by the keys that values stand under and by
-//! their forms. [`Aliases`] puts aliases in their place and takes them back. [`TextCap`] and [`JsonCap`] take output in
-//! pieces and keep what fits, harmless and with notices; cap first, then hide.
+//! A [`Detector`] finds personal data and secrets in text, tables and JSON, by the keys of values and by their forms.
+//! [`Aliases`] replaces them by aliases and reveals these again. [`TextCap`] and [`JsonCap`] take output in pieces
+//! and keep what fits, harmless and with notices; cap first, then hide.
 //!
 //! ```
 //! use ringfence_hygiene::{Aliases, Detector, Hints, Kinds, Names, Secrets, Settings};
@@ -22,7 +22,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It does not know sessions, storage, or who reads: no file, no network, no clock.
+//! This crate does not know sessions, storage or audiences, and uses no file, no network and no clock.
 #![forbid(unsafe_code)]
 
 mod alias;

@@ -1,16 +1,16 @@
-//! Lists of words that say something, looked up by one question.
+//! Word lists, searched with one lookup.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Words and what each is, as bits. The words are ours: nobody can choose them to collide.
+/// Words with the bits of the lists that contain them. The words are built in, so nobody can choose colliding ones.
 pub(crate) struct Lists {
     words: HashMap<&'static [u8], u16, BuildHasherDefault<Short>>,
-    /// By what a word begins with, the lengths that such words have: most words are none of a list by that alone.
+    /// For each first byte, the lengths of the words that begin with it: most words are ruled out by that alone.
     lengths: [u32; 256],
 }
 
-/// A hash of short words that costs little.
+/// A cheap hash for short words.
 #[derive(Default)]
 pub(crate) struct Short(u64);
 
@@ -28,16 +28,16 @@ impl Hasher for Short {
     }
 
     fn finish(&self) -> u64 {
-        // A table takes its place from the low bits, and its mark from the high ones.
+        // A hash table takes its slot from the low bits, and its tag from the high ones.
         self.0 ^ self.0 >> 32
     }
 }
 
-/// The longest word of any list.
+/// Most bytes of a word in any list.
 const LONGEST: usize = 24;
 
 impl Lists {
-    /// Lists of words in small letters with spaces between, each with its bits.
+    /// Creates the lists from lower-case words separated by spaces, each with its bits.
     pub(crate) fn new(lists: &[(u16, &'static str)]) -> Lists {
         let mut all = Lists {
             words: HashMap::default(),
@@ -52,7 +52,7 @@ impl Lists {
         all
     }
 
-    /// What a word is, in any case.
+    /// Returns the bits of a word, in any case.
     pub(crate) fn of(&self, word: &str) -> u16 {
         let length = word.len();
         let first = word.bytes().next().map_or(0, |first| first.to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! What operators look for besides: an expression, and a check of what it matched.
+//! Custom kinds of the operator: a regular expression, and a check of its matches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::finding::{Evidence, Finding};
 use crate::kind::{Kind, Word};
 use crate::scan::checks;
 
-/// The most that a compiled expression may take.
+/// Most bytes of a compiled expression.
 const SIZE: usize = 1 << 20;
 
-/// A kind of an operator's own.
+/// A custom kind of the operator.
 #[derive(Clone)]
 pub struct Own {
     name: Word,
@@ -20,49 +20,50 @@ pub struct Own {
     check: Check,
 }
 
-/// What a match must pass to be a finding.
+/// The check that a match must pass to be a finding.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Check {
-    /// Nothing more.
+    /// Every match is a finding.
     #[default]
     None,
-    /// The checksum of payment cards, over its digits.
+    /// The checksum of payment cards, over the digits.
     Luhn,
-    /// The checksum of bank accounts, over its letters and digits.
+    /// The checksum of bank accounts, over the letters and digits.
     Mod97,
-    /// Anything else.
+    /// A function that accepts or rejects the match.
     By(Arc<dyn Fn(&str) -> bool + Send + Sync>),
 }
 
-/// Why an operator's kind cannot be looked for.
+/// Why a custom kind is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OwnError {
-    /// The name would not be at home in an alias.
+    /// The name cannot be used in an alias.
     #[error("`{name}` is no name for a kind: one to twelve small letters, and none that is built in")]
     Name {
-        /// As given.
+        /// The name as it was given.
         name: String,
     },
-    /// The expression is none, or too large.
+    /// The expression is invalid or too large.
     #[error("the pattern of `{name}` cannot be used")]
     Pattern {
-        /// The kind.
+        /// The name of the custom kind.
         name: String,
-        /// Why.
+        /// The error of the regular expression compiler.
         source: Box<regex::Error>,
     },
-    /// It would be found between any two letters.
+    /// The expression matches the empty text, and so would match everywhere.
     #[error("the pattern of `{name}` matches nothing at all, so it would be everywhere")]
     Empty {
-        /// The kind.
+        /// The name of the custom kind.
         name: String,
     },
 }
 
 impl Own {
-    /// A kind by its name, expression and check. Of a group called `value`, only what it matched is the finding.
+    /// Creates a kind from its name, expression and check. If the expression has a group called `value`, only that
+    /// group is the finding.
     pub fn new(name: &str, pattern: &str, check: Check) -> Result<Own, OwnError> {
         let word = Word::new(name).ok_or_else(|| OwnError::Name { name: name.to_owned() })?;
         let built = RegexBuilder::new(pattern).size_limit(SIZE).dfa_size_limit(SIZE).build();

@@ -1,5 +1,5 @@
-//! Structures that programs print: JSON, what `console.log` shows, what Python's `repr` gives. What stands in them is read by the
-//! same rules as a parsed answer: a key over a list or object, `{field, value}`, `{columns, rows}`.
+//! Structures that programs print: JSON, the output of `console.log`, Python's `repr`. Their values are checked by
+//! the same rules as a parsed answer: a key above a list or object, `{field, value}`, `{columns, rows}`.
 
 mod parse;
 
@@ -12,8 +12,8 @@ use crate::kind::{Kind, Kinds};
 use crate::value::{self, Ground};
 use parse::{Node, Span};
 
-/// What the keys of printed structures say of the values in them. What a value's own key says of it is found without: only what more
-/// than one key tells is looked at.
+/// Finds values in printed structures by their keys. The key of a value itself is handled elsewhere: this finds only
+/// what several keys say together.
 pub(crate) fn find(text: &str, kinds: Kinds, out: &mut Vec<Finding>) {
     let hints = Hints::none();
     let mut walk = Walk { text, kinds, out };
@@ -28,7 +28,7 @@ struct Walk<'t, 'o> {
     out: &'o mut Vec<Finding>,
 }
 
-/// How deep the names of columns may lie below their key.
+/// Most levels between column names and their key.
 const NAMES: usize = 3;
 
 impl<'t> Walk<'t, '_> {
@@ -36,7 +36,7 @@ impl<'t> Walk<'t, '_> {
         self.text.get(span.start..span.end).unwrap_or_default()
     }
 
-    /// As much of a structure as its rules ask for.
+    /// Converts as much of a structure as its rules need.
     fn read(&self, node: &Node, depth: usize) -> Value {
         match node {
             Node::Text(span) | Node::Number(span) => Value::from(self.part(*span)),
@@ -67,7 +67,7 @@ impl<'t> Walk<'t, '_> {
             }
             Node::Number(span) => {
                 let number = self.part(*span);
-                // A short number in a list of them is a part of an address of a machine, or of nothing.
+                // A short number in a list of them is a part of an IP address, or nothing.
                 let short = number.len() < 4;
                 let kind = standing.kind_of_number(number);
                 self.note(*span, kind.filter(|kind| *kind != Kind::Address || !short));

@@ -1,4 +1,4 @@
-//! Names of people in running text, by dictionary and by the words around. Organisations, and much besides, need a
+//! Finds names of people in running text, by dictionaries and surrounding words. Organisations and much else need a
 //! reader with a model: see [`crate::Prose`].
 
 mod address;
@@ -13,7 +13,7 @@ use crate::lists::Lists;
 pub(crate) use dictionary::{folded, look_up};
 use words::{Word, words};
 
-/// Names in a text.
+/// Finds the names in a text.
 pub(crate) fn find(text: &str, kinds: Kinds, out: &mut Vec<Finding>) {
     if !kinds.has(Kind::Name) && !kinds.has(Kind::Address) {
         return;
@@ -48,7 +48,7 @@ pub(crate) fn find(text: &str, kinds: Kinds, out: &mut Vec<Finding>) {
     }
 }
 
-/// What words were read as.
+/// What a run of words was read as.
 enum Read {
     /// A name: its first word and the word after its last.
     Name(usize, usize),
@@ -56,10 +56,10 @@ enum Read {
     Other(usize),
 }
 
-/// The most words of one name.
+/// Most words of one name.
 const LONGEST: usize = 6;
 
-/// What begins at a word, or after the title there.
+/// Reads what begins at a word, or after the title there.
 fn name_at(words: &[Word<'_>], at: usize, small: bool) -> Read {
     let word = &words[at];
     let next = words
@@ -93,7 +93,7 @@ fn name_at(words: &[Word<'_>], at: usize, small: bool) -> Read {
     Read::Other(at + 1)
 }
 
-/// Whether the words are the first line of several, and numbers come after: the block under a letter.
+/// Whether the words are the first line of several with numbers in them: the address block below a letter.
 fn heads_a_block(words: &[Word<'_>], at: usize, to: usize) -> bool {
     let run = &words[at..to];
     let first = words[..at].iter().all(|word| word.gap.is_empty()) && run[0].opens();
@@ -102,13 +102,13 @@ fn heads_a_block(words: &[Word<'_>], at: usize, to: usize) -> bool {
     first && at == 0 && alone && plain && (2..=4).contains(&run.len()) && words[to..].iter().any(|word| word.number)
 }
 
-/// What the words before say.
+/// How strongly the words before suggest a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Cue {
     None,
     /// A name may follow, and so may other things.
     Weak,
-    /// A name follows.
+    /// A name follows, even if no dictionary has it.
     Strong,
 }
 
@@ -145,7 +145,7 @@ fn cue(words: &[Word<'_>], at: usize) -> Cue {
     }
 }
 
-/// Where the words that could be one name end.
+/// Returns where the words that could be one name end.
 fn run_end(words: &[Word<'_>], at: usize, small: bool, cue: Cue) -> usize {
     let mut end = at;
     while end < words.len() && end - at < LONGEST {
@@ -171,14 +171,14 @@ fn run_end(words: &[Word<'_>], at: usize, small: bool, cue: Cue) -> usize {
     end
 }
 
-/// Whether a word with a capital follows, after two more particles at most: `van de Berg`.
+/// Whether a capitalised word follows, after at most two more particles: `van de Berg`.
 fn leads_to_a_name(words: &[Word<'_>]) -> bool {
     let particle = |word: &&Word<'_>| word.follows() && word.has(PARTICLES) && !word.capital;
     let mut next = words.iter().take(3).skip_while(particle);
     next.next().is_some_and(|word| word.capital && word.follows())
 }
 
-/// Whether the words are of an address, a body or a place.
+/// Whether the words belong to an address, an organisation or a place.
 fn is_elsewhere(words: &[Word<'_>], at: usize, to: usize) -> bool {
     let before = at.checked_sub(1).map(|index| &words[index]);
     let after = words.get(to);
@@ -191,7 +191,7 @@ fn is_elsewhere(words: &[Word<'_>], at: usize, to: usize) -> bool {
         .iter()
         .chain(after.filter(|word| word.follows()))
         .any(|word| word.has(STREETS));
-    // A line of its own under one with numbers goes on with the address.
+    // A line below one with numbers continues the address.
     let under = before.is_some_and(|word| word.number) && words[at].opens_line();
     let coded =
         after.is_some_and(|word| word.gap.trim() == "," && (word.number || word.shouted() && word.text.len() == 2));
@@ -200,7 +200,7 @@ fn is_elsewhere(words: &[Word<'_>], at: usize, to: usize) -> bool {
     numbered || body || street || house || under || coded
 }
 
-/// Whether words in a row are a name.
+/// Whether a run of words is a name.
 fn believed(run: &[Word<'_>], cue: Cue, after: Option<&Word<'_>>, before: Option<&Word<'_>>) -> bool {
     if cue == Cue::Strong {
         return true;
@@ -225,21 +225,21 @@ fn believed(run: &[Word<'_>], cue: Cue, after: Option<&Word<'_>>, before: Option
     good && sure >= 1 && (!placed || first.known.given())
 }
 
-/// Before a name.
+/// Titles that come before a name.
 const TITLES: u16 = 1 << 0;
-/// Within a name.
+/// Particles that occur inside a name.
 const PARTICLES: u16 = 1 << 1;
-/// Words with a capital that begin sentences or name times and peoples, never people.
+/// Capitalised words that begin sentences or name times and peoples, but never people.
 const NEVER: u16 = 1 << 2;
-/// Of companies and the like.
+/// Words in the names of companies and other organisations.
 const BODIES: u16 = 1 << 3;
-/// Of addresses.
+/// Words that occur in street addresses.
 const STREETS: u16 = 1 << 4;
-/// What people do, in the words after their names.
+/// Words after a name that say what someone does.
 const ACTS: u16 = 1 << 5;
-/// What only people do.
+/// Words for what only people do.
 const ALIVE: u16 = 1 << 6;
-/// Who a person is to another, or does: a name may follow.
+/// Relations and professions: a name may follow.
 const ROLES: u16 = 1 << 7;
 
 static WORDS: LazyLock<Lists> = LazyLock::new(|| {

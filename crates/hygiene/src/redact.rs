@@ -1,4 +1,4 @@
-//! Findings blacked out for good, without a table: for secrets, where nothing has to come back.
+//! Removes findings for good, without a table: for secrets, which nobody needs back.
 
 use serde_json::{Map, Value};
 
@@ -10,14 +10,14 @@ use crate::json::{Columns, DEPTH, Standing};
 use crate::kind::Kind;
 
 impl Detector {
-    /// A text without what this detector finds.
+    /// Removes the findings of this detector from a text.
     pub fn redact(&self, text: &str) -> Hidden<String> {
         let mut counts = Counts::default();
         let shown = blacked_out(text, &self.find(text), &mut counts);
         Hidden { shown, counts }
     }
 
-    /// As [`Detector::redact`], of what a text goes on with from `from` on: what comes before it tells what it is.
+    /// Works like [`Detector::redact`] on the part of a text from `from` on, with the part before as context.
     pub fn redact_from(&self, text: &str, from: usize) -> Hidden<String> {
         let mut counts = Counts::default();
         let shown = blacked_out(
@@ -28,7 +28,7 @@ impl Detector {
         Hidden { shown, counts }
     }
 
-    /// Findings in what a text goes on with from `from` on, counted from there.
+    /// Returns the findings in the part of a text from `from` on, with offsets from there.
     pub(crate) fn find_from(&self, text: &str, from: usize) -> Vec<Finding> {
         let found = self.find(text).into_iter().filter(|one| one.end > from);
         let shifted = found.map(|one| Finding {
@@ -39,7 +39,7 @@ impl Detector {
         shifted.collect()
     }
 
-    /// The same for a JSON value.
+    /// Removes the findings of this detector from a JSON value.
     pub fn redact_json(&self, value: Value, hints: &Hints) -> Hidden<Value> {
         let mut counts = Counts::default();
         let shown = self.redact_at(value, Standing::top(hints), DEPTH, &mut counts);

@@ -1,5 +1,5 @@
-//! One pass over a text for everything that has a form: it stops at digits, `@`, `:`, `=` and `>` and looks around from there.
-//! What needs a checksum is checked where it is met, so ordinary text is only walked over.
+//! Scans a text once for everything that has a form: it stops at digits, `@`, `:`, `=` and `>` and looks around from
+//! there. Checksums are computed where they are needed, so ordinary text costs only the walk.
 
 mod address;
 mod around;
@@ -22,56 +22,56 @@ use crate::finding::{Evidence, Finding};
 use crate::keys::{self, Telling};
 use crate::kind::{Kind, Kinds};
 
-/// How sure the surroundings are.
+/// How certain the surroundings are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Somewhere in a text.
+    /// Somewhere in a running text.
     Text,
-    /// The whole of a value, such as a string in JSON or a cell of a table.
+    /// A whole value, such as a string in JSON or a cell of a table.
     Value,
 }
 
-/// A pass under way.
+/// The state of one scan.
 pub(crate) struct Scan<'t> {
     pub(crate) text: &'t str,
     pub(crate) bytes: &'t [u8],
     pub(crate) kinds: Kinds,
     pub(crate) place: Place,
-    /// Everything before is done with.
+    /// Everything before this offset is done.
     floor: usize,
-    /// Where the address of a page ends that is being read.
+    /// End of the URL that is being read.
     page: usize,
-    /// Where the last long word ends.
+    /// End of the last long word.
     word: usize,
-    /// Whether a structure is printed in which a key stands over others.
+    /// Whether the text contains a printed structure with a key above others.
     printed: bool,
-    /// Whether there are keys of fields, and of their values.
+    /// Whether there are keys of fields, and keys of their values.
     pairs: (bool, bool),
-    /// Where the value ends that a key of secrets was given last.
+    /// End of the last value that a secret key was given.
     given: usize,
-    /// What keys said that were asked last: most texts have the same few.
+    /// A cache of key hints: most texts repeat the same few keys.
     asked: Vec<Option<(&'t str, Option<Telling>)>>,
     long: Vec<(usize, usize)>,
-    /// What the keys say that were met last: each stands beside many others.
+    /// A cache of name owner hints, because each key is beside many others.
     hints: around::KeyHints,
     out: Vec<Finding>,
 }
 
-/// What a pass has seen.
+/// The result of a scan.
 pub(crate) struct Scanned {
     pub(crate) found: Vec<Finding>,
-    /// Long words with digits in them: tokens are among them.
+    /// Long words with digits, among which are tokens.
     pub(crate) long: Vec<(usize, usize)>,
-    /// Whether a structure is printed in which one value says what another is.
+    /// Whether the text contains a printed structure in which one value says what another is.
     pub(crate) printed: bool,
 }
 
-/// So many keys are remembered.
+/// Slots of the cache of key hints.
 const ASKED: usize = 64;
 
-/// From this length on a word may be a token.
+/// A word of this length or more may be a token.
 const LONG: usize = 12;
-/// As far as a word is followed, back and ahead.
+/// How far a word is followed, back and ahead.
 const BACK: usize = 128;
 const AHEAD: usize = 4096;
 
@@ -81,7 +81,7 @@ const COLON: u8 = 3;
 const EQUALS: u8 = 4;
 const CLOSES: u8 = 5;
 
-/// The bytes to stop at.
+/// The bytes at which the scan stops.
 static STOPS: [u8; 256] = {
     let mut table = [0; 256];
     let mut digit = b'0';
@@ -96,7 +96,7 @@ static STOPS: [u8; 256] = {
     table
 };
 
-/// Everything in a text that has a form.
+/// Finds everything in a text that has a form.
 pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) -> Scanned {
     let mut scan = Scan {
         text,
@@ -164,7 +164,7 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
     }
 }
 
-/// Whether a list of lists begins with a text, as rows do whose first names their columns.
+/// Whether a text contains the start of a list of lists, which may be rows with a heading.
 fn has_heading(text: &str) -> bool {
     let next = |from: usize| {
         let rest = text.as_bytes().get(from..)?;
@@ -178,7 +178,7 @@ fn has_heading(text: &str) -> bool {
 }
 
 impl<'t> Scan<'t> {
-    /// What a key of this text says.
+    /// Returns the hint of a key in this text.
     fn telling(&mut self, key: &'t str) -> Option<Telling> {
         let fold = |sum: usize, byte: &u8| sum.wrapping_mul(31).wrapping_add(usize::from(*byte));
         let place = key.as_bytes().iter().rev().take(8).fold(key.len(), fold) % ASKED;
@@ -187,24 +187,24 @@ impl<'t> Scan<'t> {
         {
             return *said;
         }
-        // In a short value there is hardly a key, and no room for many is made.
+        // A short value hardly has a key, so the cache is allocated late.
         self.asked.resize(ASKED, None);
         let said = keys::telling(key);
         self.asked[place] = Some((key, said));
         said
     }
 
-    /// The byte there, or a space beyond the ends.
+    /// Returns the byte at an offset, or a space outside the text.
     fn byte(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(b' ')
     }
 
-    /// The byte before, or a space at the beginning.
+    /// Returns the byte before an offset, or a space at the start.
     fn before(&self, at: usize) -> u8 {
         at.checked_sub(1).map_or(b' ', |index| self.byte(index))
     }
 
-    /// Notes a finding if its kind is wanted; either way what it covers is done with.
+    /// Adds a finding if its kind is wanted; its range is done in any case.
     fn found(&mut self, start: usize, end: usize, kind: Kind) -> usize {
         self.noted(start, end, kind, Evidence::Form)
     }
@@ -217,7 +217,7 @@ impl<'t> Scan<'t> {
         end
     }
 
-    /// Notes the word around a byte if it is long.
+    /// Records the word around a byte if it is long.
     fn long_word(&mut self, at: usize) {
         let letter = |byte: &&u8| {
             byte.is_ascii_alphanumeric() || matches!(**byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~')
@@ -249,9 +249,9 @@ impl<'t> Scan<'t> {
         at + 1
     }
 
-    /// The address of a page. Where those are not looked for, what stands in it is read: its login, its path, its fields.
+    /// Scans a URL. If URLs are not wanted, their parts are scanned: login, path, fields.
     fn page_at(&mut self, at: usize) -> usize {
-        // One within another is read with it.
+        // A URL inside another is read with it.
         let end = if at < self.page {
             at + 3
         } else {
@@ -261,7 +261,7 @@ impl<'t> Scan<'t> {
         if end == at + 3 {
             return host;
         }
-        // A page's address may hold a password or a token.
+        // A URL may contain a password or a token.
         if end > self.word {
             self.long.push((at.max(self.word), end));
             self.word = end;

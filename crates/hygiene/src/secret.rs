@@ -1,4 +1,4 @@
-//! Secrets in text: tokens with a known beginning, private keys, and values that a telling word is given.
+//! Secrets in text: tokens with a known prefix, private keys, and values assigned to a word for secrets.
 
 mod tokens;
 
@@ -10,11 +10,11 @@ use crate::finding::{Evidence, Finding};
 use crate::kind::Kind;
 use tokens::{Letters, TOKENS};
 
-/// Words that are given a secret: `password = …`, `"api_key": "…"`.
+/// Words to which a secret is assigned: `password = …`, `"api_key": "…"`.
 const GIVEN: &str = "password passwd passphrase secret api_key apikey api-key access_key accesskey token private_key \
     privatekey credential auth_key accountkey access_id client_id";
 
-/// Names of services: what looks random and is given to one of them is theirs.
+/// Names of services: a random value assigned to one of them is its key.
 const SERVICES: &str = "adafruit adobe airtable algolia alibaba artifactory asana atlassian confluence jira beamer bitbucket \
     bittrex meraki cloudflare codecov cohere coinbase confluent contentful databricks datadog discord droneci dropbox etsy \
     facebook fastly finicity finnhub flickr freshbooks gitter heroku hubspot intercom jfrog kraken kucoin launchdarkly \
@@ -30,11 +30,11 @@ const HOOKS: [&str; 3] = [
     "webhook.office.com/webhookb2/",
 ];
 const URL: &str = "://";
-/// In the middle of a secret of Azure, and at the end of one of `MaxMind`.
+/// Marks a secret of Azure in its middle, and one of `MaxMind` at its end.
 const AZURE: &str = "Q~";
 const MAXMIND: &str = "_mmk";
 
-/// What a hit of the search means.
+/// What a match of the search means.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
     Token(&'static str, Letters, usize),
@@ -77,13 +77,14 @@ static SEARCH: LazyLock<Option<Search>> = LazyLock::new(|| {
     Some(Search { automaton, rules })
 });
 
-/// Tokens that may be without digits.
+/// Tokens that may have no digits.
 const LETTERED: [&str; 2] = ["hf_", "api_org_"];
 
-/// How far before a long word it may be said what it is.
+/// How far before a long word the search begins.
 const BEFORE: usize = 96;
 
-/// Secrets in a text whose long words with digits are known: there they are, but for private keys and a few tokens.
+/// Finds the secrets in a text, given its long words with digits: all secrets are in these, except private keys and a
+/// few tokens.
 pub(crate) fn find(text: &str, long: &[(usize, usize)], out: &mut Vec<Finding>) {
     let mut note = |start: usize, end: usize| {
         out.push(Finding {
@@ -147,12 +148,12 @@ impl Rule {
     }
 }
 
-/// The longest value that is looked at, so that no text makes every word look at all the rest.
+/// Most bytes of a value that are checked, so that no text makes every word scan all the rest.
 const VALUE: usize = 1024;
-/// The longest private key.
+/// Most bytes of a private key.
 const KEY: usize = 1 << 16;
 
-/// The beginning of a text, whole letters only.
+/// Truncates a text at a character boundary.
 fn first(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -161,7 +162,7 @@ fn first(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// How many bytes from here on are such letters.
+/// Returns how many bytes from here on are in this alphabet.
 fn run(text: &str, from: usize, letters: Letters) -> usize {
     text.as_bytes()[from..]
         .iter()
@@ -187,7 +188,7 @@ fn token(text: &str, start: usize, begin: &str, letters: Letters, least: usize) 
     })
 }
 
-/// Whether letters after a known beginning are a token, and not the rest of a name in a program.
+/// Whether the text after a known prefix is a token, rather than the rest of a name in a program.
 fn is_irregular(value: &[u8], letters: Letters) -> bool {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let least = match letters {
@@ -199,7 +200,7 @@ fn is_irregular(value: &[u8], letters: Letters) -> bool {
     digits >= least && entropy(value) >= 2.8 || small >= 8 && large >= 8 && entropy(value) >= 3.8
 }
 
-/// Three parts with dots, the first two of which are JSON.
+/// Finds three parts with dots, the first two of which are JSON.
 fn jwt(text: &str, start: usize) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     if !bytes[start..].starts_with(JWT.as_bytes()) || start > 0 && bytes[start - 1].is_ascii_alphanumeric() {
@@ -214,8 +215,7 @@ fn jwt(text: &str, start: usize) -> Option<(usize, usize)> {
     (head && body).then_some((start, start + length))
 }
 
-/// A private key to its last line, or to the end of the text if that is missing.
-/// The first line of a private key that a text ends in the middle of.
+/// Returns the first line of a private key that the end of the text cuts off.
 pub(crate) fn open_key(text: &str) -> Option<(usize, usize)> {
     let start = text.rfind(PEM)?;
     let (_, end) = pem(text, start)?;
@@ -224,6 +224,7 @@ pub(crate) fn open_key(text: &str) -> Option<(usize, usize)> {
     is_open.then(|| (start, start + rest.find('\n').map_or(rest.len(), |at| at + 1)))
 }
 
+/// Finds a private key, up to its last line, or to the end of the text if that line is missing.
 fn pem(text: &str, start: usize) -> Option<(usize, usize)> {
     let rest = first(&text[start..], KEY);
     if !first(rest, 80).lines().next()?.contains("PRIVATE KEY") {
@@ -237,7 +238,7 @@ fn pem(text: &str, start: usize) -> Option<(usize, usize)> {
     Some((start, start + last + 8 + close))
 }
 
-/// A token known by what is in its middle or at its end.
+/// Finds a token by the mark in its middle or at its end.
 fn around(text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
     let letters = |byte: &&u8| Letters::Base64.has(**byte);
     let back = text.as_bytes()[..start]
@@ -257,7 +258,7 @@ fn bearer(text: &str, from: usize) -> Option<(usize, usize)> {
     (length >= 16 && is_random(value)).then_some((from, from + length))
 }
 
-/// A password in the address of a page.
+/// Finds a password in a URL.
 fn login(text: &str, from: usize) -> Option<(usize, usize)> {
     let rest = first(&text[from..], VALUE);
     let host =
@@ -270,7 +271,8 @@ fn login(text: &str, from: usize) -> Option<(usize, usize)> {
     plain.then_some((start, start + password.len()))
 }
 
-/// What a word is given: after `=`, `:`, `=>` and the like, quoted or not. The name may go on after the word.
+/// Finds the value assigned to a word: after `=`, `:`, `=>` and similar, quoted or not. The name may continue after
+/// the word.
 fn given(text: &str, from: usize, name: Letters) -> Option<(usize, usize)> {
     let goes_on = |byte: &&u8| name.has(**byte) || matches!(**byte, b' ' | b'\t');
     let tail = text.as_bytes()[from..].iter().take(24).take_while(goes_on).count();
@@ -330,7 +332,7 @@ pub(crate) fn is_random(value: &str) -> bool {
         && entropy(bytes) >= 3.0
 }
 
-/// Bits a byte, by Shannon.
+/// Returns the Shannon entropy in bits per byte.
 fn entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in bytes.iter().take(4096) {

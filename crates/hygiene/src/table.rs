@@ -1,4 +1,4 @@
-//! Tables in text: CSV, Markdown and drawn ones, whose columns tell by their header what stands in them.
+//! Tables in text: CSV, Markdown and drawn ones, whose headers state what the columns hold.
 
 mod bare;
 
@@ -6,27 +6,27 @@ use crate::keys::{self, Telling, Whose};
 use crate::kind::Kind;
 use crate::value::{self, Ground};
 
-/// The most columns that are followed.
+/// Most columns that are read.
 const COLUMNS: usize = 256;
-/// How many lines may stand before the header of CSV, and how many after it are asked whether it is one.
+/// Most lines before a CSV header, and most lines after it that are checked to confirm it.
 const BEFORE: usize = 12;
 const AFTER: usize = 8;
-/// The longest header, and the longest name in it.
+/// Most bytes of a header, and of a name in it.
 const HEADER: usize = 4096;
 const NAME: usize = 48;
-/// The longest cell in quotes: a quote that is not closed within it is a sign like any other.
+/// Most bytes of a quoted cell: a quote that is not closed within it is an ordinary character.
 const QUOTED: usize = 4096;
 
-/// A cell under a telling column.
+/// A cell in a column with a key hint.
 pub(crate) struct Cell {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) telling: Telling,
-    /// What the names in the table are names of, by its other columns.
+    /// Who or what the names in the table belong to, by its other columns.
     pub(crate) whose: Whose,
 }
 
-/// The cells under telling columns, if the text is a table or has tables in it.
+/// Visits the cells of columns with a key hint, in all tables of a text.
 pub(crate) fn cells(text: &str, each: &mut dyn FnMut(&str, Cell)) {
     let mut from = 0;
     while let Some((header, separator)) = csv(text, from) {
@@ -43,18 +43,18 @@ pub(crate) fn cells(text: &str, each: &mut dyn FnMut(&str, Cell)) {
     }
 }
 
-/// Whether a text ends in the middle of CSV.
+/// Whether a text ends inside a CSV table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Open {
-    /// In a table whose header is there.
+    /// Inside a table; the range of its header.
     Under(usize, usize),
-    /// What was CSV in it ended there.
+    /// After a table, which ended at this offset.
     Closed(usize),
-    /// It has none with a header.
+    /// The text has no CSV with a header.
     Never,
 }
 
-/// Where the header is of the CSV that a text ends in the middle of.
+/// Returns the header of the CSV table that a text ends in.
 pub(crate) fn open_csv(text: &str) -> Open {
     let (mut from, mut open) = (0, Open::Never);
     while let Some((header, separator)) = csv(text, from) {
@@ -68,7 +68,7 @@ pub(crate) fn open_csv(text: &str) -> Open {
     open
 }
 
-/// Where the headers are, rulers included, of the drawn tables that a text ends in the middle of.
+/// Returns the headers, rulers included, of the drawn tables that a text ends in.
 pub(crate) fn open_ruled(text: &str) -> impl Iterator<Item = (usize, usize)> {
     ['|', BAR].into_iter().filter_map(|bar| {
         let (mut before, mut at, mut open) = (None, 0, None);
@@ -88,7 +88,7 @@ pub(crate) fn open_ruled(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// What stands between the cells of drawn tables.
+/// The separator between the cells of drawn tables.
 const BAR: char = '│';
 
 enum Split {
@@ -96,7 +96,7 @@ enum Split {
     Bars(char),
 }
 
-/// The first header of CSV from there on, and its separator.
+/// Finds the first CSV header from here on, and its separator.
 fn csv(text: &str, from: usize) -> Option<(usize, u8)> {
     let mut at = from;
     let mut lines = 0;
@@ -113,11 +113,11 @@ fn csv(text: &str, from: usize) -> Option<(usize, u8)> {
     None
 }
 
-/// The separator, if a line names columns of which one tells, and what follows it has such columns.
+/// Returns the separator if a line names columns, one of which has a hint, and the lines after it have such columns.
 fn header(text: &str, at: usize, line: &str) -> Option<u8> {
     let separators = [b',', b';', b'\t'];
     let first = line.bytes().take(NAME + 1).position(|byte| separators.contains(&byte));
-    // Sentences have commas too: how long they go on says so before anything is looked up.
+    // Sentences have commas too: their length rules them out before any lookup.
     if line.len() > HEADER || !is_name(&line[..first.unwrap_or(line.len())]) {
         return None;
     }
@@ -142,13 +142,13 @@ fn header(text: &str, at: usize, line: &str) -> Option<u8> {
         }
         at = next;
     }
-    // A row of another width is no reason to doubt names that are plainly those of columns.
+    // A row of another width does not invalidate names that are clearly column names.
     let plain = telling.len() > 1 || names.clone().all(|name| !name.contains(' '));
     let same = widths.contains(&cells.len());
     (same || plain && widths.iter().any(|width| *width > 1)).then_some(separator)
 }
 
-/// Whether a cell can name a column.
+/// Whether a cell can be a column name.
 fn is_name(cell: &str) -> bool {
     let never = |byte: u8| {
         matches!(
@@ -159,7 +159,7 @@ fn is_name(cell: &str) -> bool {
     cell.len() <= NAME && !cell.bytes().any(never) && cell.split_whitespace().count() <= 3
 }
 
-/// Whether the lines after a name are the cells of its column: each one a value, none a sentence.
+/// Whether the lines after a name are cells of its column: each one a value, none a sentence.
 fn is_column(rest: &str, telling: Telling) -> bool {
     let lines = rest.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut lines = lines.map(|line| line.trim_matches('"')).take(AFTER).peekable();
@@ -185,7 +185,7 @@ fn line_at(text: &str, at: usize) -> &str {
     text[at..].split('\n').next().unwrap_or_default()
 }
 
-/// Finds the ruler under each header.
+/// Finds the ruler below each header.
 fn ruled(text: &str, bar: char, each: &mut dyn FnMut(&str, Cell)) {
     let mut before: Option<usize> = None;
     let mut at = 0;
@@ -201,7 +201,7 @@ fn ruled(text: &str, bar: char, each: &mut dyn FnMut(&str, Cell)) {
     }
 }
 
-/// Whether a line only parts the header from the rows: `|---|:-:|`, `----+----`, `├───┼───┤`.
+/// Whether a line only separates the header from the rows: `|---|:-:|`, `----+----`, `├───┼───┤`.
 fn is_ruler(line: &str) -> bool {
     line.contains(['|', '+', '┼', '├'])
         && line.contains(['-', '─'])
@@ -213,7 +213,7 @@ fn is_ruler(line: &str) -> bool {
         })
 }
 
-/// Walks the rows of a table whose header begins there.
+/// Visits the rows of a table whose header begins here.
 fn rows(text: &str, header: usize, way: &Split, each: &mut dyn FnMut(&str, Cell)) -> usize {
     let (names, mut at) = split(text, header, way);
     let columns: Vec<Option<Telling>> = names
@@ -222,7 +222,7 @@ fn rows(text: &str, header: usize, way: &Split, each: &mut dyn FnMut(&str, Cell)
         .collect();
     let whose = Whose::Unsaid.beside(names.iter().map(|(start, end)| &text[*start..*end]));
     if matches!(way, Split::Bars(_)) {
-        // The ruler.
+        // Skips the ruler.
         at = split(text, at, way).1;
     }
     let mut blank = false;
@@ -258,8 +258,8 @@ fn rows(text: &str, header: usize, way: &Split, each: &mut dyn FnMut(&str, Cell)
     at
 }
 
-/// The cells of a row under telling columns. In a row with too many cells, one was parted in two: then the columns are
-/// counted from both ends.
+/// Visits the cells of a row in columns with a hint. In a row with too many cells one cell was split: then columns
+/// are counted from both ends.
 fn row(text: &str, cells: &[(usize, usize)], columns: &[Option<Telling>], each: &mut dyn FnMut(usize, usize, Telling)) {
     let over = cells.len().saturating_sub(columns.len());
     for (index, (start, end)) in cells.iter().enumerate() {
@@ -273,7 +273,8 @@ fn row(text: &str, cells: &[(usize, usize)], columns: &[Option<Telling>], each: 
     }
 }
 
-/// The cells of the row that begins there, without quotes and spaces around, and where the next begins.
+/// Splits the row that begins here into cells without surrounding quotes and spaces, and returns where the next row
+/// begins.
 fn split(text: &str, from: usize, way: &Split) -> (Vec<(usize, usize)>, usize) {
     match way {
         Split::Csv(separator) => split_csv(text, from, *separator),
@@ -286,7 +287,7 @@ fn split_csv(text: &str, from: usize, separator: u8) -> (Vec<(usize, usize)>, us
     let mut cells = Vec::new();
     let (mut start, mut at) = (from, from);
     loop {
-        // Only at its beginning does a quote make a cell of all up to the next: `5" pipe` is as it is.
+        // A quote encloses a cell only at its start: `5" pipe` stays as it is.
         at = quoted_end(bytes, at, separator).unwrap_or(at);
         let ends = |byte: &u8| *byte == b'\n' || *byte == separator && cells.len() < COLUMNS;
         at = bytes[at..]
@@ -305,7 +306,7 @@ fn split_csv(text: &str, from: usize, separator: u8) -> (Vec<(usize, usize)>, us
     }
 }
 
-/// Where the quotes end that a cell begins with, if it begins with any and they are closed where a cell can end.
+/// Returns where the quotes around a cell end, if it begins with one and they close where a cell can end.
 fn quoted_end(bytes: &[u8], from: usize, separator: u8) -> Option<usize> {
     let spaces = |from: usize| bytes[from..].iter().take(8).take_while(|byte| **byte == b' ').count();
     let mut at = from + spaces(from);
@@ -319,7 +320,7 @@ fn quoted_end(bytes: &[u8], from: usize, separator: u8) -> Option<usize> {
         match bytes.get(after + spaces(after)) {
             None | Some(b'\n' | b'\r') => return Some(after),
             Some(byte) if *byte == separator => return Some(after),
-            // Two quotes are one.
+            // Two quotes are an escaped one.
             Some(b'"') if bytes[after] == b'"' => at = after,
             Some(_) => {}
         }

@@ -1,10 +1,10 @@
-//! What a text reads like: without characters that nobody sees (joiners, soft hyphens, variation selectors), with wide letters and
-//! digits as plain ones, and with what is encoded for the address of a page decoded. A text is read as it is and so; what is shown
-//! keeps all of it.
+//! Readable text: without zero-width characters (joiners, soft hyphens, variation selectors), with full-width letters
+//! and digits as plain ones, and with percent-encoding decoded. A text is searched as it is and in these readings;
+//! the output keeps all of its characters.
 
 use crate::finding::{Finding, resolve};
 
-/// What is found in a text as it is and as it reads.
+/// Returns the findings in a text as it is and in its readings.
 pub(crate) fn look_through(text: &str, find: impl Fn(&str) -> Vec<Finding>) -> Vec<Finding> {
     let mut found = find(text);
     let before = found.len();
@@ -27,7 +27,7 @@ pub(crate) fn look_through(text: &str, find: impl Fn(&str) -> Vec<Finding>) -> V
     }
 }
 
-/// Adds what is found in a text that begins there in the whole.
+/// Adds the findings in the reading of a part that begins at `offset`.
 fn read(seen: &Seen, offset: usize, find: impl Fn(&str) -> Vec<Finding>, found: &mut Vec<Finding>) {
     found.extend(find(&seen.text).into_iter().filter_map(|one| {
         let (start, end) = seen.place(one.start, one.end)?;
@@ -39,19 +39,19 @@ fn read(seen: &Seen, offset: usize, find: impl Fn(&str) -> Vec<Finding>, found: 
     }));
 }
 
-/// How a text is read.
+/// How a text is converted to readable text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// Without what is not seen, and with plain letters for wide ones.
+    /// Without zero-width characters, and with plain letters for full-width ones.
     Seen,
-    /// With what is encoded in it decoded.
+    /// With percent-encoded characters decoded.
     Decoded,
 }
 
-/// A text as it reads.
+/// A text as it reads, with a map back to the source.
 struct Seen {
     text: String,
-    /// Where stretches begin that are as they were, or one letter for a longer one: here, and in the whole.
+    /// Marks where a range begins that is unchanged, or that is one letter for a longer one: here, and in the source.
     marks: Vec<Mark>,
 }
 
@@ -59,7 +59,7 @@ struct Seen {
 struct Mark {
     here: usize,
     whole: usize,
-    /// How long the letter is in the whole that begins here, if it is another.
+    /// The length in the source of the letter that begins here, if it was replaced.
     letter: Option<usize>,
 }
 
@@ -93,7 +93,7 @@ impl Seen {
         seen
     }
 
-    /// One letter in the place of what is so long in the whole. Answers what comes after it there.
+    /// Adds one letter for a part of this length in the source. Returns the source offset after it.
     fn put(&mut self, plain: char, at: usize, length: usize) -> usize {
         self.mark(at, Some(length));
         self.text.push(plain);
@@ -110,7 +110,7 @@ impl Seen {
         }
     }
 
-    /// Where a stretch of this text is in the whole; what is not seen behind its last letter is not part of it.
+    /// Returns the source range of a range in this text, without zero-width characters after its last letter.
     fn place(&self, start: usize, end: usize) -> Option<(usize, usize)> {
         let at = |here: usize| {
             let after = self.marks.partition_point(|mark| mark.here <= here);
@@ -126,13 +126,13 @@ impl Seen {
     }
 }
 
-/// The plain letter for a wide one.
+/// Returns the plain letter for a full-width one.
 fn plain(letter: char) -> Option<char> {
     let wide = ('\u{ff01}'..='\u{ff5e}').contains(&letter);
     wide.then(|| char::from_u32(u32::from(letter) - 0xfee0)).flatten()
 }
 
-/// Whether a wide letter is one of a number or an address; wide commas stand in every Chinese text.
+/// Whether a full-width letter belongs to a number or an address; full-width commas occur in every Chinese text.
 fn is_wide_value(letter: char) -> bool {
     matches!(letter, '\u{ff10}'..='\u{ff19}' | '\u{ff20}')
 }
@@ -140,7 +140,7 @@ fn is_wide_value(letter: char) -> bool {
 /// How far a word is followed, back and ahead.
 const WORD: usize = 256;
 
-/// The next word with something in it that is encoded as in the address of a page: `to=ann%40example.com`, `name=Ann+Lee`.
+/// Finds the next word with URL-encoded characters: `to=ann%40example.com`, `name=Ann+Lee`.
 fn encoded_word(text: &str, from: usize) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -158,7 +158,8 @@ fn encoded_word(text: &str, from: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// The letter that a text encodes at its beginning, and how long it is there: `%40`, `+`. A space does not end a value.
+/// Decodes the character at the start, and returns its encoded length: `%40`, `+`. A space becomes a no-break space,
+/// which does not end a value.
 fn decode(bytes: &[u8]) -> Option<(char, usize)> {
     if let [b'+', ..] = bytes {
         return Some(('\u{a0}', 1));
@@ -174,7 +175,7 @@ fn decode(bytes: &[u8]) -> Option<(char, usize)> {
 }
 
 fn has_unseen(text: &str) -> bool {
-    // Most texts are ASCII, and most of the others nearly so.
+    // Most texts are ASCII, and most others nearly so.
     let chunks = text.as_bytes().chunks(CHUNK).enumerate();
     let mut others = chunks.filter(|(_, chunk)| !chunk.is_ascii());
     others.any(|(index, chunk)| {
@@ -186,7 +187,7 @@ fn has_unseen(text: &str) -> bool {
 
 const CHUNK: usize = 128;
 
-/// The bytes that a character can begin with that is not seen, or wide.
+/// First bytes of zero-width and full-width characters.
 static LEADS: [bool; 256] = {
     let mut table = [false; 256];
     let leads = [0xC2_u8, 0xCD, 0xD8, 0xE1, 0xE2, 0xE3, 0xEF, 0xF0, 0xF3];
@@ -198,7 +199,7 @@ static LEADS: [bool; 256] = {
     table
 };
 
-/// Whether a character is drawn as nothing where nothing is known of it: `Default_Ignorable_Code_Point` of Unicode.
+/// Whether a character is drawn as nothing by default: `Default_Ignorable_Code_Point` of Unicode.
 pub(crate) fn is_unseen(letter: char) -> bool {
     letter >= '\u{ad}'
         && matches!(

@@ -1,4 +1,4 @@
-//! Whether a value bears out what its key says, and which part of it is meant.
+//! Checks whether a value confirms what its key says, and which part of it is meant.
 
 mod named;
 
@@ -10,24 +10,24 @@ use crate::kind::Kind;
 use crate::secret;
 pub(crate) use named::{is_ordinary, is_persons};
 
-/// The longest value that a key makes a finding of as a whole; longer ones are texts, and are read as such.
+/// Most bytes of a value that a key makes a finding as a whole; longer ones are texts, and are scanned as such.
 const LONGEST: usize = 240;
 
-/// What says of which kind a value is.
+/// The source of a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ground {
-    /// A key, a column, a schema: under it stands a value, and nothing else.
+    /// A key, a column or a schema: its value contains nothing else.
     Key,
-    /// A label in running text: behind it may stand a sentence.
+    /// A label in running text: a sentence may follow it.
     Label,
 }
 
-/// The part of a value that is of the kind said, if it can be.
+/// Returns the part of a value that can be of this kind.
 pub(crate) fn borne_out(value: &str, kind: Kind, ground: Ground) -> Option<(usize, usize)> {
     let (value, cut) = before_notice(value);
     let trimmed = value.trim();
     let start = value.len() - value.trim_start().len();
-    // A cookie may be as long as it likes.
+    // A cookie may have any length.
     let long = trimmed.len() > LONGEST && kind != Kind::Secret;
     if trimmed.is_empty() || long || is_nothing(trimmed) || is_removed(trimmed) {
         return None;
@@ -37,7 +37,7 @@ pub(crate) fn borne_out(value: &str, kind: Kind, ground: Ground) -> Option<(usiz
     if known && !plain.contains(char::is_alphanumeric) {
         return None;
     }
-    // What was cut off may be what would have borne it out.
+    // The missing part of a truncated value might have confirmed it.
     let good = match ground {
         Ground::Key => can_be(&plain, kind) || cut && plain.contains(char::is_alphanumeric),
         Ground::Label => is_form(&plain, kind),
@@ -45,7 +45,8 @@ pub(crate) fn borne_out(value: &str, kind: Kind, ground: Ground) -> Option<(usiz
     good.then_some((start, start + trimmed.len()))
 }
 
-/// Whether a value under a key of a kind can be one at all: written in a way of its own, encoded, with words around it.
+/// Whether a value under a key of this kind can be one at all, even if unusually written, encoded, or with words
+/// around it.
 fn can_be(value: &str, kind: Kind) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     match kind {
@@ -66,7 +67,7 @@ fn can_be(value: &str, kind: Kind) -> bool {
     }
 }
 
-/// The longest account or state's number with what may stand around it.
+/// Most bytes of an account number or national number with the text around it.
 const LONGEST_NUMBER: usize = 64;
 
 /// Whether a value has the form of a kind, as far as the kind has one.
@@ -99,19 +100,19 @@ fn is_form(value: &str, kind: Kind) -> bool {
     }
 }
 
-/// Whether a cell is an address of mail and nothing else.
+/// Whether a cell is exactly an e-mail address.
 pub(crate) fn is_address(cell: &str) -> bool {
     cell.contains('@') && is_form(cell, Kind::Email)
 }
 
-/// Whether an address of mail is one that nobody reads: who stands beside it may be a program.
+/// Whether nobody reads mail to an e-mail address: the name beside it may be a program's.
 pub(crate) fn is_nobodys_mail(value: &str) -> bool {
     let name: String = value.split('@').next().unwrap_or_default().to_ascii_lowercase();
     let name = name.replace(['-', '_', '.'], "");
     name.ends_with("noreply") || name.ends_with("donotreply") || name.ends_with("[bot]") || name == "mailerdaemon"
 }
 
-/// Whether a cell is written as a telephone number is, and not as an amount, a date or a number of something.
+/// Whether a cell is written like a telephone number, rather than an amount, a date or an id.
 pub(crate) fn is_dialable(cell: &str) -> bool {
     let digits = cell.bytes().filter(u8::is_ascii_digit).count();
     let begun = cell.starts_with(['+', '0', '(']);
@@ -125,7 +126,7 @@ pub(crate) fn is_dialable(cell: &str) -> bool {
         && (begun && !cell.contains('.') || parted && digits >= 9)
 }
 
-/// Whether somebody can be called so: no path, no account of a machine.
+/// Whether a value can be a person's name: no path, no system account.
 fn is_called(value: &str) -> bool {
     const ACCOUNTS: [&str; 10] = [
         "root",
@@ -144,7 +145,7 @@ fn is_called(value: &str) -> bool {
     !path && !account && !value.contains("://")
 }
 
-/// Whether a value can be a postal address or a part of one: no host, no path, no place in a memory or a sheet.
+/// Whether a value can be a postal address or a part of one: no host, no path, no memory address, no cell reference.
 fn is_postal(value: &str) -> bool {
     let word = !value.contains(char::is_whitespace);
     let machine = word && value.contains(['.', ':', '/', '\\', '_', '=', '!']);
@@ -154,7 +155,7 @@ fn is_postal(value: &str) -> bool {
     !machine && !hex && !coded && !value.contains("://")
 }
 
-/// Whether a value is the version of something: `^0.6.0`, `1.2`, `v3`.
+/// Whether a value is a version: `^0.6.0`, `1.2`, `v3`.
 fn is_version(value: &str) -> bool {
     let plain = value.trim_start_matches(['^', '~', '>', '<', '=', 'v', ' ']);
     let groups = || plain.split('.');
@@ -163,8 +164,8 @@ fn is_version(value: &str) -> bool {
     marked || (2..=3).contains(&groups().count()) && groups().all(small)
 }
 
-/// Whether a value has the sign of an address of mail, however it is written. A list of plain addresses is not one
-/// value: each is found by its form.
+/// Whether a value has the sign of an e-mail address, in any spelling. A list of plain addresses is not one value:
+/// each is found by its form.
 fn is_mail(value: &str) -> bool {
     const SIGNS: [&str; 9] = [
         "@", "%40", "&#64;", "&#x40;", "&commat;", "\u{ff20}", "\u{fe6b}", "[at]", "(at)",
@@ -191,7 +192,7 @@ fn is_mail(value: &str) -> bool {
     !list && (told || SIGNS.iter().any(|sign| small.contains(sign)))
 }
 
-/// A value without the notice that the rest of it was left out, and whether there was one.
+/// Strips the notice that the rest of a value was left out. Returns whether there was one.
 fn before_notice(value: &str) -> (&str, bool) {
     let said = value
         .strip_suffix('⟧')
@@ -208,14 +209,14 @@ fn before_notice(value: &str) -> (&str, bool) {
     if ours { (before, true) } else { (value, false) }
 }
 
-/// Whether a value is what is left of one that was hidden for good.
+/// Whether a value is the rest of one that was removed for good.
 fn is_removed(value: &str) -> bool {
     let inner = value.strip_prefix('⟦').and_then(|rest| rest.strip_suffix('⟧'));
     let gone = inner.and_then(|inner| inner.split_once(' '));
     gone.is_some_and(|(kind, how)| is_kind(kind) && matches!(how, "removed" | "hidden"))
 }
 
-/// A value less the aliases in it, which are hidden already.
+/// Returns a value without its aliases, which are masked already.
 fn without_aliases(value: &str) -> Cow<'_, str> {
     if !value.contains('‹') {
         return Cow::Borrowed(value);
@@ -240,7 +241,7 @@ fn is_kind(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// What a value is that stands under a telling key, knowing what the names around are names of.
+/// Returns the kind of a value under a key with a hint, given the owner of the names around it.
 pub(crate) fn meant(telling: Telling, whose: Whose, value: &str) -> Option<Kind> {
     let (value, _) = before_notice(value);
     let good = match telling.trust {
@@ -258,7 +259,7 @@ pub(crate) fn meant(telling: Telling, whose: Whose, value: &str) -> Option<Kind>
     good.then_some(telling.kind)
 }
 
-/// Whether a value is what its key says as a rule.
+/// Whether a value is what its key usually holds.
 fn is_likely(kind: Kind, whose: Whose, value: &str) -> bool {
     let things = whose == Whose::Things;
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
@@ -286,7 +287,7 @@ fn is_likely(kind: Kind, whose: Whose, value: &str) -> bool {
     }
 }
 
-/// Whether a value under a key that things have too looks like a person's name or a town's.
+/// Whether a value under a key that things have too looks like the name of a person or a town.
 pub(crate) fn looks_named(value: &str) -> bool {
     let trimmed = value.trim();
     let words = trimmed.split_whitespace().count();
@@ -305,14 +306,14 @@ pub(crate) fn looks_named(value: &str) -> bool {
             .is_some_and(|(_, rest)| !rest.is_empty() && !rest.contains(' '))
 }
 
-/// Whether a line is a name and nothing else: few words, each with a capital, or a person's.
+/// Whether a line is exactly a name: few capitalised words, or a person's name.
 pub(crate) fn looks_titled(line: &str) -> bool {
     let capital = |word: &str| word.chars().next().is_some_and(|letter| !letter.is_lowercase());
     let words = || line.split_whitespace();
     looks_named(line) && words().count() <= 4 && (words().all(capital) || is_persons(line))
 }
 
-/// Words that stand for no value.
+/// Whether a word means that there is no value.
 fn is_nothing(value: &str) -> bool {
     const NOTHING: [&str; 14] = [
         "null",
@@ -333,7 +334,7 @@ fn is_nothing(value: &str) -> bool {
     NOTHING.iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
-/// Values that only say where a secret is: `${VAR}`, `$DB_PASSWORD`, `{{ password }}`, `%PASSWORD%`, `env:X`.
+/// Whether a value only refers to a secret: `${VAR}`, `$DB_PASSWORD`, `{{ password }}`, `%PASSWORD%`, `env:X`.
 fn is_reference(value: &str) -> bool {
     let inner = |open: &str, close: &str| value.strip_prefix(open)?.strip_suffix(close);
     let named = |name: &str| {
@@ -352,7 +353,7 @@ fn is_reference(value: &str) -> bool {
         || kept.iter().any(|place| inner(place, "").is_some_and(named))
 }
 
-/// Values that were covered before, by us or by others.
+/// Whether a value was masked before, by this crate or by others.
 fn is_covered(value: &str) -> bool {
     ["[redacted]", "<redacted>"]
         .iter()
@@ -360,19 +361,19 @@ fn is_covered(value: &str) -> bool {
         || value.chars().all(|letter| matches!(letter, '*' | '•' | '●'))
 }
 
-/// Whether what stands in the place of a secret in a text speaks of it: `<your password>`, `The password to use`.
+/// Whether the text in the place of a secret describes it: `<your password>`, `The password to use`.
 pub(crate) fn is_told(value: &str) -> bool {
     let wrapped = value.starts_with('<') && value.ends_with('>');
     let your = value.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("your"));
     let sentence = value
         .split_once(' ')
         .is_some_and(|(first, _)| matches!(first, "The" | "A" | "An" | "This" | "Use"));
-    // How a program that fetches treats them.
+    // Credential modes of `fetch` in JavaScript.
     let sent = matches!(value, "include" | "same-origin" | "omit");
     wrapped || your || sentence || sent
 }
 
-/// Values that in a text only show where a secret goes.
+/// Whether a value in a text is a placeholder for a secret.
 fn is_placeholder(value: &str) -> bool {
     let wrapped = value.starts_with(['<', '$', '{', '%', '[']) || value.contains("{{");
     let covered = value

@@ -1,6 +1,6 @@
 //! The attempts that the escape probes make. A jail refuses every one of them.
 //!
-//! Each is harmless where it succeeds; what it takes is given back with the process that took it.
+//! Each attempt is harmless where it succeeds; what it takes is released when its process ends.
 
 pub use crate::sys::attack::{
     Child, Filesystem, Forked, KernelChange, Reservation, add_key, asynchronous_io, attach_filter, become_traced, bpf,

@@ -1,8 +1,8 @@
 //! Control groups: memory, processes and processor time of a whole tree of processes, on v2, v1 and hybrid hosts.
 //!
-//! Nothing is assumed: the mounts and this process's own place say which controllers exist where, and a controller whose
-//! folder cannot be written is not there. A [`Claim`] is one process's corner; a [`Group`] one sandbox; a [`Leaf`] one
-//! execution. Processes join a leaf by writing `0` to its task file themselves: moving *another* process waits for a
+//! Nothing is assumed: the mounts and this process's own groups show which controllers exist where, and a controller whose
+//! folder is not writable counts as missing. A [`Claim`] belongs to one process, a [`Group`] to one sandbox, a [`Leaf`] to
+//! one execution. Processes join a leaf by writing `0` to its task file themselves: moving *another* process waits for a
 //! grace period of the whole kernel (18 ms measured), moving oneself does not.
 
 mod find;
@@ -15,55 +15,55 @@ use std::path::{Path, PathBuf};
 pub use find::{Controller, Machine, Tree, Version};
 pub use leaf::{Leaf, LeafLimits, Memory, Usage};
 
-/// A step with control groups that failed.
+/// Why a step with control groups failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
-    /// A folder could not be made.
+    /// The folder of a group could not be made.
     #[error("cannot make the control group `{}`", path.display())]
     Make {
-        /// Which.
+        /// The path of the folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A setting could not be written.
     #[error("cannot write `{value}` to `{}`", path.display())]
     Set {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
 
-        /// What was to be written.
+        /// The value that could not be written.
         value: String,
 
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file could not be read.
     #[error("cannot read `{}`", path.display())]
     Read {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file holds something else than this program understands.
+    /// A file holds something that this program does not understand.
     #[error("`{}` holds no number", path.display())]
     Understand {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
     },
 }
 
-/// The corner of the host's trees that belongs to one process of Ringfence.
+/// The groups on the host that belong to one process of Ringfence.
 #[derive(Debug)]
 pub struct Claim {
     pub(crate) trees: Vec<Tree>,
-    /// What could not be had, for people: controller and reason.
+    /// The controllers that are not usable, and the reasons, for people.
     missing: Vec<(Controller, String)>,
 }
 
 impl Claim {
-    /// Makes a folder called `name` in every tree that can be written.
+    /// Makes a folder called `name` in every tree that is writable.
     pub fn new(machine: &Machine, name: &str) -> Claim {
         let mut claim = Claim {
             trees: Vec::new(),
@@ -102,12 +102,12 @@ impl Claim {
         &self.missing
     }
 
-    /// The folders of this claim, for whoever sweeps after a crash.
+    /// The folders of this claim, for cleaning up after a crash.
     pub fn folders(&self) -> Vec<PathBuf> {
         self.trees.iter().map(|tree| tree.folder.clone()).collect()
     }
 
-    /// A group for one sandbox.
+    /// Makes a group for one sandbox.
     pub fn group(&self, name: &str) -> Result<Group, GroupError> {
         let mut group = Group { folders: Vec::new() };
         for tree in &self.trees {
@@ -133,14 +133,15 @@ impl Drop for Claim {
     }
 }
 
-/// The groups of one sandbox. Its first process, which is ours, stays where its maker is; executions are in leaves below.
+/// The groups of one sandbox. Its first process stays in the group of the process that made it; executions are in leaves
+/// below.
 #[derive(Debug)]
 pub struct Group {
     folders: Vec<Tree>,
 }
 
 impl Group {
-    /// A leaf for one execution, with its limits in force.
+    /// Makes a leaf for one execution, with its limits in force.
     pub fn leaf(&self, name: &str, limits: &LeafLimits) -> Result<Leaf, GroupError> {
         Leaf::new(&self.folders, name, limits)
     }
@@ -172,8 +173,8 @@ fn set(path: &Path, value: &str) -> Result<(), GroupError> {
     })
 }
 
-/// Removes a group and those below it, ending what still runs in them. A group that is gone is fine; one that cannot be
-/// removed yet (a process is still on its way out) is tried a few times and then left to the next sweep.
+/// Removes a group and those below it, and ends the processes in them. A group that is gone is fine; one that cannot be
+/// removed yet (a process is still exiting) is tried a few times and then left to the next cleanup.
 pub fn remove_tree(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -205,7 +206,7 @@ pub(crate) fn end_all(folder: &Path) {
         .filter_map(|line| line.parse::<i32>().ok())
         .filter(|pid| *pid > 1)
     {
-        // One that ended meanwhile is what we want.
+        // A process that has ended meanwhile needs no signal.
         let _ = crate::sys::process::signal(pid, libc::SIGKILL);
     }
 }

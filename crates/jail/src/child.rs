@@ -1,7 +1,7 @@
-//! The way of a copy of the template to a confined first process.
+//! How a copy of the template becomes a confined first process.
 //!
-//! The template has one thread, so its copy may allocate. It is confined before it hears the first order, or it ends and
-//! says which step failed.
+//! The template has one thread, so its copy may allocate. The copy is confined before it receives the first order, or it
+//! reports the step that failed and ends.
 
 use std::ffi::CStr;
 use std::io;
@@ -16,12 +16,12 @@ use crate::sys::mount::{self, attr};
 use crate::sys::{fd, limit, process, socket};
 use crate::told::{MOST_BYTES, PIECE, Stage, TOLD_FAILURE, TOLD_HANDLES, TOLD_LISTENER};
 
-/// Where the first process finds its control socket.
+/// The number of the control socket in the first process.
 pub(crate) const CONTROL: RawFd = 3;
 const STATUS: RawFd = 4;
 const AFTER_ALL: u32 = 5;
 
-/// The ends the copy was born with, as numbers: all descriptors are put into another order on the way.
+/// The sockets that the copy starts with, as numbers: all descriptors are rearranged on the way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ends {
     pub(crate) status: RawFd,
@@ -46,7 +46,7 @@ fn at_step(stage: Stage, index: usize) -> impl FnOnce(io::Error) -> Failed {
     }
 }
 
-/// Walks the whole way, and answers the socket to the host. Where it stopped, if it did, is told, and the process ends.
+/// Runs all stages and returns the socket to the host. When a stage fails, the process reports it and ends.
 pub(crate) fn run(ends: Ends, filter: &Filter) -> OwnedFd {
     let failed = match confine(ends, filter) {
         Ok(control) => return control,
@@ -64,9 +64,9 @@ pub(crate) fn run(ends: Ends, filter: &Filter) -> OwnedFd {
         number[2],
         number[3],
     ];
-    // After the descriptors were put in place the status socket has its fixed number; before, the one it was born with.
+    // The status socket has its fixed number once the descriptors are in place, and its original number before.
     if socket::send(fd::lend(ends.status), &message, &[]).is_err() {
-        // Nobody is left to tell if this fails too: the host sees the end of the socket without a word.
+        // If this fails too, nothing can be reported: the host sees the end of the socket without a message.
         let _ = socket::send(fd::lend(STATUS), &message, &[]);
     }
     process::leave(1)
@@ -78,8 +78,8 @@ fn confine(ends: Ends, filter: &Filter) -> Result<OwnedFd, Failed> {
     let bytes = receive_steps(fd::lend(ends.status), &mut piece, &mut longer).map_err(at(Stage::Wait))?;
     let steps = Steps::unpack(bytes).ok_or_else(|| at(Stage::Wait)(io::ErrorKind::InvalidData.into()))?;
     let sources = open_sources(&steps);
-    // Also where one could not be opened: a copy that ended before the template has written who it is would look like one
-    // that cannot be given a user.
+    // The copy waits even if a source cannot be opened: a copy that ended before the template wrote its id maps would look
+    // like one that cannot have a user.
     wait_until_told(fd::lend(ends.control)).map_err(at(Stage::Wait))?;
     let sources = sources?;
     if steps.drop_groups {
@@ -106,7 +106,7 @@ fn confine(ends: Ends, filter: &Filter) -> Result<OwnedFd, Failed> {
     fd::adopt(CONTROL).map_err(at(Stage::Descriptors))
 }
 
-/// What the host wants of this copy, as bytes: where they fit into one `piece` they stay in it.
+/// Receives the host's steps for this copy as bytes: those that fit into one `piece` stay in it.
 fn receive_steps<'a>(
     status: BorrowedFd<'_>,
     piece: &'a mut [u8; PIECE],
@@ -133,7 +133,7 @@ fn receive_steps<'a>(
     Ok(longer)
 }
 
-/// Places of the host, opened while we still are who the caller is.
+/// Opens the sources on the host while the copy still has the caller's identity.
 fn open_sources(steps: &Steps<'_>) -> Result<Vec<OwnedFd>, Failed> {
     let sources = steps.sources.iter().enumerate();
     let opened = sources
@@ -141,7 +141,7 @@ fn open_sources(steps: &Steps<'_>) -> Result<Vec<OwnedFd>, Failed> {
     opened.collect()
 }
 
-/// The template writes who we are before we go on.
+/// Waits until the template has written the id maps of this copy.
 fn wait_until_told(control: BorrowedFd<'_>) -> io::Result<()> {
     match socket::receive_bytes(control, &mut [0u8; 1])? {
         1 => Ok(()),
@@ -149,20 +149,22 @@ fn wait_until_told(control: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// What the kernel counts for each user namespace, and keeps for each network namespace: without a share of its own, one sandbox
-/// could use up its user's.
+/// Limits for what the kernel counts for each user namespace and keeps for each network namespace: without limits of its
+/// own, one sandbox could use up what its user may have.
 const SHARES: [(&CStr, &[u8]); 7] = [
     (c"/proc/sys/user/max_inotify_instances", b"8"),
     (c"/proc/sys/user/max_inotify_watches", b"16384"),
     (c"/proc/sys/user/max_fanotify_groups", b"0"),
     (c"/proc/sys/user/max_user_namespaces", b"0"),
     (c"/proc/sys/user/max_net_namespaces", b"1"),
-    // Least, first and most bytes that the kernel keeps for one connection each way; the host's own values may be tens of MiB.
+    // The minimum, initial and maximum bytes that the kernel keeps for one connection in each direction; the host's own
+    // values may be tens of MiB.
     (c"/proc/sys/net/ipv4/tcp_rmem", b"4096 131072 524288"),
     (c"/proc/sys/net/ipv4/tcp_wmem", b"4096 16384 524288"),
 ];
 
-/// A host whose `/proc/sys` is closed to us, or an older kernel without a counter, has no shares to give.
+/// Limits the namespaces. A host whose `/proc/sys` is not writable, or an older kernel without a counter, has no limits to
+/// set.
 fn cap_namespace() -> io::Result<()> {
     for (path, share) in SHARES {
         let written = fd::open_at(None, path, libc::O_WRONLY, 0).and_then(|file| fd::write_all(file.as_fd(), share));
@@ -174,7 +176,7 @@ fn cap_namespace() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the host handles of the places it asked for, in one message.
+/// Sends the host the handles that the plan asks for, in one message.
 fn hand_out(steps: &Steps<'_>, root: &Root, status: BorrowedFd<'_>) -> Result<(), Failed> {
     let mut places = Vec::with_capacity(steps.handles.len());
     for (index, path) in steps.handles.iter().enumerate() {
@@ -190,9 +192,9 @@ fn hand_out(steps: &Steps<'_>, root: &Root, status: BorrowedFd<'_>) -> Result<()
         .map_err(at(Stage::Handles))
 }
 
-/// Leaves exactly the first process's descriptors open: nothing of the host's or the template's is kept.
+/// Leaves only the descriptors of the first process open: none of the host's or the template's stays.
 fn place_descriptors(sources: Vec<OwnedFd>, ends: Ends) -> io::Result<()> {
-    // Closed with all others below.
+    // Closed below, together with all others.
     let null = fd::open_at(None, c"/dev/null", libc::O_RDWR, 0)?.into_raw_fd();
     for source in sources {
         let _ = source.into_raw_fd();
@@ -200,7 +202,7 @@ fn place_descriptors(sources: Vec<OwnedFd>, ends: Ends) -> io::Result<()> {
     for number in 0..CONTROL {
         fd::dup_onto(null, number, 0)?;
     }
-    // The template's own socket has this number, so neither end has it.
+    // The template's own socket has this number, so neither of these sockets has it.
     fd::dup_onto(ends.control, CONTROL, libc::O_CLOEXEC)?;
     if ends.status != STATUS {
         fd::dup_onto(ends.status, STATUS, libc::O_CLOEXEC)?;
@@ -210,14 +212,14 @@ fn place_descriptors(sources: Vec<OwnedFd>, ends: Ends) -> io::Result<()> {
 
 fn limit_resources(steps: &Steps<'_>) -> io::Result<()> {
     let limits = &steps.limits;
-    // Not 0: a host that pipes cores to a program starts it even then; at 1 it does not, and no core fits a file.
+    // Not 0: a host that pipes cores to a program starts it even then; at 1 it does not, and no core fits into a file.
     limit::set(libc::RLIMIT_CORE, 1)?;
     limit::set(libc::RLIMIT_NOFILE, limits.open_files)?;
     limit::set(libc::RLIMIT_FSIZE, limits.file_bytes)?;
     limit::set(libc::RLIMIT_MEMLOCK, 64 << 10)?;
     limit::set(libc::RLIMIT_MSGQUEUE, 0)?;
     limit::set(libc::RLIMIT_SIGPENDING, 1024)?;
-    // What a desktop session or an audio group lets its user do is not for programs in here.
+    // The priorities that a desktop session or an audio group grants its user are not for programs in a jail.
     limit::set(libc::RLIMIT_RTPRIO, 0)?;
     limit::set(libc::RLIMIT_NICE, 0)?;
     if let Some(processes) = limits.processes {
@@ -241,7 +243,7 @@ fn drop_privileges() -> io::Result<()> {
     }
     process::drop_capabilities()?;
     process::control(libc::PR_SET_NO_NEW_PRIVS, 1)?;
-    // Set after the identity changed, which clears it. The thread that made us lives as long as the host.
+    // Set after the identity changed, which clears it. The thread that made this process lives as long as the host.
     process::control(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)
 }
 

@@ -1,4 +1,5 @@
-//! A plan turned into steps: what can be found out ahead is found out here, so that the copy of the template only acts.
+//! Compiles a plan to steps: everything that can be decided in advance is decided here, so that the copy of the template
+//! only acts.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, NulError};
@@ -12,9 +13,9 @@ use crate::plan::{Access, Place, Plan, Programs};
 use crate::steps::{EMPTY, HiddenKind, Name, Step, Steps};
 use crate::sys::mount::attr;
 
-/// What of `/proc` changes the machine for more than root: read-only.
+/// Parts of `/proc` that change the machine even for users other than root: shown read-only.
 const PROC_READ_ONLY: &[&str] = &["proc/sys"];
-/// What of `/proc` tells of the machine, or changes it: not there.
+/// Parts of `/proc` that reveal or change the machine: hidden.
 const PROC_HIDDEN_FILES: &[&str] = &[
     "proc/sysrq-trigger",
     "proc/kcore",
@@ -49,7 +50,7 @@ const PROC_HIDDEN_FOLDERS: &[&str] = &[
 ];
 
 impl Steps<'static> {
-    /// The steps of `plan`.
+    /// Compiles `plan` to its steps.
     pub(crate) fn compile(plan: &Plan) -> Result<Steps<'static>, NulError> {
         let mut steps = Steps {
             inside: plan.ids.inside,
@@ -189,7 +190,7 @@ impl Steps<'static> {
         Ok(())
     }
 
-    /// Several places share the folders above them.
+    /// Removes duplicate folders: several entries share the folders above them.
     fn make_folders_once(&mut self) {
         let mut made = std::collections::HashSet::new();
         self.build.retain(|step| match step {
@@ -207,7 +208,7 @@ impl Steps<'static> {
         });
     }
 
-    /// Steps that make the folders above `path`.
+    /// Adds steps that make the folders above `path`.
     fn parents(&mut self, path: &str) -> Result<(), NulError> {
         for (index, _) in path.match_indices('/').filter(|(index, _)| *index > 0) {
             if let Some(parent) = path.get(..index) {
@@ -220,7 +221,7 @@ impl Steps<'static> {
     }
 }
 
-/// What of `/proc` is covered on this machine. What only root may open needs no cover: a sandbox is never root.
+/// The parts of `/proc` that are covered on this machine. What only root may open needs no cover: a sandbox is never root.
 fn proc_covers() -> &'static [(&'static str, HiddenKind)] {
     static COVERS: OnceLock<Vec<(&'static str, HiddenKind)>> = OnceLock::new();
     COVERS.get_or_init(|| {
@@ -234,7 +235,7 @@ fn proc_covers() -> &'static [(&'static str, HiddenKind)] {
     })
 }
 
-/// The folders above `paths`, each once, and each after the one above it.
+/// The folders above `paths`, each once, and each after its parent.
 fn folders_above(paths: &[String]) -> BTreeSet<&str> {
     let slashes = paths
         .iter()

@@ -1,16 +1,16 @@
-//! Who a process in a new user namespace is. Written by the process that made it.
+//! The id maps of a process in a new user namespace, written by the process that made it.
 
 use std::fs;
 use std::io;
 
-/// One number inside, and what it is outside.
+/// A user or group number inside the namespace, and the number outside that it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Same {
     pub(crate) inside: u32,
     pub(crate) outside: u32,
 }
 
-/// Whether the writer may give other numbers than its own.
+/// Whether the writer may map numbers other than its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writer {
     Root,
@@ -18,7 +18,7 @@ pub(crate) enum Writer {
 }
 
 impl Writer {
-    /// What this process is.
+    /// The rights of this process.
     pub(crate) fn here() -> Writer {
         if crate::sys::process::effective_ids().0 == 0 {
             Writer::Root
@@ -28,7 +28,7 @@ impl Writer {
     }
 }
 
-/// Gives `pid` its one user and its one group.
+/// Maps one user and one group for `pid`.
 pub(crate) fn give(pid: i32, user: Same, group: Same, writer: Writer) -> io::Result<()> {
     let map = |same: Same| format!("{} {} 1", same.inside, same.outside);
     if writer == Writer::Ordinary {

@@ -1,4 +1,4 @@
-//! What the worker needs after it is confined: fork, the child's own fences, limits, reaping.
+//! What the worker needs after it is confined: fork, the child's own restrictions, limits, reaping.
 
 use std::ffi::{CString, NulError, c_char};
 use std::io;
@@ -11,30 +11,30 @@ use crate::seccomp::Filter;
 pub use crate::sys::process::{Ending, Patience, Side};
 use crate::sys::{fd, fence, limit, process, socket};
 
-/// Where the host's socket is in the first process, and the template's in the template.
+/// The number of the host's socket in the first process, and of the template's socket in the template.
 pub const CONTROL: RawFd = crate::child::CONTROL;
 
-/// Takes over a descriptor that was handed in under a fixed number.
+/// Takes ownership of a descriptor that was inherited under a fixed number.
 pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     fd::adopt(number)
 }
 
-/// Forks. The worker has one thread.
+/// Forks this process; the worker has one thread.
 pub fn fork() -> io::Result<Side> {
     process::fork()
 }
 
-/// Waits for a child.
+/// Waits for a child of this process.
 pub fn wait(pid: i32, patience: Patience) -> io::Result<Option<(i32, Ending)>> {
     process::wait(pid, patience)
 }
 
-/// Lets the kernel reap every child of this process, adopted orphans too: no zombie is ever left.
+/// Lets the kernel reap every child of this process, including adopted orphans: no zombie remains.
 pub fn reap_automatically() {
     process::ignore_signal(libc::SIGCHLD);
 }
 
-/// Children stay until they are waited for.
+/// Keeps ended children until they are waited for.
 pub fn keep_ended_children() {
     process::default_signal(libc::SIGCHLD);
 }
@@ -47,29 +47,29 @@ pub fn child_handle(pid: i32) -> io::Result<OwnedFd> {
 /// What to wait for on a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Something to read, or the end.
+    /// Readable data, or the end of the stream.
     Read,
-    /// Room to write, too.
+    /// Readable data, and capacity to write.
     ReadAndWrite,
-    /// Room to write only.
+    /// Capacity to write only.
     Write,
 }
 
 /// What a descriptor is ready for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Readiness {
-    /// Reading does not block; it may answer the end or an error.
+    /// Whether reading does not block; it may return the end or an error.
     pub read: bool,
-    /// Writing does not block; it may answer an error.
+    /// Whether writing does not block; it may return an error.
     pub write: bool,
 }
 
-/// Waits until one of `descriptors` is ready, as long as it takes. Answers in the same order.
+/// Waits without limit until one of `descriptors` is ready. The result has their order.
 pub fn poll<const N: usize>(descriptors: [Option<(BorrowedFd<'_>, Interest)>; N]) -> io::Result<[Readiness; N]> {
     fd::poll(descriptors, None)
 }
 
-/// The same for at most `patience`; then none is ready.
+/// Waits for at most `patience`; after that time none is ready.
 pub fn poll_within<const N: usize>(
     descriptors: [Option<(BorrowedFd<'_>, Interest)>; N],
     patience: Duration,
@@ -77,12 +77,12 @@ pub fn poll_within<const N: usize>(
     fd::poll(descriptors, Some(patience))
 }
 
-/// The same for any number of them.
+/// Waits for any number of descriptors.
 pub fn poll_list(descriptors: &[Option<(BorrowedFd<'_>, Interest)>]) -> io::Result<Vec<Readiness>> {
     fd::poll_list(descriptors)
 }
 
-/// Lets the end of a connection be a reset for its peer when its socket is closed.
+/// Makes closing this connection's socket a reset for its peer.
 pub fn reset_when_closed(connection: BorrowedFd<'_>) -> io::Result<()> {
     socket::reset_when_closed(connection)
 }
@@ -92,22 +92,22 @@ pub fn is_readable(descriptor: BorrowedFd<'_>, patience: Duration) -> io::Result
     fd::is_readable(descriptor, patience)
 }
 
-/// Closes a descriptor that belongs to nothing in this process any more.
+/// Closes an inherited descriptor that nothing in this process uses.
 pub fn adopt_and_close(number: RawFd) -> io::Result<()> {
     fd::adopt(number).map(drop)
 }
 
-/// The most memory that one of this process's ended children had, in bytes.
+/// The largest peak memory of an ended child of this process, in bytes.
 pub fn largest_child() -> io::Result<u64> {
     process::largest_child()
 }
 
-/// Kills one process.
+/// Sends `SIGKILL` to one process.
 pub fn kill(pid: i32) -> io::Result<()> {
     process::signal(pid, libc::SIGKILL)
 }
 
-/// Kills everything in the sandbox but the first process, which alone may call this.
+/// Kills every process in the sandbox except the first one, which alone may call this.
 pub fn kill_all_others() -> io::Result<()> {
     match process::signal(-1, libc::SIGKILL) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
@@ -115,17 +115,17 @@ pub fn kill_all_others() -> io::Result<()> {
     }
 }
 
-/// Ends this process at once.
+/// Ends this process immediately, without running exit handlers.
 pub fn leave(code: i32) -> ! {
     process::leave(code)
 }
 
-/// Puts `filter` on top of the ones in force.
+/// Installs `filter` in addition to those in force.
 pub fn install(filter: &Filter) -> io::Result<()> {
     fence::filter(&filter.0, fence::Listener::None).map(drop)
 }
 
-/// Confines this process to `places`, below what it was confined to before.
+/// Confines this process to `places`, in addition to earlier restrictions.
 pub fn confine(places: &[(CString, Use)]) -> io::Result<()> {
     landlock::restrict(places).map(drop)
 }
@@ -133,11 +133,11 @@ pub fn confine(places: &[(CString, Use)]) -> io::Result<()> {
 /// Limits of one process that the worker sets for an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Address space, for engines whose memory nothing else counts.
+    /// Address space in bytes, for engines whose memory nothing else counts.
     AddressSpace,
-    /// Private writable memory.
+    /// Private writable memory in bytes.
     PrivateMemory,
-    /// Processor seconds: the kernel's own end if the host is late.
+    /// Processor seconds: the kernel ends the process if the host is late.
     CpuSeconds,
 }
 
@@ -151,7 +151,7 @@ pub fn limit(kind: Limit, value: u64) -> io::Result<()> {
     limit::set(resource, value)
 }
 
-/// Makes `to` a copy of `from` that stays open in programs this process becomes.
+/// Makes `to` a copy of `from` that stays open across `exec`.
 pub fn dup_onto(from: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     if from.as_raw_fd() == to {
@@ -166,7 +166,8 @@ pub fn write_all(to: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
     fd::write_all(to, bytes)
 }
 
-/// Becomes the program at `path`; answers why it did not. Signals are as a program expects them.
+/// Replaces this process with the program at `path`; returns only the error. Signals have their defaults, as a program
+/// expects.
 pub fn become_program(
     path: &Path,
     argv: &[String],
@@ -191,13 +192,13 @@ pub fn become_program(
     )))
 }
 
-/// Why a program was not started.
+/// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    /// An argument holds a NUL.
+    /// An argument contains a NUL byte.
     #[error("an argument holds a NUL character")]
     Nul(#[from] NulError),
-    /// The kernel's answer.
+    /// The kernel refused to execute it.
     #[error("the kernel refused")]
     Refused(#[source] io::Error),
 }

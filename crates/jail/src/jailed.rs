@@ -1,4 +1,4 @@
-//! A jail that exists: its first process, and the host's handles on it.
+//! A running jail: its first process, and the host's handles on it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ pub use crate::sys::fd::Space;
 use crate::sys::fence::{self, Stopped};
 use crate::sys::process::{self, Ending};
 
-/// A confined child. Dropping it kills everything in it.
+/// A confined child. Dropping it kills every process in the jail.
 #[derive(Debug)]
 pub struct Jailed {
     pid: i32,
@@ -37,38 +37,38 @@ impl Jailed {
         }
     }
 
-    /// The first process, as the host numbers it.
+    /// The number of the first process on the host.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// The socket to the first process: whole packets.
+    /// The socket to the first process, which carries whole packets.
     pub fn control(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
     }
 
-    /// The handles the plan asked for, in its order.
+    /// The handles that the plan asked for, in its order.
     pub fn handles(&self) -> &[OwnedFd] {
         &self.handles
     }
 
-    /// Where stopped system calls are told. Taken once.
+    /// The listener for notified system calls; `None` after the first call.
     pub fn take_listener(&mut self) -> Option<SyscallListener> {
         self.listener.take().map(SyscallListener)
     }
 
-    /// Bytes that the kernel keeps for the jail's unix and internet sockets, as far as it can be asked; `None`: it cannot.
+    /// Bytes that the kernel keeps for the jail's unix and internet sockets; `None`: it cannot be queried.
     pub fn socket_bytes(&self) -> io::Result<Option<SocketBytes>> {
         let asked = self.sockets.as_ref().map(|list| crate::sockets::bytes(list.as_fd()));
         asked.transpose()
     }
 
-    /// Which version of Landlock holds.
+    /// The Landlock version in force.
     pub fn landlock_version(&self) -> u8 {
         self.landlock
     }
 
-    /// Kills everything in the jail, now. It is reaped when this value is dropped.
+    /// Kills every process in the jail immediately. The first process is reaped when this value is dropped.
     pub fn kill(&self) -> io::Result<()> {
         match self
             .handle
@@ -80,14 +80,14 @@ impl Jailed {
         }
     }
 
-    /// Kills and waits until nothing of the jail is left.
+    /// Kills every process and waits until nothing of the jail is left.
     pub fn end(mut self) -> io::Result<Option<Ending>> {
         self.kill()?;
         let ended = self.handle.take().map(|handle| process::wait_handle(handle.as_fd()));
         ended.transpose()
     }
 
-    /// Whether the first process is still there.
+    /// Whether the first process is still running.
     pub fn is_alive(&self) -> bool {
         let ended = self.handle.as_ref().map(|handle| process::has_ended(handle.as_fd()));
         matches!(ended, Some(Ok(false)))
@@ -97,7 +97,7 @@ impl Jailed {
 impl Drop for Jailed {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
-        // Already dead is as good as killed; reaping waits for the kernel to take the namespaces down, elsewhere.
+        // A dead process needs no signal; reaping waits elsewhere until the kernel has removed the namespaces.
         let _ = process::signal_handle(handle.as_fd(), libc::SIGKILL);
         reap_later(handle);
     }
@@ -109,7 +109,7 @@ fn reap_later(handle: OwnedFd) {
         let (sender, inbox) = mpsc::channel::<OwnedFd>();
         let reap = move || {
             for handle in inbox {
-                // An error means somebody else reaped it: then it is gone as well.
+                // An error means that the process was already reaped, so it is gone as well.
                 let _ = process::wait_handle(handle.as_fd());
             }
         };
@@ -124,24 +124,24 @@ fn reap_later(handle: OwnedFd) {
         None => Some(handle),
     };
     if let Some(handle) = unsent {
-        // No thread to be had: wait here rather than leave a zombie.
+        // No thread is available: waiting here is better than leaving a zombie.
         let _ = process::wait_handle(handle.as_fd());
     }
 }
 
-/// Where the host hears of system calls that nobody makes innocently.
+/// The listener for notified system calls, which no ordinary program makes.
 #[derive(Debug)]
 pub struct SyscallListener(OwnedFd);
 
 impl SyscallListener {
-    /// Takes the next stopped call, refuses it, and tells what it was; `None`: there is none now. Never blocks.
+    /// Receives the next notified call, refuses it, and returns what it was; `None`: there is none now. Never blocks.
     pub fn refuse_next(&self) -> io::Result<Option<Stopped>> {
-        // The kernel's own way of asking for the next one waits for it, whatever the descriptor's flags say.
+        // Receiving blocks until there is a call, whatever the descriptor's flags are.
         if !fd::is_readable(self.0.as_fd(), Duration::ZERO)? {
             return Ok(None);
         }
         let stopped = match fence::next_stopped(self.0.as_fd()) {
-            // Its caller died meanwhile.
+            // The calling process died meanwhile.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Interrupted) => {
                 return Ok(None);
             }
@@ -164,12 +164,12 @@ impl std::os::fd::AsRawFd for SyscallListener {
     }
 }
 
-/// How full the file system behind a handle is.
+/// The space of the file system behind a handle.
 pub fn space(place: BorrowedFd<'_>) -> io::Result<Space> {
     fd::space(place)
 }
 
-/// Runs `work` on a thread whose new files belong to `user`; a jail's own file systems accept nobody else's.
+/// Runs `work` on a thread whose new files belong to `user`; a jail's own file systems accept files of no other user.
 pub fn as_file_user<T: Send>(user: u32, group: u32, work: impl FnOnce() -> T + Send) -> thread::Result<T> {
     thread::scope(|scope| {
         scope

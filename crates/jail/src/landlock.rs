@@ -1,4 +1,4 @@
-//! Landlock as a second fence around what the mounts already say: it holds even where a mount was forgotten.
+//! Landlock as a second restriction in addition to the mounts: it holds even where a mount was forgotten.
 #![cfg_attr(
     not(feature = "inside"),
     expect(dead_code, reason = "the host only says what a place is for")
@@ -10,16 +10,16 @@ use std::os::fd::AsFd;
 
 use crate::sys::{fd, fence};
 
-/// What a place in the sandbox's own tree may be used for.
+/// What Landlock allows for a path in the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// Reading and starting programs.
+    /// Reading files, listing folders and starting programs.
     Programs,
-    /// Seeing what is there.
+    /// Listing folders and nothing else.
     List,
-    /// Reading.
+    /// Reading files and listing folders.
     Read,
-    /// Everything a program does with files of its own, but no devices.
+    /// Everything a program does with its own files, but no devices.
     Write,
     /// An open device: reading, writing and its own requests.
     Device,
@@ -60,8 +60,8 @@ impl Use {
     }
 }
 
-/// Confines this thread to `places`; a place that does not exist is left out. Signal-safe.
-/// Answers the Landlock version in force.
+/// Confines this thread to `places`; a place that does not exist is left out. Signal-safe. Returns the Landlock version in
+/// force.
 pub(crate) fn restrict(places: &[(impl AsRef<CStr>, Use)]) -> io::Result<u32> {
     const ABSTRACT_SOCKETS_AND_SIGNALS: u64 = 3;
     let version = fence::landlock_version()?;
@@ -84,7 +84,7 @@ pub(crate) fn restrict(places: &[(impl AsRef<CStr>, Use)]) -> io::Result<u32> {
     Ok(version)
 }
 
-/// Rights that only folders can carry are refused by the kernel for a file: then the file ones are asked for alone.
+/// Allows `rights` for a place. The kernel refuses rights for folders on a file: then only those for files are requested.
 fn allow(rules: &impl AsFd, place: &impl AsFd, rights: u64) -> io::Result<()> {
     const FOR_FILES: u64 = right::EXECUTE | right::WRITE_FILE | right::READ_FILE | (1 << 14) | right::IOCTL_DEV;
     match fence::landlock_allow(rules.as_fd(), place.as_fd(), rights) {

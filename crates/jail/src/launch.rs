@@ -1,4 +1,4 @@
-//! Making a jail: one thread has them all made, because the kernel kills a child when the *thread* it belongs to ends.
+//! The launch thread makes all jails: the kernel kills a child when the *thread* that made it ends.
 
 mod template;
 
@@ -20,79 +20,79 @@ use crate::sys::socket::{self, PairKind};
 use crate::told::{self, Stage};
 use template::{NoCopy, Template};
 
-/// Building a root takes a millisecond; a host folder that does not answer must not hold everybody up.
+/// Building a root takes a millisecond; a host folder that does not respond must not delay everything else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why there is no jail.
+/// Why a jail could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// A path or text of the plan holds a NUL.
+    /// A path or text of the plan contains a NUL byte.
     #[error("the plan holds a NUL character")]
     Nul(#[from] NulError),
-    /// The sockets between host and child.
+    /// The sockets between host and child failed.
     #[error("cannot make the sockets of a sandbox")]
     Sockets(#[source] io::Error),
-    /// New namespaces.
+    /// The kernel refused to make new namespaces.
     #[error("cannot make the namespaces of a sandbox")]
     Namespaces(#[source] io::Error),
-    /// The child's user and group numbers.
+    /// The child's user and group numbers could not be mapped.
     #[error("cannot give the sandbox user {user}")]
     Identity {
-        /// The host's number of that user.
+        /// The user number on the host.
         user: u32,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A place of the host that is to be mounted.
+    /// A path of the host that is to be mounted cannot be opened.
     #[error("cannot open `{path}` for the sandbox")]
     Source {
-        /// Which.
+        /// The path on the host.
         path: String,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A folder of the host in which names cannot be hidden.
+    /// The kernel cannot hide names in a folder of the host.
     #[error("cannot hide names in `{path}`: its file system takes no layer, show a copy on another one")]
     Layer {
-        /// Which.
+        /// The path of the folder on the host.
         path: String,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A place that would lie behind a link which a program left in a kept place.
+    /// A mount point lies behind a link that a program left in a kept place.
     #[error("a link lies where `{path}` is to be mounted: remove it from the kept place, or mount elsewhere")]
     Link {
-        /// Where it would be inside.
+        /// The path of the mount point inside the jail.
         path: String,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A step in the child.
+    /// A step in the child failed.
     #[error("cannot confine the sandbox ({stage}, step {index})")]
     Confine {
-        /// Which part of the way.
+        /// The stage of the confinement, as a phrase.
         stage: String,
 
-        /// Which step of it.
+        /// The index of the step in its stage.
         index: u16,
 
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The process that jails are copies of.
+    /// The template process could not be started or used.
     #[error("cannot start the process that sandboxes are copies of")]
     Template(#[source] io::Error),
-    /// The child ended without a word.
+    /// The child ended without a message.
     #[error("the sandbox ended before it began")]
     Vanished,
-    /// The thread that makes jails is gone.
+    /// The launch thread is gone.
     #[error("the thread that makes sandboxes has ended")]
     Stopped,
 }
 
 type Answer = Box<dyn FnOnce(Result<Jailed, LaunchError>) + Send>;
 
-/// The thread that makes jails. Dropping the last handle ends it, and every jail with it.
+/// The launch thread. Dropping the last handle ends it, and every jail with it.
 #[derive(Clone)]
 pub struct Launcher {
     requests: mpsc::Sender<(Plan, Answer)>,
@@ -105,7 +105,7 @@ impl fmt::Debug for Launcher {
 }
 
 impl Launcher {
-    /// Starts the thread, and `program` as the template.
+    /// Starts the thread, with `program` as the template.
     pub fn start(program: Program) -> io::Result<Launcher> {
         let (requests, inbox) = mpsc::channel::<(Plan, Answer)>();
         thread::Builder::new()
@@ -120,9 +120,10 @@ impl Launcher {
         Ok(Launcher { requests })
     }
 
-    /// Makes a jail and hands it to `answer`, on the thread that makes them. Never called: the thread has ended.
+    /// Makes a jail and passes it to `answer`, on the launch thread. When the thread has ended, `answer` is dropped without
+    /// a call.
     pub fn launch_then(&self, plan: Plan, answer: impl FnOnce(Result<Jailed, LaunchError>) + Send + 'static) {
-        // A request that cannot be sent drops its answer, which is how its caller knows.
+        // A request that cannot be sent drops its callback, which is how the caller notices.
         let _ = self.requests.send((plan, Box::new(answer)));
     }
 
@@ -130,7 +131,7 @@ impl Launcher {
     pub fn launch(&self, plan: Plan) -> Result<Jailed, LaunchError> {
         let (answer, result) = mpsc::sync_channel(1);
         self.launch_then(plan, move |jailed| {
-            // A caller that has gone away lets its jail be dropped, which ends it.
+            // When the caller is gone, its jail is dropped, which ends it.
             let _ = answer.send(jailed);
         });
         result.recv().map_err(|_| LaunchError::Stopped)?
@@ -138,7 +139,7 @@ impl Launcher {
 }
 
 impl Ids {
-    /// Who a new sandbox is on the host: as root a random unprivileged number of its own, else the caller.
+    /// The identity of a new sandbox on the host: as root a random unprivileged number of its own, else the caller's.
     pub fn choose() -> io::Result<Ids> {
         const INSIDE: u32 = 1000;
         let (user, group) = process::effective_ids();
@@ -164,7 +165,7 @@ impl Ids {
     }
 }
 
-/// An unprivileged number from a `uid_map`: high up where the whole range is there, else anything mapped but 0.
+/// An unprivileged number from a `uid_map`: a high one where the whole range is mapped, else any mapped number but 0.
 fn spare_number(map: &str, random: u32) -> Option<u32> {
     let ranges = map.lines().filter_map(|line| {
         let mut fields = line.split_whitespace().map(str::parse::<u32>);
@@ -182,10 +183,10 @@ fn spare_number(map: &str, random: u32) -> Option<u32> {
     }
 }
 
-/// What the thread has.
+/// The state of the launch thread.
 struct Maker {
     program: Program,
-    /// `None`: it could not be started ahead; the next launch tries again, and says why it cannot.
+    /// `None`: the template could not be started in advance; the next launch tries again and reports the error.
     template: Option<Template>,
 }
 
@@ -195,7 +196,7 @@ impl Maker {
         Maker { program, template }
     }
 
-    /// Starts another template when there is time.
+    /// Starts another template while nothing else is to do.
     fn replace_template(&mut self) {
         if self.template.as_ref().is_none_or(Template::is_used_up) {
             self.template = Template::start(&self.program).ok();
@@ -212,7 +213,7 @@ impl Maker {
                 Ok(jailed) => return Ok(jailed),
             }
         }
-        // It may have died since the last time.
+        // The template may have died since the last launch.
         let template = Template::start(&self.program)?;
         match launch(plan.ids, &steps, self.template.insert(template)) {
             Err(NoCopy::Template(error)) => {
@@ -237,14 +238,14 @@ fn launch(ids: Ids, steps: &Steps, template: &mut Template) -> Result<Jailed, No
     // From here on an error drops `jailed`, which ends the copy.
     let mut jailed = Jailed::new(copy.pid, copy.handle, control);
     match sent {
-        // A copy that did not wait for all of them has said why.
+        // A copy that did not wait for all steps has reported why.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(sockets(error)),
         _ => follow(&status, steps, &mut jailed).map_err(NoCopy::Refused)?,
     }
     Ok(jailed)
 }
 
-/// Tells the copy what it is to do.
+/// Sends the copy its steps.
 fn send_steps(status: &OwnedFd, steps: &Steps) -> io::Result<()> {
     let packed = steps.pack();
     if packed.len() > told::MOST_BYTES {
@@ -257,7 +258,7 @@ fn send_steps(status: &OwnedFd, steps: &Steps) -> io::Result<()> {
     Ok(())
 }
 
-/// Listens to the copy until it is confined.
+/// Waits until the copy is confined.
 fn follow(status: &OwnedFd, steps: &Steps, jailed: &mut Jailed) -> Result<(), LaunchError> {
     let mut message = [0u8; 16];
     loop {
@@ -268,7 +269,7 @@ fn follow(status: &OwnedFd, steps: &Steps, jailed: &mut Jailed) -> Result<(), La
                 jailed.handles = descriptors;
             }
             (Some([told::TOLD_LISTENER, version]), Some(last)) => {
-                // It is confined; that it goes on from here, its first word tells.
+                // The copy is confined; its first report on the control socket shows that it goes on.
                 let (listener, sockets) = match descriptors.pop() {
                     Some(first) => (first, Some(last)),
                     None => (last, None),
@@ -313,7 +314,7 @@ fn failure(stage: u8, index: u16, number: i32, steps: &Steps) -> LaunchError {
     LaunchError::Confine { stage, index, source }
 }
 
-/// What went wrong where the host's own files are at fault, or what a program left.
+/// The error of a step where the host's own files are at fault, or a link that a program left.
 fn failed_step(step: &Step<'_>, number: i32, steps: &Steps) -> Option<LaunchError> {
     let text = |name: &CStr| name.to_string_lossy().into_owned();
     let source = io::Error::from_raw_os_error(number);

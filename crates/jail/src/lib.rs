@@ -1,10 +1,10 @@
 //! Confines a Linux child exactly as its [`Plan`] says, or fails.
 //!
-//! Namespaces, mounts, seccomp, Landlock, control groups, limits, reaping. All `unsafe` of the workspace is here, in
-//! `sys`. This crate knows nothing of policies, sessions or async: a plan comes in, a [`Jailed`] child comes out.
+//! Namespaces, mounts, seccomp, Landlock, control groups, limits, reaping. All `unsafe` code of the workspace is here, in
+//! `sys`. This crate knows nothing of policies, sessions or async: it takes a plan and returns a [`Jailed`] child.
 //!
-//! The feature `host` plans jails, has them made and follows them; `inside` is the template they are copies of, the way of a
-//! copy into its jail, and what the worker needs there; `attack` the attempts that the escape probes make.
+//! The feature `host` plans jails, has them made and follows them; `inside` is the template that they are copies of, the
+//! code that confines a copy, and what the worker needs inside; `attack` holds the attempts that the escape probes make.
 
 #[cfg(feature = "attack")]
 pub mod attack;

@@ -1,6 +1,7 @@
-//! Steps as bytes, for the way from the host to a copy of the template: both are the same version of this program.
+//! Encodes steps as bytes, to send them from the host to a copy of the template: both are the same version of this program.
 //!
-//! What comes is the host's own, so a wrong byte is a fault and not an attack; it is still an error and never a panic.
+//! The bytes come from the host itself, so a wrong byte is a fault and not an attack; it is still an error and never a
+//! panic.
 #![cfg_attr(
     not(any(feature = "inside", test)),
     expect(dead_code, reason = "the host only packs")
@@ -12,7 +13,7 @@ use std::ffi::CStr;
 use crate::landlock::Use;
 use crate::steps::{HiddenKind, Limits, Name, Step, Steps};
 
-/// Appends values to bytes.
+/// Appends encoded values to bytes.
 #[cfg(any(feature = "host", test))]
 #[derive(Debug, Default)]
 struct Writer(Vec<u8>);
@@ -92,7 +93,7 @@ impl Writer {
     }
 }
 
-/// Takes values from bytes; `None`: they are not there.
+/// Reads values from bytes; `None`: the bytes end too early or are invalid.
 #[derive(Debug)]
 struct Reader<'a>(&'a [u8]);
 
@@ -128,7 +129,7 @@ impl<'a> Reader<'a> {
         CStr::from_bytes_with_nul(self.bytes()?).ok().map(Cow::Borrowed)
     }
 
-    /// A number that may be absent, as `T`.
+    /// Reads a number that may be absent, as `T`.
     fn optional<T: TryFrom<u64>>(&mut self, found: &mut Option<T>) -> Option<()> {
         let there = self.flag()?;
         let number = T::try_from(self.number()?).ok()?;
@@ -213,7 +214,7 @@ impl<'a> Reader<'a> {
 const USES: [Use; 5] = [Use::Programs, Use::List, Use::Read, Use::Write, Use::Device];
 
 impl<'a> Steps<'a> {
-    /// As bytes.
+    /// Encodes the steps as bytes.
     #[cfg(any(feature = "host", test))]
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut writer = Writer(Vec::with_capacity(8 << 10));
@@ -235,7 +236,7 @@ impl<'a> Steps<'a> {
         writer.0
     }
 
-    /// From bytes; `None`: these are none.
+    /// Decodes steps; `None`: the bytes are invalid.
     pub(crate) fn unpack(bytes: &'a [u8]) -> Option<Steps<'a>> {
         let mut reader = Reader(bytes);
         let steps = Steps {

@@ -1,98 +1,98 @@
-//! What a jail is to be, as data: nothing here touches the system.
+//! The description of a jail, as data: nothing here touches the system.
 
 use std::path::PathBuf;
 
 use crate::landlock::Use;
 pub use crate::steps::{Ids, Limits};
 
-/// A whole jail. What the plan does not give, the child does not have.
+/// A whole jail. The child has nothing that the plan does not give it.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Who the child is, inside and outside.
+    /// The user of the child, inside and outside.
     pub ids: Ids,
-    /// What is in its root, in the order it is put there.
+    /// The entries of its root, in the order in which they are made.
     pub places: Vec<Place>,
     /// What Landlock allows, as paths inside; everything else is refused a second time.
     pub uses: Vec<(String, Use)>,
     /// Limits that hold for each process alone.
     pub limits: Limits,
-    /// The folders, as paths inside, whose handles the host wants: to see how full they are, to bring files in and out.
+    /// The folders, as paths inside, whose handles the host wants: to measure them, and to bring files in and out.
     pub handles: Vec<String>,
 }
 
-/// Whether a place can be written.
+/// Whether a mounted entry is writable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Only read.
+    /// Programs can only read it.
     Read,
-    /// Read and written.
+    /// Programs can read and write it.
     Write,
 }
 
-/// Whether programs can be started from a place.
+/// Whether programs can be started from a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Programs {
-    /// They can.
+    /// Files in it can be executed.
     Run,
-    /// They cannot.
+    /// Files in it cannot be executed.
     Never,
 }
 
-/// Something in the jail's root. Paths inside are absolute and plain.
+/// An entry of the jail's root. Paths inside are absolute and plain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A folder or file of the host, with everything mounted below it.
     Host {
-        /// Where it is on the host.
+        /// The path on the host.
         from: PathBuf,
-        /// Where it is inside.
+        /// The path inside the jail.
         to: String,
-        /// Whether it can be written.
+        /// Whether the entry is writable.
         access: Access,
     },
-    /// Memory that is a file system of its own.
+    /// A file system in memory.
     Memory {
-        /// Where it is inside.
+        /// The path inside the jail.
         to: String,
 
-        /// The most it holds.
+        /// The size of the file system in bytes.
         bytes: u64,
 
-        /// The most files it holds.
+        /// The number of files it may hold.
         inodes: u64,
 
-        /// Whether programs start from it.
+        /// Whether programs can be started from it.
         programs: Programs,
     },
-    /// A link.
+    /// A symbolic link in the root.
     Link {
-        /// What it says.
+        /// The path that the link points at.
         target: String,
-        /// Where it is inside.
+        /// The path of the link inside the jail.
         to: String,
     },
     /// A small file made for the jail.
     File {
-        /// Where it is inside.
+        /// The path inside the jail.
         to: String,
-        /// What is in it.
+        /// The content of the file.
         content: Vec<u8>,
     },
-    /// `/proc` of the jail, without what tells of or changes the host.
+    /// The jail's own `/proc`, without what reveals or changes the host.
     Proc,
     /// A harmless device of the host, such as `null`.
     Device {
-        /// Its name.
+        /// The name of the device below `/dev`.
         name: String,
     },
-    /// A folder of the host, read-only, without some of the names in it. What is hidden is a name: whatever the host puts
-    /// there while the jail stands is not seen either. Nothing may be mounted below the folder.
+    /// A folder of the host, read-only, without some of the names in it. A hidden name stays hidden: whatever the host puts
+    /// there while the jail runs is not visible either. Nothing may be mounted below the folder.
     Shown {
-        /// Where it is on the host.
+        /// The path on the host.
         from: PathBuf,
-        /// Where it is inside.
+        /// The path inside the jail.
         to: String,
-        /// The paths below it that are not there.
+        /// The paths below the folder that are hidden.
         hidden: Vec<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! The program that becomes the first process of a jail: in memory, sealed, started from its descriptor.
+//! The program that becomes the first process of a jail: in sealed memory, started from its descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use crate::sys::fd;
 pub struct Program(OwnedFd);
 
 impl Program {
-    /// Keeps `bytes` as a sealed anonymous file.
+    /// Copies `bytes` into a sealed anonymous file.
     pub fn new(bytes: &[u8]) -> io::Result<Program> {
         fd::sealed_program(c"ringfence-worker", bytes).map(Program)
     }

@@ -1,5 +1,5 @@
-//! The root of a jail while it is built. What a program left in a kept place, or the host has in a folder, may be links: every
-//! path is resolved beneath the new root and through no link, and every mount is put onto a handle.
+//! Builds the root of a jail. What a program left in a kept place, or the host has in a folder, may be links: every path is
+//! resolved beneath the new root and through no link, and every mount is attached to a handle.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -9,15 +9,15 @@ use crate::steps::{EMPTY, HiddenKind, Name, Step};
 use crate::sys::fd;
 use crate::sys::mount::{self, attr};
 
-/// Shown wherever a file of `/proc` is hidden.
+/// Shown in place of every hidden file of `/proc`.
 const NOTHING: &CStr = c"/dev/null";
 
-/// A root that is being built: a handle of its topmost folder, which is the current folder too.
+/// A root under construction: a handle of its topmost folder, which is also the current folder.
 #[derive(Debug)]
 pub(crate) struct Root(OwnedFd);
 
 impl Root {
-    /// An empty root, hung at `/tmp` until it is entered; what was opened below that stays open.
+    /// Mounts an empty root at `/tmp` until it is entered; descriptors that were opened below `/tmp` stay open.
     pub(crate) fn make(options: &CStr) -> io::Result<Root> {
         mount::make_private()?;
         mount::mount_new(c"tmpfs", c"/tmp", libc::MS_NOSUID | libc::MS_NODEV, options)?;
@@ -26,12 +26,12 @@ impl Root {
         Ok(Root(root))
     }
 
-    /// Opens what is at `path`; a link anywhere on the way is an error.
+    /// Opens `path`; a link anywhere on the way is an error.
     pub(crate) fn open(&self, path: &CStr, flags: i32) -> io::Result<OwnedFd> {
         fd::open_beneath(self.0.as_fd(), path, flags, 0)
     }
 
-    /// A handle that something can be mounted onto.
+    /// A handle on a path that something can be mounted on.
     fn target(&self, path: &CStr) -> io::Result<OwnedFd> {
         self.open(path, libc::O_PATH)
     }
@@ -42,9 +42,9 @@ impl Root {
             Step::Touch { path } => self.make_in_parent(path, |dir, name| fd::make_file(dir, name, 0o644)),
             Step::Device { from, to } => {
                 self.make_in_parent(to, |dir, name| fd::make_file(dir, name, 0o644))?;
-                // `dev` is our own from the root down, and holds nothing but what these steps made.
+                // Everything in `dev` is made by these steps, from the root down.
                 mount::show(from, to)?;
-                // Not `NODEV`: a device that cannot be opened is of no use.
+                // Not `NODEV`: a device that cannot be opened is useless.
                 mount::restrict(to, attr::NOSUID | attr::NOEXEC)
             }
             Step::Bind { source, to, attributes } => {
@@ -85,7 +85,7 @@ impl Root {
         }
     }
 
-    /// Has the last name of `path` made in the folder above it.
+    /// Makes the last name of `path` in the folder above it.
     fn make_in_parent(
         &self,
         path: &CStr,
@@ -100,7 +100,7 @@ impl Root {
         }
     }
 
-    /// Mounts a new file system of a kind, with its options, onto a folder.
+    /// Mounts a new file system of a kind, with its options, on a folder.
     fn mount(&self, to: &CStr, (kind, options): (&CStr, &CStr), flags: libc::c_ulong) -> io::Result<()> {
         mount::enter_folder(self.target(to)?.as_fd())?;
         let mounted = mount::mount_new(kind, c".", flags, options);
@@ -108,9 +108,9 @@ impl Root {
         mounted
     }
 
-    /// Shows the lower folder through the upper one, read-only, where the upper one lies.
+    /// Mounts the lower folder, seen through the upper one, read-only at the upper one's path.
     fn overlay(&self, to: &CStr, folders: [BorrowedFd<'_>; 2]) -> io::Result<()> {
-        // By number: the way of the host's folder is in no option and in no table of mounts.
+        // By number: the path of the host's folder is in no option and in no table of mounts.
         let [upper, lower] = folders.map(|folder| folder.as_raw_fd());
         let options = CString::new(format!("lowerdir=/proc/self/fd/{upper}:/proc/self/fd/{lower}"))?;
         self.mount(to, (c"overlay", &options), LAYER_FLAGS | libc::MS_RDONLY)
@@ -130,20 +130,20 @@ fn fill(layer: BorrowedFd<'_>, folders: &[Name<'_>], hidden: &[Name<'_>]) -> io:
 
 const LAYER_FLAGS: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV;
 
-/// `/proc` is our own, and holds no link where something is covered.
+/// Covers an entry of `/proc`, which is the jail's own and has no links where something is covered.
 fn cover(path: &CStr, kind: HiddenKind) -> io::Result<()> {
     let cover = match kind {
         HiddenKind::File => NOTHING,
         HiddenKind::Folder => EMPTY,
     };
     match mount::show(cover, path) {
-        // The covers are there: it is this kernel's `/proc` that has no such thing.
+        // The covers exist: it is this kernel's `/proc` that has no such entry.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
         done => done,
     }
 }
 
-/// The folder above the last name of a path, and that name; `None`: the path is one name.
+/// The folder above the last name of a path, and that name; `None`: the path is a single name.
 fn split(path: &CStr) -> io::Result<Option<(CString, &CStr)>> {
     let bytes = path.to_bytes_with_nul();
     let Some(slash) = bytes.iter().rposition(|byte| *byte == b'/') else {

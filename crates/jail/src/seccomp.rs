@@ -1,7 +1,7 @@
 //! System-call filters as data, compiled to a decision tree.
 //!
-//! The kernel runs a filter once for every call number when it is installed, so its length is paid at every start: a tree
-//! over sorted ranges is a few times cheaper than a chain of comparisons.
+//! The kernel runs a filter once for every call number when it is installed, so every start pays for its length: a tree over
+//! sorted ranges is a few times cheaper than a chain of comparisons.
 
 mod lists;
 mod options;
@@ -13,25 +13,25 @@ use lists::{BANNED, ENGINE, PROGRAM, PYTHON_MORE, TOLD};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Allow,
-    /// Refused with this error number.
+    /// The call is refused with this error number.
     Refuse(i32),
-    /// Refused by the host, which writes it down.
+    /// The host is notified, refuses the call and records it.
     Tell,
-    /// Allowed where an argument passes.
+    /// The call is allowed where an argument passes the check.
     Check(Check),
 }
 
-/// A look at arguments: the kernel reads all of these as 32-bit integers.
+/// A check of arguments: the kernel reads all of these as 32-bit integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Check {
-    /// No namespace flag in a `clone`, and no thread with descriptors of its own.
+    /// A `clone` without a namespace flag that makes no thread with a descriptor table of its own.
     PlainClone,
-    /// A thread of this process, not a new one.
+    /// A `clone` that makes a thread of this process, not a new process.
     ThreadOnly,
-    /// Only harmless socket families, and in those of the internet only protocols whose buffers are counted.
+    /// Only harmless socket families, and for internet families only protocols whose buffers are counted.
     SocketFamily,
-    /// Any option but those that make the kernel keep more for a socket than its buffers. For their size the answer is success
-    /// without effect: programs ask for more than they get from any kernel, and look no further.
+    /// Any option but those that make the kernel keep more for a socket than its buffers. Setting their size succeeds
+    /// without effect: programs ask for more than any kernel grants, and do not check.
     SocketOption,
     /// None of these bits in this argument.
     NoBits(u32, u32),
@@ -39,26 +39,27 @@ enum Check {
     NoneOf(u32, &'static [u32]),
     /// One of these values in this argument.
     OneOf(u32, &'static [u32]),
-    /// With one of these values in this argument the call does nothing and answers with this error number; 0 is success.
+    /// With one of these values in this argument the call does nothing and returns this error number; 0 is success.
     Answer(u32, &'static [u32], i32),
 }
 
-/// Who a filter is for.
+/// The processes that a filter is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     /// Everything in a sandbox: the worker and the programs it starts.
     Program,
-    /// On top of it, a program that the worker starts: without what only the worker needs.
+    /// In addition, a program that the worker starts: without what only the worker needs.
     Started,
-    /// On top of it, the JavaScript engine: no files but open ones, no processes, no sockets.
+    /// In addition, the JavaScript engine: no files but open ones, no processes, no sockets.
     Engine,
-    /// On top of it, a Python program: files and threads, but no processes, no sockets.
+    /// In addition, a Python program: files and threads, but no processes, no sockets.
     Python,
-    /// The same in a place with a network: it may connect over the internet's protocols, of which the place has a loopback alone.
+    /// A Python program in a sandbox with a network: it may connect over internet protocols, of which the sandbox has a
+    /// loopback alone.
     PythonNetwork,
 }
 
-/// A filter ready to be installed.
+/// A compiled filter that can be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter(pub(crate) Vec<Instruction>);
 
@@ -78,10 +79,10 @@ const LANDLOCK: &[libc::c_long] = &[
     libc::SYS_landlock_restrict_self,
 ];
 
-/// Call numbers from here on are the x32 interface: never used, so never allowed.
+/// Call numbers from here on belong to the x32 interface: unused, so never allowed.
 const FOREIGN: u32 = 0x4000_0000;
 
-/// The families of the internet's sockets.
+/// The socket families of the internet.
 const INTERNET: &[u32] = &[libc::AF_INET.cast_unsigned(), libc::AF_INET6.cast_unsigned()];
 
 const NAMESPACES: u32 = 0x7e02_0080; // CLONE_NEW{USER,PID,NET,IPC,UTS,CGROUP,NS,TIME}
@@ -102,13 +103,13 @@ impl Filter {
                 compile(rules, Action::Refuse(libc::ENOSYS))
             }
             Profile::Started => {
-                // Its rules are memory of the kernel that nothing bounds.
+                // The rules are kernel memory that has no limit.
                 let absent = Action::Refuse(libc::ENOSYS);
                 compile(numbers(LANDLOCK, absent).collect(), Action::Allow)
             }
             Profile::Engine => {
                 rules.extend(numbers(ENGINE, Action::Allow));
-                // Left to the outer filter, whose answer is a refusal that is told.
+                // These calls are left to the outer filter, which refuses them and notifies the host.
                 rules.extend(told(Action::Allow));
                 compile(rules, refused)
             }
@@ -118,7 +119,7 @@ impl Filter {
                 rules.extend(told(Action::Allow));
                 rules.push((number(libc::SYS_clone), Action::Check(Check::ThreadOnly)));
                 rules.push((number(libc::SYS_clone3), Action::Refuse(libc::ENOSYS)));
-                // What an event loop wakes itself with.
+                // An event loop wakes itself with such a pair.
                 rules.push(pairs());
                 if profile == Profile::PythonNetwork {
                     rules.push((number(libc::SYS_socket), Action::Check(Check::OneOf(0, INTERNET))));
@@ -157,23 +158,23 @@ fn told(action: Action) -> impl Iterator<Item = (u32, Action)> {
     TOLD.iter().map(move |(call, _)| (number(*call), action))
 }
 
-/// The name of a call that the host is told of.
+/// The name of a notified call; `None` for a call that is not notified.
 #[cfg(feature = "host")]
 pub(crate) fn name_of(number: i32) -> Option<&'static str> {
     let number = libc::c_long::from(number);
-    // A `clone` is told of only when it asks for a new namespace.
+    // A `clone` is notified only when it asks for a new namespace.
     let told = TOLD.iter().find(|(call, _)| *call == number).map(|(_, name)| *name);
     told.or_else(|| (number == libc::SYS_clone).then_some("clone with a new namespace"))
 }
 
-/// Pairs of unix sockets only.
+/// Allows pairs of unix sockets only.
 fn pairs() -> (u32, Action) {
     const UNIX: &[u32] = &[libc::AF_UNIX.cast_unsigned()];
     (number(libc::SYS_socketpair), Action::Check(Check::OneOf(0, UNIX)))
 }
 
 fn program_checks() -> Vec<(u32, Action)> {
-    // Typing for others: TIOCSTI, TIOCLINUX. What `fallocate` does, by its older names.
+    // Input injected into a terminal: TIOCSTI, TIOCLINUX. The older requests for what `fallocate` does.
     const REQUESTS: &[u32] = &[
         0x5412,
         0x541c,
@@ -184,24 +185,24 @@ fn program_checks() -> Vec<(u32, Action)> {
         0x4030_5839,
     ];
     const SEEN_PERSONALITIES: &[u32] = &[0, 0xffff_ffff];
-    // Locks of open files outlive every descriptor that a watch could count them by. A kernel before 3.15 has none either, and libraries fall
-    // back to those of a process.
+    // Locks of open files outlive every descriptor that a watch could count them by. A kernel before 3.15 does not have them
+    // either, and libraries fall back to locks of a process.
     const FILE_COMMANDS: &[u32] = &[
         libc::F_OFD_GETLK.cast_unsigned(),
         libc::F_OFD_SETLK.cast_unsigned(),
         libc::F_OFD_SETLKW.cast_unsigned(),
-        // Whoever opens the file elsewhere would wait for the sandbox.
+        // A process outside that opens the file would wait for the sandbox.
         libc::F_SETLEASE.cast_unsigned(),
         libc::F_NOTIFY.cast_unsigned(),
     ];
-    // A table of the kernel's for locks, as large as is asked for.
+    // A kernel table for locks, as large as the program asks for.
     const PR_FUTEX_HASH: u32 = 78;
     const HIDING: &[u32] = &[
         libc::PR_SET_DUMPABLE.cast_unsigned(),
         libc::PR_SET_VMA.cast_unsigned(),
         PR_FUTEX_HASH,
     ];
-    // Character and block devices; pipes, sockets and plain files have not this bit.
+    // Character and block devices; pipes, sockets and plain files do not have this bit.
     const DEVICE: u32 = libc::S_IFCHR;
     vec![
         (number(libc::SYS_mknodat), Action::Check(Check::NoBits(2, DEVICE))),
@@ -210,23 +211,24 @@ fn program_checks() -> Vec<(u32, Action)> {
         (number(libc::SYS_clone), Action::Check(Check::PlainClone)),
         // Its flags are behind a pointer that a filter cannot read; libraries fall back to `clone`.
         (number(libc::SYS_clone3), Action::Refuse(libc::ENOSYS)),
-        // A page that is passed on by reference stays in memory when its file is gone, and nobody counts it. Libraries copy instead.
+        // A page that is passed by reference stays in memory when its file is gone, and nothing counts it. Libraries copy
+        // instead.
         (number(libc::SYS_splice), Action::Refuse(libc::EINVAL)),
         (number(libc::SYS_tee), Action::Refuse(libc::EINVAL)),
         (number(libc::SYS_sendfile), Action::Refuse(libc::EINVAL)),
-        // Gigabytes in milliseconds, before a watch has looked at a place on disk. Libraries write instead.
+        // It reserves gigabytes in milliseconds, before the watch has checked a place on disk. Libraries write instead.
         (number(libc::SYS_fallocate), Action::Refuse(libc::EOPNOTSUPP)),
         (
             number(libc::SYS_fcntl),
             Action::Check(Check::Answer(1, FILE_COMMANDS, libc::EINVAL)),
         ),
-        // Threads share their descriptors, so that what one process holds is told by any of them.
+        // Threads share their descriptors, so that each of them shows what their process holds.
         (
             number(libc::SYS_close_range),
             Action::Check(Check::NoBits(2, libc::CLOSE_RANGE_UNSHARE)),
         ),
-        // An ordinary user's watch cannot list the descriptors of a process that hides itself, and knows shared memory by the name that the
-        // kernel gives it. It succeeds, without effect.
+        // An ordinary user's watch cannot list the descriptors of a process that is not dumpable, and recognizes shared
+        // memory by the name that the kernel gives it. The call succeeds without effect.
         (number(libc::SYS_prctl), Action::Check(Check::Answer(0, HIDING, 0))),
         (number(libc::SYS_socket), Action::Check(Check::SocketFamily)),
         (number(libc::SYS_setsockopt), Action::Check(Check::SocketOption)),
@@ -283,7 +285,7 @@ fn argument(index: u32) -> Instruction {
 
 fn compile(mut rules: Vec<(u32, Action)>, default: Action) -> Filter {
     rules.sort_by_key(|(number, _)| *number);
-    // A later list wins over an earlier one for the same call: the sort is stable, so the last of equals stays.
+    // A later list overrides an earlier one for the same call: the sort is stable, so the last of equal entries stays.
     rules.reverse();
     rules.dedup_by_key(|(number, _)| *number);
     rules.reverse();
@@ -309,7 +311,7 @@ fn compile(mut rules: Vec<(u32, Action)>, default: Action) -> Filter {
     Filter(program)
 }
 
-/// Starts a range at `number`, joining neighbours that do the same.
+/// Starts a range at `number`, and joins neighbours with the same action.
 fn begin(ranges: &mut Vec<(u32, Action)>, number: u32, action: Action) {
     if ranges.last().is_some_and(|(start, _)| *start == number) {
         ranges.pop();
@@ -386,11 +388,11 @@ fn leaf(action: Action) -> Vec<Instruction> {
     }
 }
 
-/// Protocols of the internet that a program may ask for: any, ICMP for both versions, TCP, UDP. Others keep buffers of their own.
+/// Internet protocols that a program may ask for: any, ICMP for both versions, TCP, UDP. Others keep buffers of their own.
 const PROTOCOLS: &[u32] = &[0, 1, 6, 17, 58];
 fn socket_family(refused: Instruction) -> Vec<Instruction> {
     let absent = answer(REFUSE | libc::EPROTONOSUPPORT.cast_unsigned());
-    // A kind of socket may stand for a protocol too.
+    // The kind of a socket may imply a protocol too.
     let mut of_internet = one_of_kinds(absent);
     of_internet.extend(one_of(2, PROTOCOLS, answer(ALLOW), absent));
     let skip = u8::try_from(of_internet.len()).unwrap_or(u8::MAX);
@@ -411,7 +413,7 @@ fn socket_family(refused: Instruction) -> Vec<Instruction> {
     code
 }
 
-/// Goes on where the kind of a socket is a stream, datagrams or raw ones.
+/// Continues where the kind of a socket is stream, datagram or raw.
 fn one_of_kinds(refused: Instruction) -> Vec<Instruction> {
     const KIND: u32 = 0xf;
     vec![
@@ -432,7 +434,7 @@ fn one_of_kinds(refused: Instruction) -> Vec<Instruction> {
 fn one_of(index: u32, values: &[u32], found: Instruction, other: Instruction) -> Vec<Instruction> {
     let mut code = vec![argument(index)];
     for (place, value) in values.iter().enumerate() {
-        // Over the comparisons still to come and the answer for "other".
+        // Over the remaining comparisons and the return value for "other".
         let skip = u8::try_from(values.len() - place).unwrap_or(u8::MAX);
         code.push(jump_equal(*value, skip, 0));
     }

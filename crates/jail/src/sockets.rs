@@ -1,7 +1,7 @@
-//! What the kernel keeps in the buffers of a jail's sockets, asked of the kernel itself.
+//! What the kernel keeps in the buffers of a jail's sockets, as the kernel itself reports it.
 //!
-//! The list is a netlink socket that the jail's first process made in its network namespace before it was fenced in. Only unix
-//! and internet sockets are in it; those of netlink are in `/proc`.
+//! The list comes from a netlink socket that the jail's first process made in its network namespace before it was confined.
+//! It holds only unix and internet sockets; netlink sockets are in `/proc`.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -17,35 +17,35 @@ const DONE: u16 = 3;
 const ALL_STATES: u32 = u32::MAX;
 const LISTENING: u8 = 10;
 
-/// Datagrams that may wait in one socket, and the one on its way: the kernel tells only the first one's length.
+/// Datagrams that may wait in one socket, including one in transit: the kernel reports only the first one's length.
 const DATAGRAMS: u64 = 11;
-/// What one sender may have under way by default, with the kernel's own part of it.
+/// What one sender may have in transit by default, including the kernel's own overhead.
 const QUEUE_BYTES: u64 = 256 << 10;
 /// The same, where its last datagram was sent just before the queue was full.
 const MAX_SENT_BYTES: u64 = 2 * QUEUE_BYTES;
-/// So many sockets whose queue the kernel does not tell count as empty: any program may have a few.
+/// How many sockets with an unknown queue count as empty: any program may have a few.
 const FREE_UNKNOWN: u64 = 16;
 
-/// What the kernel itself keeps for a socket, whatever is in its buffers: one of the internet that nobody has accepted yet is charged to nobody,
-/// and no socket is where there are no control groups.
+/// Bytes that the kernel keeps for a socket itself, whatever its buffers hold: internet sockets that are not accepted yet
+/// are charged to no group, and without control groups no socket is.
 const SOCKET: u64 = 3 << 10;
 
 /// Bytes that the kernel keeps for sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SocketBytes {
-    /// Unix sockets: the sockets themselves, and what their open senders have under way.
+    /// Unix sockets: the sockets themselves, and what their open senders have in transit.
     pub unix: u64,
-    /// The most that may wait in unix sockets from senders that are closed.
+    /// The most that may wait in unix sockets from closed senders.
     pub unix_unknown: u64,
     /// TCP and UDP: their buffers, and the sockets themselves.
     pub internet: u64,
-    /// Sockets that are open.
+    /// The number of open sockets.
     pub open: u64,
 }
 
 impl SocketBytes {
-    /// All bytes of unix sockets, where the kernel counts `sockets` in the namespace. A closed sender is among them as long as something of
-    /// it waits: without one, queues that nobody tells of are empty.
+    /// All bytes of unix sockets, where the kernel counts `sockets` in the namespace. A closed sender is among them while
+    /// some of its data waits: without one, queues of unknown length are empty.
     pub fn unix_of(&self, sockets: u64) -> u64 {
         let closed = sockets.saturating_sub(self.open).saturating_mul(MAX_SENT_BYTES);
         self.unix.saturating_add(self.unix_unknown.min(closed))
@@ -105,7 +105,7 @@ fn internet_request(family: u8, protocol: u8) -> Vec<u8> {
     request(&body)
 }
 
-/// Asks, and hands out each answer.
+/// Sends a request and passes each answer to `take`.
 fn dump(list: BorrowedFd<'_>, request: &[u8], mut take: impl FnMut(&[u8])) -> io::Result<()> {
     socket::send(list, request, &[])?;
     let mut buffer = vec![0; 64 << 10];
@@ -132,7 +132,7 @@ fn ended(body: &[u8]) -> io::Result<()> {
     if number < 0 { Err(refused(body)) } else { Ok(()) }
 }
 
-/// A kernel without lists of this kind says that there is no such thing: it is not to be taken for nothing.
+/// The error of a list. A kernel without lists of this kind reports one, which must not count as an empty list.
 fn refused(body: &[u8]) -> io::Error {
     let number = body
         .first_chunk()
@@ -140,7 +140,7 @@ fn refused(body: &[u8]) -> io::Error {
     io::Error::from_raw_os_error(number.saturating_neg())
 }
 
-/// Kind, content, and what follows it.
+/// The kind and the content of the next message, and what follows it.
 fn next_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::try_from(u32_at(bytes, 0)?).ok()?;
     let body = bytes.get(HEADER..length)?;
@@ -148,15 +148,15 @@ fn next_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((u16_at(bytes, 4)?, body, after))
 }
 
-/// What waits in unix sockets. The kernel counts it for the sender; once that one is closed nobody does, so what such a queue may hold at most
-/// is counted instead.
+/// What waits in unix sockets. The kernel counts it for the sender; once that one is closed nothing does, so the most that
+/// such a queue may hold is counted instead.
 #[derive(Debug, Default)]
 struct UnixQueues {
     sockets: u64,
     sent: u64,
-    /// Streams whose sender is gone, and connections that nobody has accepted yet.
+    /// Streams whose sender is gone, and connections that are not accepted yet.
     left_streams: u64,
-    /// Sockets for datagrams of anybody.
+    /// Datagram sockets that receive from any sender.
     open_datagrams: u64,
 }
 
@@ -175,7 +175,7 @@ impl UnixQueues {
             match name {
                 PEER => peer = u32_at(value, 0).unwrap_or(0),
                 QUEUE => queued = u64::from(u32_at(value, 0).unwrap_or(0)),
-                // What it has sent and nobody has read is the sender's.
+                // What it has sent and no process has read counts for the sender.
                 MEMORY => self.sent = self.sent.saturating_add(memory(value, SENT) + memory(value, OPTIONS)),
                 _ => {}
             }
@@ -199,10 +199,10 @@ impl UnixQueues {
     }
 }
 
-/// How long the kernel's words on a socket of the internet are; what more it tells follows.
+/// The length of the kernel's report on an internet socket; attributes follow it.
 const INTERNET_SOCKET: usize = 72;
 
-/// Whether somebody has the socket: what is left of a connection that is over has no number, and is no socket.
+/// Whether a process has the socket open: the remains of a closed connection have no number and are no socket.
 fn is_open(answer: &[u8]) -> bool {
     const NUMBER: usize = INTERNET_SOCKET - 4;
     u32_at(answer, NUMBER).is_some_and(|number| number != 0)
@@ -216,16 +216,16 @@ fn internet_bytes(answer: &[u8]) -> u64 {
         .map(|word| memory(value, word))
         .iter()
         .sum();
-    // What waits to be sent is among what was sent, or told apart.
+    // Data that waits to be sent is either included in the sent data or reported separately.
     others + memory(value, SENT).max(memory(value, TO_BE_SENT))
 }
 
-/// Words of what the kernel tells of a socket's memory.
+/// Indexes into the kernel's report on a socket's memory.
 const RECEIVED: usize = 0;
 const SENT: usize = 2;
 const SET_ASIDE: usize = 4;
 const TO_BE_SENT: usize = 5;
-/// Filters and other things that were set for it.
+/// Filters and other options that were set for it.
 const OPTIONS: usize = 6;
 const NOT_TAKEN_IN: usize = 7;
 

@@ -1,5 +1,5 @@
-//! What a copy of the template does to become the first process of a jail, step by step: made by the host from a plan,
-//! sent as bytes, carried out over there. Nothing here touches the system.
+//! The steps by which a copy of the template becomes the first process of a jail: the host compiles them from a plan and
+//! sends them as bytes, and the copy carries them out. Nothing here touches the system.
 #![cfg_attr(
     not(feature = "host"),
     expect(unreachable_pub, reason = "only the host says these words to others")
@@ -10,10 +10,11 @@ use std::ffi::CStr;
 
 use crate::landlock::Use;
 
-/// A path or option. The host owns it; the copy of the template finds it in the bytes that came, and allocates nothing.
+/// A path or option. On the host it is owned; the copy of the template borrows it from the received bytes and allocates
+/// nothing.
 pub(crate) type Name<'a> = Cow<'a, CStr>;
 
-/// Who the child is.
+/// The identity of the child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ids {
     /// Its user and group number inside.
@@ -24,29 +25,28 @@ pub struct Ids {
     pub group: u32,
 }
 
-/// What a hidden thing of `/proc` is.
+/// The kind of a hidden entry of `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HiddenKind {
-    /// A folder.
     Folder,
-    /// Anything else.
+    /// Anything that is not a folder.
     File,
 }
 
 /// Limits of each process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Open descriptors.
+    /// How many descriptors a process may have open.
     pub open_files: u64,
     /// Processes and threads of the jail's user, where control groups cannot count them; `None`: they do.
     pub processes: Option<u64>,
-    /// Size of one file.
+    /// The size of one file, in bytes.
     pub file_bytes: u64,
-    /// Processors it may run on at the same time, where control groups cannot ration them.
+    /// Processors it may run on at the same time, where control groups cannot limit them; `None`: they do.
     pub processors: Option<usize>,
 }
 
-/// One thing the child does to build its root. Paths are relative to the root that is being built.
+/// One step of the child that builds its root. Paths are relative to the root under construction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step<'a> {
     Folder {
@@ -86,30 +86,30 @@ pub(crate) enum Step<'a> {
     Layer {
         source: usize,
         to: Name<'a>,
-        /// What the file system of the layer is made with.
+        /// The mount options of the layer's file system.
         options: Name<'a>,
-        /// The folders of the layer, those above others first.
+        /// The folders of the layer, parents first.
         folders: Vec<Name<'a>>,
-        /// The names that are not there.
+        /// The names that are hidden.
         hidden: Vec<Name<'a>>,
     },
-    /// Something of our own `/proc`, which this kernel may not have.
+    /// An entry of the jail's own `/proc`, which this kernel may not have.
     CoverOfProc {
         path: Name<'a>,
         kind: HiddenKind,
     },
 }
 
-/// An empty folder in the root, shown wherever a folder of `/proc` is hidden.
+/// An empty folder in the root, shown in place of every hidden folder of `/proc`.
 pub(crate) const EMPTY: &CStr = c"dev/.hidden";
 
-/// The whole way.
+/// All steps of one jail, with the child's identity and limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Steps<'a> {
     /// Its user and group number inside.
     pub(crate) inside: u32,
     pub(crate) drop_groups: bool,
-    /// Places of the host, opened before the copy gives up the caller's identity.
+    /// Paths of the host, opened before the copy gives up the caller's identity.
     pub(crate) sources: Vec<Name<'a>>,
     pub(crate) root_options: Name<'a>,
     pub(crate) build: Vec<Step<'a>>,

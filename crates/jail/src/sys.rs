@@ -1,8 +1,8 @@
 //! The system calls of the workspace, one safe and total function each.
 //!
-//! Functions take ordinary types and answer `io::Result`. Those marked *signal-safe* neither allocate nor take a lock, so
-//! they may run between `clone3` and `execveat`, where another thread may have held the allocator's lock when the copy
-//! was made. Every call goes through `libc::syscall` or a libc wrapper that is a plain system call.
+//! Functions take ordinary types and return `io::Result`. Those marked *signal-safe* neither allocate nor take a lock, so
+//! they may run between `clone3` and `execveat`, where another thread may have held the allocator's lock when the copy was
+//! made. Every call goes through `libc::syscall` or a libc wrapper that is a plain system call.
 #![expect(
     unsafe_code,
     reason = "this module is the one place where the kernel is called directly"
@@ -24,7 +24,7 @@ pub(crate) mod attack;
 
 use std::io;
 
-/// Turns the kernel's `-1` into the error it left behind. Signal-safe.
+/// Turns the kernel's `-1` into the error it left in `errno`. Signal-safe.
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result == -1 {
         Err(io::Error::last_os_error())
@@ -33,7 +33,7 @@ fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     }
 }
 
-/// The same for calls that answer an `int`. Signal-safe.
+/// As `check`, for calls that return an `int`. Signal-safe.
 fn check_int(result: libc::c_int) -> io::Result<libc::c_int> {
     if result == -1 {
         Err(io::Error::last_os_error())

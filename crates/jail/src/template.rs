@@ -1,8 +1,8 @@
 //! The template: a process on the host, started once, whose copies become the first processes of jails.
 //!
-//! It has what every first process needs, an engine say, and nothing else: no descriptor of the host but its socket, no
-//! environment, no plan. What a jail is to be is told to the copy alone, so no copy finds another jail's plan in its memory.
-//! Copies are children of the thread that started the template, and end with it.
+//! It has what every first process needs, such as an engine, and nothing else: no descriptor of the host but its socket, no
+//! environment, no plan. Only the copy receives the description of its jail, so no copy finds another jail's plan in its
+//! memory. Copies are children of the thread that started the template, and end with it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
@@ -27,23 +27,23 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
 /// This process as a template. Its socket is descriptor 3.
 #[derive(Debug)]
 pub struct Template {
-    /// The same for every jail, so it is compiled once.
+    /// The filter is the same for every jail, so it is compiled once.
     filter: Filter,
 }
 
-/// What became of a request.
+/// The event that a request led to.
 #[derive(Debug)]
 pub enum Next {
-    /// This is still the template.
+    /// This process is still the template.
     Template,
-    /// This is a copy, confined: the first process of a jail, with its socket to the host.
+    /// This process is a copy, confined: the first process of a jail, with its socket to the host.
     First(OwnedFd),
-    /// The host wants no more.
+    /// The host has closed the socket.
     Over,
 }
 
 impl Template {
-    /// Settles in: nothing of the host's is kept, no terminal reaches this process, nobody looks into it.
+    /// Makes this process a template: it keeps nothing of the host, no terminal reaches it, and no process can inspect it.
     pub fn settle() -> io::Result<Template> {
         fd::close_from(CONTROL.cast_unsigned() + 1)?;
         fd::set_close_on_exec(CONTROL, true)?;
@@ -55,12 +55,12 @@ impl Template {
         })
     }
 
-    /// Whether the host wants something, now or within `patience`.
+    /// Whether the host has sent a request, now or within `patience`.
     pub fn is_asked(&self, patience: Duration) -> io::Result<bool> {
         fd::is_readable(fd::lend(CONTROL), patience)
     }
 
-    /// Waits for the next request and makes a copy. Comes back twice: in the template, and in the copy once it is confined.
+    /// Waits for the next request and makes a copy. Returns twice: in the template, and in the copy once it is confined.
     pub fn next(&self) -> io::Result<Next> {
         let host = fd::lend(CONTROL);
         let mut request = [0; REQUEST_BYTES + 1];
@@ -73,7 +73,7 @@ impl Template {
         let [status, control, hosts_control] = <[OwnedFd; 3]>::try_from(ends).map_err(|_| nonsense())?;
         let writer = Writer::here();
         if writer == Writer::Ordinary {
-            // An ordinary user may only say who a process is that it could look into.
+            // An ordinary user may only write the id maps of a process that it could inspect.
             process::control(libc::PR_SET_DUMPABLE, 1)?;
         }
         let cloned = process::clone_into(NAMESPACES, Parent::MakersParent);
@@ -90,7 +90,7 @@ impl Template {
         process::control(libc::PR_SET_DUMPABLE, 0)?;
         let made = match cloned {
             Ok(Cloned::Parent { pid, handle }) => {
-                // A copy that is never told to go on ends when the host lets go of it.
+                // A copy that never receives the signal to go on ends when the host closes its sockets.
                 let identity = give_identity(pid, ids, writer)
                     .and_then(|()| socket::send(hosts_control.as_fd(), b"g", &[]).map(drop));
                 let kind = if identity.is_ok() { MADE } else { NO_IDENTITY };
@@ -108,7 +108,7 @@ fn answer(kind: u8, pid: i32, error: Option<io::Error>) -> Vec<u8> {
     Answer { kind, pid, error }.to_bytes()
 }
 
-/// Writes who the copy is. It waits until then, and does nothing as root of the host but open what is shown inside.
+/// Writes the id maps of the copy. The copy waits until then; as root of the host it only opens what is shown inside.
 fn give_identity(pid: i32, ids: Ids, writer: Writer) -> io::Result<()> {
     let same = |outside| Same {
         inside: ids.inside,

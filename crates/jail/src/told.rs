@@ -1,8 +1,8 @@
-//! What host, template and copy say to each other while a jail is made.
+//! The messages between host, template and copy while a jail is made.
 
 use crate::steps::Ids;
 
-/// Which part of the way failed, as one byte.
+/// The stage of the confinement that failed, as one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
@@ -21,7 +21,7 @@ pub(crate) enum Stage {
     Seccomp,
 }
 
-/// The parts of the way, in words for people.
+/// The stages, as phrases for people.
 #[cfg(feature = "host")]
 pub(crate) const STAGES: &[(Stage, &str)] = &[
     (Stage::Wait, "waiting for the host"),
@@ -39,28 +39,28 @@ pub(crate) const STAGES: &[(Stage, &str)] = &[
     (Stage::Seccomp, "filtering system calls"),
 ];
 
-/// Messages from the child on the status socket, told apart by their first byte.
+/// Messages from the child on the status socket, which differ in their first byte: handles, listener, failure.
 pub(crate) const TOLD_HANDLES: u8 = b'H';
 pub(crate) const TOLD_LISTENER: u8 = b'L';
 pub(crate) const TOLD_FAILURE: u8 = b'F';
 
-/// The bytes that become the steps go in pieces of at most so many: the first begins with their number, as eight bytes.
+/// The encoded steps are sent in pieces of at most this size: the first begins with their total length, as eight bytes.
 pub(crate) const PIECE: usize = 16 << 10;
-/// More is no plan.
+/// The largest size of encoded steps that a copy accepts.
 pub(crate) const MOST_BYTES: usize = 64 << 20;
 
-/// The template's answers, told apart by their first byte.
+/// The template's answers, which differ in their first byte.
 pub(crate) const MADE: u8 = b'M';
 pub(crate) const NO_NAMESPACES: u8 = b'N';
 pub(crate) const NO_IDENTITY: u8 = b'I';
 
-/// What the template says of a request.
+/// The template's answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) kind: u8,
-    /// The copy's number, 0 where there is none.
+    /// The number of the copy, 0 if there is none.
     pub(crate) pid: i32,
-    /// The error's number, 0 where there is none.
+    /// The error number, 0 if there is none.
     pub(crate) error: i32,
 }
 
@@ -82,8 +82,8 @@ impl Answer {
     }
 }
 
-/// The template's request is who the copy is to be; its ends come beside it: status, control, and the host's end of control,
-/// on which the copy is told to go.
+/// The template's request holds the identity of the copy; its sockets come with it: status, control, and the host's end of
+/// control, which tells the copy to go on.
 pub(crate) const REQUEST_BYTES: usize = 12;
 
 impl Ids {

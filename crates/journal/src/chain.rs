@@ -10,7 +10,7 @@ use crate::{Event, EventError, SessionId};
 
 const GENESIS: &str = "ringfence journal v1 genesis";
 const RECORD: &str = "ringfence journal v1 record";
-/// What every record's hash begins with, made once.
+/// The hasher state after the record context, computed once and cloned for every record.
 static RECORDS: LazyLock<blake3::Hasher> = LazyLock::new(|| blake3::Hasher::new_derive_key(RECORD));
 
 /// A blake3 digest, written as 64 hexadecimal digits.
@@ -28,7 +28,7 @@ impl Hash {
         Hash(*blake3::hash(bytes).as_bytes())
     }
 
-    /// A digest for one purpose only, over parts of fixed length and a last one of any.
+    /// A digest bound to one purpose: all parts but the last must have a fixed length.
     pub(crate) fn bound(purpose: &str, parts: &[&[u8]]) -> Hash {
         let mut hasher = blake3::Hasher::new_derive_key(purpose);
         for part in parts {
@@ -37,7 +37,7 @@ impl Hash {
         Hash(*hasher.finalize().as_bytes())
     }
 
-    /// Its bytes.
+    /// The 32 raw bytes of the digest.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -115,15 +115,15 @@ impl<'de> Deserialize<'de> for Hash {
     }
 }
 
-/// What the first record of a session links to: it binds the session's id.
+/// The `prev` hash of a session's first record. It binds the session's id.
 pub fn genesis(session: SessionId) -> Hash {
     Hash::bound(GENESIS, &[session.to_string().as_bytes()])
 }
 
-/// The end of a session's chain as far as it is written: where the next record goes.
+/// The tip of a session's chain: the position after which the next record is appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
-    /// The session.
+    /// The session whose chain this is the tip of.
     pub session: SessionId,
     /// Number of the last record; 0 before the first.
     pub seq: u64,
@@ -141,7 +141,7 @@ impl Link {
         }
     }
 
-    /// The record that follows with this event.
+    /// The record that appends this event to the chain.
     pub fn next(&self, event: &Event) -> Result<Record, EventError> {
         let json = event.canonical()?;
         let seq = self.seq + 1;
@@ -156,7 +156,7 @@ impl Link {
     }
 }
 
-/// The hash of a record from what it links to, its number and its event.
+/// The hash of a record, computed from the previous hash, its number and its event.
 pub(crate) fn record_hash(prev: Hash, seq: u64, json: &str) -> Hash {
     let mut hasher = RECORDS.clone();
     for part in [prev.as_bytes().as_slice(), &seq.to_le_bytes(), json.as_bytes()] {
@@ -165,7 +165,7 @@ pub(crate) fn record_hash(prev: Hash, seq: u64, json: &str) -> Hash {
     Hash(*hasher.finalize().as_bytes())
 }
 
-/// One event as it is kept.
+/// One event as it is stored in the chain of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The session whose chain it is in.
@@ -176,23 +176,23 @@ pub struct Record {
     pub prev: Hash,
     /// The event as canonical JSON, exactly as it was hashed.
     pub json: String,
-    /// Its own hash.
+    /// Hash over `prev`, `seq` and `json`.
     pub hash: Hash,
 }
 
 impl Record {
-    /// The event, read from its text.
+    /// Parses the event from its canonical text.
     pub fn event(&self) -> Result<Event, EventError> {
         Event::parse(&self.json)
     }
 
-    /// Whether it is the next of a chain that ends so.
+    /// Whether this record is the valid successor of a chain that ends at `end`.
     pub fn follows(&self, end: Link) -> bool {
         (self.session, self.seq, self.prev) == (end.session, end.seq + 1, end.hash)
             && self.hash == record_hash(self.prev, self.seq, &self.json)
     }
 
-    /// The end of the chain after this record.
+    /// The tip of the chain after this record.
     pub fn link(&self) -> Link {
         Link {
             session: self.session,

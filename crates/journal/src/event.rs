@@ -1,4 +1,4 @@
-//! The events: a closed set, each saying what happened, when, in which session, and who saw it.
+//! The events: a closed set. Each states what happened, when, in which session, and who observed it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
@@ -28,25 +28,25 @@ const FILES_PER_EVENT: usize = 100;
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// When, to the microsecond.
+    /// When it happened, to the microsecond.
     pub at: Timestamp,
     /// The session whose chain it belongs to.
     pub session: SessionId,
     /// The execution it concerns, if it concerns one.
     pub execution: Option<ExecutionId>,
-    /// Who says so.
+    /// Whether the host observed the event or the sandbox claims it.
     pub origin: Origin,
-    /// What happened.
+    /// What happened, with the fields of that kind.
     pub kind: Kind,
 }
 
-/// Who says that an event happened.
+/// Who states that an event happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// Seen by the host: verdicts rest on these.
+    /// The host observed it. Verification and views rely only on these.
     Host,
-    /// Said by the worker of itself: a claim.
+    /// The worker reported it about itself: a claim.
     Sandbox,
 }
 
@@ -62,7 +62,7 @@ pub enum EventError {
     /// The same event has one canonical text, and this is not it.
     #[error("not the canonical text of its event")]
     NotCanonical,
-    /// More than [`MAX_EVENT_BYTES`].
+    /// The canonical JSON exceeds [`MAX_EVENT_BYTES`].
     #[error("event of {bytes} bytes is over the limit of {limit}", limit = MAX_EVENT_BYTES)]
     TooLarge {
         /// Its size as canonical JSON.
@@ -82,7 +82,7 @@ impl Event {
         }
     }
 
-    /// What the sandbox claims now.
+    /// An event that the sandbox claims now.
     pub fn claim(session: SessionId, execution: Option<ExecutionId>, kind: Kind) -> Event {
         Event {
             at: now(),
@@ -126,7 +126,7 @@ impl Event {
             origin: take(&mut fields, "origin")?,
             kind: serde_json::from_value(Value::Object(fields)).map_err(EventError::Form)?,
         };
-        // Duplicate keys, other spellings of a time or number: one event, one text.
+        // A duplicate key or another spelling of a time or number changes the text: one event has one text.
         if event.canonical()? == text || event.with_short_times()? == text {
             Ok(event)
         } else {
@@ -134,7 +134,7 @@ impl Event {
         }
     }
 
-    /// Its text as earlier versions wrote it: fractions of a second without zeros at their end.
+    /// The text as earlier versions wrote it: fractions of a second without trailing zeros.
     fn with_short_times(&self) -> Result<String, EventError> {
         let mut value = serde_json::to_value(self).map_err(EventError::Form)?;
         for (name, field) in value.as_object_mut().into_iter().flatten() {
@@ -187,14 +187,14 @@ impl Serialize for Event {
     }
 }
 
-/// As many `files_out` events as it takes to name all the files.
+/// Splits the list of files over as many `files_out` events as needed.
 pub fn files_out(files: &[FileOut]) -> impl Iterator<Item = Kind> + '_ {
     files
         .chunks(FILES_PER_EVENT)
         .map(|files| Kind::FilesOut { files: files.to_vec() })
 }
 
-/// As many `output` events as it takes to keep all of what was printed on one stream.
+/// Splits the output of one stream over as many `output` events as needed.
 pub fn output_parts(stream: Stream, printed: &[u8]) -> impl Iterator<Item = Kind> {
     let pieces = Text::pieces(&String::from_utf8_lossy(printed));
     (1..)

@@ -16,13 +16,13 @@ const KEY_FORM: &str = "ringfence-journal-key-1";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeadState {
-    /// The session goes on.
+    /// The session continues after this head.
     Checkpoint,
     /// The session is over.
     Closed,
 }
 
-/// How far a session's chain went, and its place among all heads.
+/// How far a session's chain reached, and the position of this head among all heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
@@ -30,18 +30,18 @@ pub struct Head {
     pub n: u64,
     /// Hash of the head before it.
     pub prev: Hash,
-    /// The session.
+    /// The session whose chain the head covers.
     pub session: SessionId,
-    /// Number of the session's last record then.
+    /// Number of the session's last record when the head was made.
     pub seq: u64,
     /// Hash of that record.
     pub record: Hash,
-    /// Whether the session was over.
+    /// Whether the session was closed by that record.
     pub state: HeadState,
 }
 
 impl Head {
-    /// Its hash: what is signed, and what the next head links to.
+    /// The hash that is signed and that the next head links to.
     pub fn hash(&self) -> Hash {
         let state = match self.state {
             HeadState::Checkpoint => [0],
@@ -64,7 +64,7 @@ impl Head {
 /// A head with its signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedHead {
-    /// What is signed.
+    /// The head that the signature covers.
     pub head: Head,
     /// ed25519 over the head's hash.
     pub signature: [u8; 64],
@@ -96,18 +96,18 @@ impl SignedHead {
     }
 }
 
-/// How far the chain of heads went, remembered beside the key, so that a cut is noticed.
+/// The newest signed head, stored beside the key, so that a truncated chain of heads is detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark {
     /// Number of the last signed head; 0 before the first.
     pub n: u64,
-    /// Its hash.
+    /// Hash of that head, or a fixed start value before the first.
     pub hash: Hash,
 }
 
 impl Mark {
-    /// Before any head was signed.
+    /// The mark before any head is signed.
     pub fn start() -> Mark {
         Mark {
             n: 0,
@@ -115,7 +115,7 @@ impl Mark {
         }
     }
 
-    /// After this head.
+    /// The mark that follows once this head is the newest.
     pub fn after(head: &Head) -> Mark {
         Mark {
             n: head.n,
@@ -129,7 +129,7 @@ impl Mark {
 #[error("not a journal key: expected `{KEY_FORM} <64 hexadecimal digits>`")]
 pub struct KeyError;
 
-/// Signs heads. Its secret is never shown.
+/// Signs heads. The secret key is never printed.
 pub struct Signer(SigningKey);
 
 impl fmt::Debug for Signer {
@@ -139,14 +139,14 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// A new key from 32 random bytes.
+    /// Generates a new key from 32 random bytes.
     pub fn generate() -> Result<Signer, NoEntropy> {
         let mut secret = [0; 32];
         NoEntropy::fill(&mut secret)?;
         Ok(Signer(SigningKey::from_bytes(&secret)))
     }
 
-    /// The key as its file holds it.
+    /// The text of the key file.
     pub fn to_text(&self) -> String {
         format!("{KEY_FORM} {}\n", Hash::from(self.0.to_bytes()))
     }
@@ -162,19 +162,19 @@ impl Signer {
         Ok(Signer(SigningKey::from_bytes(&secret)))
     }
 
-    /// The public half.
+    /// The public key that verifies this signer's heads.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
 
-    /// Signs a head.
+    /// Signs the hash of a head with the secret key.
     pub fn sign(&self, head: Head) -> SignedHead {
         let signature = self.0.sign(head.hash().as_bytes()).to_bytes();
         SignedHead { head, signature }
     }
 }
 
-/// Checks signatures.
+/// The public key of the journal. It verifies the signatures of heads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 

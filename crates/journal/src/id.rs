@@ -1,4 +1,4 @@
-//! Names of sessions, executions, leases and principals.
+//! Ids of sessions, executions, leases, approvals and tokens, and the principals that own sessions.
 //!
 //! An id is a prefix and 26 characters: 48 bits of milliseconds and 80 random bits, so ids sort
 //! by time, cannot be guessed and are safe in a path or URL. Nothing else parses as one.
@@ -29,7 +29,7 @@ pub struct IdError {
 pub struct NoEntropy(getrandom::Error);
 
 impl NoEntropy {
-    /// Random bytes.
+    /// Fills `bytes` with random bytes of the operating system.
     pub fn fill(bytes: &mut [u8]) -> Result<(), NoEntropy> {
         getrandom::fill(bytes).map_err(NoEntropy)
     }
@@ -39,17 +39,17 @@ fn generate() -> Result<u128, NoEntropy> {
     let mut random = [0; 16];
     NoEntropy::fill(&mut random)?;
     let random = u128::from_le_bytes(random) & ((1 << RANDOM_BITS) - 1);
-    // A clock before 1970 sorts first; uniqueness does not depend on it.
+    // A clock before 1970 gives the lowest ids; uniqueness does not depend on it.
     let millis = u128::try_from(Timestamp::now().as_millisecond()).unwrap_or(0);
     Ok((millis & ((1 << 48) - 1)) << RANDOM_BITS | random)
 }
 
-/// The least that an id made at this time can be.
+/// The lowest id that can be generated at this time.
 fn first_at(at: Timestamp) -> u128 {
     u128::try_from(at.as_millisecond()).unwrap_or(0) << RANDOM_BITS
 }
 
-/// When an id was made, as far as the clock was right.
+/// When an id was generated, if the clock was right.
 fn made(value: u128) -> Timestamp {
     let millis = i64::try_from(value >> RANDOM_BITS).unwrap_or(0);
     Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
@@ -85,17 +85,17 @@ macro_rules! id {
         pub struct $name(u128);
 
         impl $name {
-            /// A new id: now, and 80 random bits.
+            /// Generates an id from the current time and 80 random bits.
             pub fn generate() -> Result<Self, NoEntropy> {
                 generate().map(Self)
             }
 
-            /// The least that one made at this time can be: all that sort before it are older.
+            /// The lowest id that can be generated at this time: all ids that sort before it are older.
             pub fn first_at(at: Timestamp) -> Self {
                 Self(first_at(at))
             }
 
-            /// When it was made.
+            /// When the id was generated, to the millisecond.
             pub fn created(self) -> Timestamp {
                 made(self.0)
             }
@@ -139,23 +139,23 @@ macro_rules! id {
 }
 
 id!(
-    /// One user's work: `s_` and 26 characters.
+    /// A session, the work of one user: `s_` and 26 characters.
     SessionId, "s_", "a session id"
 );
 id!(
-    /// One run in a session: `x_` and 26 characters.
+    /// An execution, one run in a session: `x_` and 26 characters.
     ExecutionId, "x_", "an execution id"
 );
 id!(
-    /// One process's claim on what it made: `l_` and 26 characters.
+    /// A lease, the claim of one process on the resources that it creates: `l_` and 26 characters.
     LeaseId, "l_", "a lease id"
 );
 id!(
-    /// One question to a person: `a_` and 26 characters.
+    /// An approval request, one question to a person: `a_` and 26 characters.
     ApprovalId, "a_", "the id of an approval"
 );
 id!(
-    /// One access token, never its secret: `t_` and 26 characters.
+    /// An access token; the id never reveals its secret: `t_` and 26 characters.
     TokenId, "t_", "the id of an access token"
 );
 
@@ -164,7 +164,7 @@ id!(
 pub enum Principal {
     /// A user of this machine, by number: `local:<uid>`.
     Local(u32),
-    /// Whoever holds an access token: `token:<id>`.
+    /// The holder of an access token: `token:<id>`.
     Token(TokenId),
 }
 
@@ -189,7 +189,7 @@ impl FromStr for Principal {
         }
         let digits = text.strip_prefix("local:").ok_or(refuse)?;
         let uid: u32 = digits.parse().map_err(|_| refuse)?;
-        // `+7` and `007` parse as numbers, but one user has one name.
+        // `+7` and `007` parse as numbers, but one user has exactly one name.
         if uid.to_string() == digits {
             Ok(Principal::Local(uid))
         } else {

@@ -1,11 +1,10 @@
-//! What happened, in order: ids, events, the hash chain over them, and the views.
+//! The events of sessions: ids, the hash chain over the records, verification, and read-only views.
 //!
-//! An act whose event cannot be written does not happen: callers await [`Recorder::record`]
-//! before they act. Each session has one chain of records; the heads of all chains form a
-//! second chain that is signed with a key kept outside the journal. Every event says whether
-//! the host saw it or the sandbox claimed it; views compute verdicts from host events only.
+//! An act whose event cannot be written does not happen: callers await [`Recorder::record`] before they act. Each session has one chain of
+//! records; the heads of all chains form a second chain that is signed with a key kept outside the journal. Every event states whether the
+//! host saw it or the sandbox claimed it; views use host events only.
 //!
-//! It does not know how events are stored, who shows them, or any async runtime.
+//! This crate knows nothing about storage, presentation or any async runtime.
 #![forbid(unsafe_code)]
 
 mod chain;

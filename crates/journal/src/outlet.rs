@@ -1,4 +1,4 @@
-//! The other port: where records go besides the journal.
+//! The port for external sinks: delivers committed records to a destination besides the journal.
 
 use std::fmt;
 use std::pin::Pin;
@@ -6,30 +6,30 @@ use std::sync::Arc;
 
 use crate::{Cause, Record};
 
-/// Takes committed records somewhere else. It tries once; whoever holds it waits, tries again and counts.
+/// Delivers committed records to an external destination. It tries once; the caller waits, retries and counts failures.
 pub trait Outlet: fmt::Debug + Send + Sync {
-    /// What logs and errors call it, such as `` webhook `https://audit.example.org` ``; nothing secret is in it.
+    /// The name in logs and errors, such as `` webhook `https://audit.example.org` ``; it contains no secret.
     fn name(&self) -> &str;
 
-    /// Hands on records in order, and returns once they are taken.
+    /// Delivers records in order and returns once the destination has accepted them.
     fn deliver<'a>(&'a self, records: &'a [Arc<Record>]) -> Delivery<'a>;
 }
 
-/// A delivery under way.
+/// The future of one delivery.
 pub type Delivery<'a> = Pin<Box<dyn Future<Output = Result<(), Undelivered>> + Send + 'a>>;
 
-/// Why records were not taken.
+/// Why a delivery failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Undelivered {
-    /// They may be taken when they come again.
+    /// The destination may accept the same records later.
     #[error("not taken now")]
     Later(#[source] Cause),
-    /// So many of them will not be taken; the others were.
+    /// The destination rejects `count` of the records for good; it accepted the others.
     #[error("{count} not wanted")]
     Never {
-        /// How many.
+        /// How many records were rejected.
         count: usize,
-        /// Why.
+        /// Why they were rejected.
         #[source]
         source: Cause,
     },

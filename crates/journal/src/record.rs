@@ -7,10 +7,9 @@ use zeroize::Zeroizing;
 
 use crate::{Event, EventError, Hash, SessionId};
 
-/// Writes events down, in order.
+/// Writes events in order.
 pub trait Recorder: Send + Sync {
-    /// Returns once the event is committed, and taken by every sink that must have it. On an error
-    /// the act that it describes must not happen.
+    /// Returns once the event is committed and every durable sink has accepted it. On an error the act that it describes must not happen.
     fn record(&self, event: Event) -> impl Future<Output = Result<Recorded, RecordError>> + Send;
 }
 
@@ -20,17 +19,16 @@ impl<R: Recorder> Recorder for Arc<R> {
     }
 }
 
-/// Writes events down together with what an execution needs to be run again.
+/// Writes events together with the replay entries of an execution.
 pub trait KeepingRecorder: Recorder {
-    /// As [`Recorder::record`]; the entries belong to the event's execution and are kept in the same commit, or not at all.
+    /// As [`Recorder::record`]; the entries belong to the event's execution and are stored in the same commit, or not at all.
     fn record_keeping(
         &self,
         event: Event,
         entries: Vec<Entry>,
     ) -> impl Future<Output = Result<Recorded, RecordError>> + Send;
 
-    /// Keeps more of what stands for personal data in a session, sealed. Returns once it is committed: nobody may see an alias
-    /// before.
+    /// Stores one more sealed part of a session's aliases. Returns once it is committed: no alias may be shown before that.
     fn keep_aliases(
         &self,
         session: SessionId,
@@ -56,135 +54,135 @@ impl<R: KeepingRecorder> KeepingRecorder for Arc<R> {
     }
 }
 
-/// Something that an execution met from outside, kept so that it can be run again. Not part of the journal: sealed, and deleted
+/// A replay entry: input from outside that an execution needs to be run again. It is not part of the journal: it is sealed, and deleted
 /// with its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The call that it belongs to; of a trace, the call that comes next.
+    /// The call that the entry belongs to; a trace entry belongs to the next call.
     pub number: u32,
-    /// What it is.
+    /// Which part of a call or trace the bytes hold.
     pub kind: EntryKind,
-    /// The thing itself, which only whoever wrote it understands.
+    /// The content, in a format that only its writer understands.
     pub bytes: Vec<u8>,
 }
 
-/// What an entry is.
+/// The kind of a replay entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EntryKind {
-    /// A call as it was made.
+    /// A call as the program made it.
     Call,
-    /// What it was answered.
+    /// The answer to a call.
     Answer,
-    /// What else the program met since the call before: times, and the order of things.
+    /// Other input since the previous call: times, and the order of events.
     Trace,
 }
 
-/// Where an event stands in its session's chain.
+/// The position of an event in its session's chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     /// Its number in the session, from 1.
     pub seq: u64,
-    /// Its hash, over everything before it.
+    /// Its hash, which covers all records up to this one.
     pub hash: Hash,
 }
 
-/// What a person can do about a journal that is not the one that was signed last.
+/// The hint for a journal that does not contain the newest signed head.
 pub const LOST_HINT: &str = "run `ringfence audit verify` to see what is missing; restore the data folder from a newer copy, or go on without it by `ringfence audit accept-loss`";
 
-/// Why an event is not written. Every caller whose event was in the same commit gets the same.
+/// Why an event is not written. Every caller in the same commit gets the same error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RecordError {
-    /// The session was not opened here, or belongs to another process.
+    /// The session was not opened by this process, or belongs to another one.
     #[error("session `{session}` does not belong to this process")]
     NotOwned {
-        /// The session.
+        /// The session that the event names.
         session: SessionId,
     },
-    /// The session is closed: nothing follows.
+    /// The session is closed, so no record may follow.
     #[error("session `{session}` is closed")]
     Closed {
-        /// The session.
+        /// The session that is closed.
         session: SessionId,
     },
-    /// The session's chain in the journal goes on elsewhere: it was written by somebody else.
+    /// Another writer has already appended to the session's chain.
     #[error("the journal already holds another record {seq} of session `{session}`")]
     Forked {
-        /// The session.
+        /// The session whose chain forks.
         session: SessionId,
-        /// The number that is taken.
+        /// The record number that is already used.
         seq: u64,
     },
     /// The event itself cannot be written.
     #[error("the event cannot be written")]
     Event {
-        /// What is wrong with it.
+        /// Why the event has no canonical text.
         #[source]
         source: Arc<EventError>,
     },
-    /// No space is left.
+    /// The disk has no space left.
     #[error("the journal cannot grow: the disk is full")]
     Full {
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: Cause,
     },
-    /// Another process holds the journal for too long.
+    /// Another process holds the lock of the journal for too long.
     #[error("the journal is locked by another process")]
     Locked {
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: Cause,
     },
-    /// The journal's file is not what it was.
+    /// The journal's file is damaged.
     #[error("the journal is damaged")]
     Damaged {
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: Cause,
     },
     /// The journal cannot be written for another reason.
     #[error("the journal cannot be written")]
     Write {
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: Cause,
     },
-    /// What belongs to the event, or would be kept by itself, cannot be kept: nothing was written.
+    /// Replay entries or aliases cannot be stored: nothing was written.
     #[error("what an execution needs to be run again cannot be kept")]
     Keep {
-        /// Why not.
+        /// Why they cannot be stored.
         #[source]
         source: Cause,
     },
-    /// The event is written, but a sink that must have it did not take it.
+    /// The event is committed, but a durable sink did not accept it in time.
     #[error("{sink} did not take the event in time")]
     Sink {
-        /// The sink.
+        /// The name of the sink, as in the log.
         sink: String,
-        /// What it said.
+        /// Why the sink did not accept it.
         #[source]
         source: Cause,
     },
-    /// The journal is not the one that was signed last: nothing is written to it until an operator accepts that.
+    /// The newest signed head is missing from the journal: nothing is written until an operator accepts the loss.
     #[error("nothing is written to the journal: {what}")]
     Lost {
-        /// What is missing.
+        /// A description of the loss.
         what: String,
     },
-    /// The session has written as much as its policy lets it.
+    /// The session has used its whole journal budget.
     #[error("session `{session}` has written all of its {limit} bytes of journal")]
     Budget {
-        /// The session.
+        /// The session whose budget is used up.
         session: SessionId,
-        /// How much that is.
+        /// The budget in bytes, set by the policy.
         limit: u64,
     },
-    /// The journal was closed while the event waited.
+    /// The journal was closed before the event was written.
     #[error("the journal is closed")]
     Ended,
 }
 
-/// What the storage below said, shared by all callers of one commit.
+/// The underlying error, shared by all callers of one commit.
 pub type Cause = Arc<dyn Error + Send + Sync>;
 
 impl RecordError {
@@ -207,7 +205,7 @@ impl RecordError {
         }
     }
 
-    /// What a person can do about it.
+    /// What a person can do about it, if anything.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             RecordError::Full { .. } => Some("free space where the data folder lies, then retry"),

@@ -1,4 +1,4 @@
-//! Text that may come from the other side of the fence: capped, and unable to forge a log.
+//! Clean text: text that may come from the sandbox, limited in length and unable to forge a log line.
 
 use std::fmt::{self, Write as _};
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// At most [`Text::LIMIT`] bytes, with every control and direction character escaped.
 ///
-/// The only ways in are cleaning and reading back what is already clean, so a terminal, a log
-/// file or a syslog line that shows a `Text` shows one line of plain characters.
+/// A value comes only from cleaning or from reading text that is clean already. A terminal, a log file or a syslog line that shows a `Text`
+/// therefore shows one line of plain characters.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Text(String);
 
@@ -19,10 +19,10 @@ struct Unclean;
 const CUT: &str = "…";
 
 impl Text {
-    /// The most bytes a text holds, escapes and the mark of a cut included.
+    /// The most bytes that a text holds, including escapes and the cut mark.
     pub const LIMIT: usize = 4096;
 
-    /// Escapes what could forge a line and cuts at the limit, marking the cut with `…`.
+    /// Escapes what could forge a line, and cuts at the limit; `…` marks the cut.
     pub fn clean(raw: &str) -> Text {
         let mut clean = String::with_capacity(raw.len().min(Self::LIMIT));
         let mut room_for_cut = 0;
@@ -41,12 +41,12 @@ impl Text {
 
     /// As [`Text::clean`], for bytes that may not be UTF-8.
     pub fn clean_bytes(raw: &[u8]) -> Text {
-        // One character more than can fit, so that a cut is still seen as one.
+        // One character more than fits, so that an overlong input still gets its cut mark.
         let head = &raw[..raw.len().min(Self::LIMIT + 4)];
         Text::clean(&String::from_utf8_lossy(head))
     }
 
-    /// All of `raw`, cleaned, as texts that each stay under the limit.
+    /// Cleans all of `raw` and splits it into texts that each stay under the limit.
     pub fn pieces(raw: &str) -> Vec<Text> {
         let mut pieces = Vec::new();
         let mut piece = String::new();
@@ -64,7 +64,7 @@ impl Text {
         pieces
     }
 
-    /// The clean text.
+    /// The clean text as a string slice.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -83,7 +83,7 @@ fn push(clean: &mut String, character: char) {
     }
 }
 
-/// Controls, line separators, and invisible characters that reorder or hide what is shown.
+/// Control characters, line separators, and invisible characters that reorder or hide text.
 fn must_escape(character: char) -> bool {
     character.is_control()
         || matches!(

@@ -1,6 +1,6 @@
-//! Spans: what happened as a tracing system wants it. A view over events: one span per run and per tool call.
+//! Builds trace spans from events: one span per run and one per tool call.
 //!
-//! A run's parent is where its client said that it stands (W3C `traceparent`). Ids follow from ours, so that the same
+//! The parent of a run is the position that its client reports (W3C `traceparent`). Span ids are derived from journal ids, so the same
 //! events always give the same spans.
 
 use std::collections::BTreeMap;
@@ -9,49 +9,49 @@ use jiff::Timestamp;
 
 use crate::{CallOutcome, Client, Event, ExecutionId, Hash, Kind, SessionId, Status, Text};
 
-/// Runs that are remembered until they end; one that never does is forgotten when too many came after it.
+/// The most runs whose end is still awaited; beyond that, the oldest run is dropped.
 const MOST_OPEN: usize = 10_000;
-/// Calls of one run that are remembered until they end.
+/// The most calls of one run whose end is still awaited; beyond that, the call with the lowest number is dropped.
 const MOST_CALLS: usize = 1_000;
 
-/// Something that took time.
+/// One timed operation of a trace: a run or a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     /// The trace that it belongs to.
     pub trace: [u8; 16],
-    /// Its id.
+    /// The span's own id, derived from the id of the run or call.
     pub id: [u8; 8],
-    /// What it happened in.
+    /// The span that contains it; `None` for a run whose client reports no trace.
     pub parent: Option<[u8; 8]>,
-    /// What it was.
+    /// The span name, such as `run python` or `execute_tool files.read`.
     pub name: String,
-    /// Which way it went.
+    /// Whether the operation serves a request or makes one.
     pub kind: SpanKind,
-    /// When it began.
+    /// When the operation began.
     pub began: Timestamp,
-    /// When it ended.
+    /// When the operation ended.
     pub ended: Timestamp,
-    /// What more is known of it.
+    /// Attributes, as pairs of key and value.
     pub attributes: Vec<(&'static str, Attribute)>,
-    /// The stable code of what went wrong, if something did.
+    /// The stable code of the error, if the operation failed.
     pub error: Option<String>,
 }
 
-/// Which way a span went.
+/// The role of this program in the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
-    /// Somebody asked us.
+    /// A client requested the operation: a run.
     Server,
-    /// We asked somebody.
+    /// This program called another one: a tool call.
     Client,
 }
 
-/// What is known of a span.
+/// The value of a span attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attribute {
-    /// A text.
+    /// A text value, such as an id or a status.
     Text(String),
-    /// A number.
+    /// A number; counts above `i64::MAX` are clamped.
     Number(i64),
 }
 
@@ -65,7 +65,7 @@ impl Attribute {
     }
 }
 
-/// Where a run stands in its client's trace.
+/// The position of a run in its client's trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Parent {
     trace: [u8; 16],
@@ -74,7 +74,7 @@ struct Parent {
 }
 
 impl Parent {
-    /// Reads a `traceparent`; what is not one is none.
+    /// Parses a `traceparent` header; `None` if it is not valid.
     fn parse(text: &str) -> Option<Parent> {
         let mut parts = text.split('-');
         let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
@@ -93,13 +93,13 @@ impl Parent {
     }
 }
 
-/// A run that goes on.
+/// A run whose end has not been seen yet.
 #[derive(Debug)]
 struct Open {
     trace: [u8; 16],
     id: [u8; 8],
     parent: Option<[u8; 8]>,
-    /// The client's trace is kept by nobody: neither is this.
+    /// The client's trace is not sampled, so no span is built.
     unwanted: bool,
     began: Timestamp,
     language: Text,
@@ -107,14 +107,14 @@ struct Open {
     calls: BTreeMap<u64, (Timestamp, Text)>,
 }
 
-/// Makes spans of events, as they come.
+/// Builds spans from events, in the order in which they occur.
 #[derive(Debug, Default)]
 pub struct Spans {
     open: BTreeMap<ExecutionId, Open>,
 }
 
 impl Spans {
-    /// Takes an event, and gives the span that it ends.
+    /// Processes an event and returns the span that it ends, if it ends one.
     pub fn add(&mut self, event: &Event) -> Option<Span> {
         let id = event.execution?;
         match &event.kind {
@@ -278,7 +278,7 @@ impl Open {
     }
 }
 
-/// The ids that follow from a name of ours. Neither is ever all zeros, as far as anybody will see.
+/// The trace id and span id derived from a name. All zeros is as unlikely as any other digest.
 fn ids(name: &str) -> ([u8; 16], [u8; 8]) {
     let digest = Hash::of(name.as_bytes());
     let (mut trace, mut span) = ([0; 16], [0; 8]);

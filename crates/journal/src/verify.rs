@@ -1,7 +1,6 @@
-//! Checks the chains: pure, in one pass, with memory that does not grow with the journal.
+//! Verifies the chains in one pass, with memory that does not grow with the journal.
 //!
-//! A check names the first broken record of a session and what is wrong with it. What the
-//! chains cannot show is part of the report.
+//! A session verification names the first broken record and its fault. The report also lists what the chains cannot prove.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +11,16 @@ use crate::chain::record_hash;
 use crate::head::{Head, HeadState, Mark, PublicKey, SignedHead};
 use crate::{Event, EventError, Kind, Link, LossCause, Principal, Record, SessionId};
 
-/// Broken sessions that a report names one by one; the rest are counted.
+/// The most broken sessions that a report lists; the rest are only counted.
 const NAMED: usize = 100;
-/// Accepted losses that a report names one by one.
+/// The most accepted losses that a report lists.
 const NAMED_LOSSES: usize = 10;
 
-/// What is wrong with a record.
+/// The fault of a broken record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum ChainFault {
-    /// Records between this and the one before are missing.
+    /// Records are missing before this one.
     #[error("record {expected} is missing")]
     Gap {
         /// The first missing number.
@@ -30,7 +29,7 @@ pub enum ChainFault {
     /// It does not link to the record before it.
     #[error("it does not follow from the record before it")]
     Link,
-    /// Its content does not have its hash: something in it was changed.
+    /// Its content does not match its hash: something in it was changed.
     #[error("its content does not match its hash")]
     Hash,
     /// Its event has a version that this program does not know.
@@ -42,7 +41,7 @@ pub enum ChainFault {
     /// Its event is not one that this program writes.
     #[error("its event cannot be read: {reason}")]
     Event {
-        /// Why not.
+        /// Why the event does not parse.
         reason: String,
     },
     /// Its event belongs to another session.
@@ -54,26 +53,26 @@ pub enum ChainFault {
     /// The session was closed before it.
     #[error("it follows after the session was closed")]
     AfterClose,
-    /// It was moved in the order of all records: lists would leave it out, or show it elsewhere.
+    /// It was moved in the order of all records: listings would omit it or show it elsewhere.
     #[error("it was moved: its place in the journal is not after the record before it")]
     Moved,
-    /// A signed head says that it had another hash.
+    /// A signed head names another hash for it.
     #[error("signed head {head} says it had another hash")]
     NotAsSigned {
         /// The number of the head.
         head: u64,
     },
-    /// A signed head says that the session went on to here.
+    /// It is missing: a signed head names this or a later record.
     #[error("it is missing: signed head {head} says that the session had {seq} records")]
     Cut {
         /// The number of the head.
         head: u64,
-        /// How many records there were.
+        /// How many records the session had when the head was signed.
         seq: u64,
     },
 }
 
-/// What is wrong with the chain of heads.
+/// The fault of a broken head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum HeadFault {
@@ -89,53 +88,53 @@ pub enum HeadFault {
     /// It was not signed with this key, or was changed afterwards.
     #[error("its signature is wrong")]
     Signature,
-    /// The mark beside the key remembers another head of this number.
+    /// The mark beside the key names another head with this number.
     #[error("the mark beside the key remembers another head of this number")]
     NotAsMarked,
-    /// The mark beside the key remembers more heads than there are.
+    /// The mark beside the key names a later head than the last one found.
     #[error("it is missing: the mark beside the key remembers {marked} heads")]
     Cut {
-        /// How many heads there were.
+        /// The number of the head in the mark.
         marked: u64,
     },
 }
 
-/// What a check of one session found.
+/// The result of verifying one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The session.
+    /// The session that was verified.
     pub session: SessionId,
-    /// Records that it has.
+    /// How many of its records were read.
     pub records: u64,
-    /// Records up to the last signed head; cutting later ones would not be noticed.
+    /// Records up to the last signed head; truncation of later ones would not be noticed.
     pub signed: u64,
-    /// The session is closed by a signed head: nothing can have followed.
+    /// Whether a signed head closes the session: no record can follow.
     pub closed: bool,
-    /// Records that were removed since, as a signed record says.
+    /// Records that were pruned, according to a signed record; 0 if none.
     #[serde(skip_serializing_if = "is_zero")]
     pub pruned: u64,
-    /// The first broken record and what is wrong with it.
+    /// The first broken record and its fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken: Option<Broken<ChainFault>>,
-    /// The loss that this session is the record of.
+    /// The accepted loss that this session records, if it records one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_loss: Option<AcceptedLoss>,
 }
 
-/// Records were missing and writing went on, as a record says.
+/// A loss of records that was accepted, according to a signed record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AcceptedLoss {
     /// The session that records it.
     pub session: SessionId,
     /// When it was accepted.
     pub at: Timestamp,
-    /// The number of the head that the mark remembered, if there was a mark.
+    /// The number of the head in the mark, if there was a mark.
     pub marked: Option<u64>,
-    /// The number of the last head that was there.
+    /// The number of the last head found at that time.
     pub found: u64,
     /// Why writing went on.
     pub cause: LossCause,
-    /// Who accepted it, or whose process noticed it.
+    /// Who accepted it, or the owner of the process that noticed it.
     pub by: Principal,
 }
 
@@ -145,7 +144,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Verdict {
-    /// Of a session whose records were removed, as a signed record says.
+    /// The result for a session whose records were pruned, according to a signed record.
     pub fn of_pruned(session: SessionId, records: u64) -> Verdict {
         Verdict {
             session,
@@ -159,17 +158,17 @@ impl Verdict {
     }
 }
 
-/// The first broken link of a chain.
+/// The first broken link of a chain, with its fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Broken<F> {
-    /// Its number in the chain.
+    /// Its number in the chain of the session or of the heads.
     pub number: u64,
     /// What is wrong with it.
     #[serde(flatten)]
     pub fault: F,
 }
 
-/// Checks the chain of one session, record by record.
+/// Verifies the chain of one session, record by record.
 #[derive(Debug)]
 pub struct ChainCheck {
     last: Link,
@@ -181,7 +180,7 @@ pub struct ChainCheck {
 }
 
 impl ChainCheck {
-    /// Before the session's first record.
+    /// Starts before the session's first record.
     pub fn new(session: SessionId) -> ChainCheck {
         ChainCheck {
             last: Link::start(session),
@@ -193,7 +192,7 @@ impl ChainCheck {
         }
     }
 
-    /// The next record, in order of number.
+    /// Adds the next record, in order of number.
     pub fn record(&mut self, record: &Record) {
         self.records += 1;
         if self.broken.is_some() {
@@ -249,15 +248,15 @@ impl ChainCheck {
         }
     }
 
-    /// The record that was given last is not where it belongs in the order of all records.
+    /// Reports that the last record added is out of place in the order of all records.
     pub fn moved(&mut self, seq: u64) {
         if self.broken.is_none() {
             self.break_at(seq, ChainFault::Moved);
         }
     }
 
-    /// A signed head of this session, in order of the record that it names; heads that name a
-    /// record not yet given are given later, or at the end by [`ChainCheck::finish`].
+    /// Adds a signed head of this session, in order of the record that it names. A head that names a record not yet added must follow that
+    /// record, or come last before [`ChainCheck::finish`].
     pub fn signed(&mut self, head: &Head) {
         if self.broken.is_some() {
             return;
@@ -280,7 +279,7 @@ impl ChainCheck {
         self.broken = Some(Broken { number, fault });
     }
 
-    /// What was found.
+    /// Ends the check and returns the session's result.
     pub fn finish(self) -> Verdict {
         Verdict {
             session: self.last.session,
@@ -294,7 +293,7 @@ impl ChainCheck {
     }
 }
 
-/// Checks the chain of heads, head by head.
+/// Verifies the chain of heads, head by head.
 #[derive(Debug)]
 pub struct HeadsCheck {
     key: PublicKey,
@@ -305,7 +304,7 @@ pub struct HeadsCheck {
 }
 
 impl HeadsCheck {
-    /// Before the first head. Without a mark, a cut of the newest heads cannot be noticed.
+    /// Starts before the first head. Without a mark, truncation of the newest heads cannot be detected.
     pub fn new(key: PublicKey, mark: Option<Mark>) -> HeadsCheck {
         HeadsCheck {
             key,
@@ -316,7 +315,7 @@ impl HeadsCheck {
         }
     }
 
-    /// The next head, in order of number.
+    /// Adds the next head, in order of number.
     pub fn head(&mut self, signed: &SignedHead) {
         self.heads += 1;
         if self.broken.is_some() {
@@ -344,7 +343,7 @@ impl HeadsCheck {
         self.broken = Some(Broken { number: n, fault });
     }
 
-    /// Adds what was found to a report.
+    /// Ends the check and writes its result to the report.
     pub fn finish(mut self, report: &mut Report) {
         let marked = self.mark.map_or(0, |mark| mark.n);
         if self.broken.is_none() && marked > self.last.n {
@@ -360,39 +359,39 @@ impl HeadsCheck {
     }
 }
 
-/// What a check of the whole journal found.
+/// The result of verifying the whole journal.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Report {
-    /// Sessions checked.
+    /// How many sessions were verified, without pruned ones.
     pub sessions: u64,
-    /// Records checked.
+    /// How many records were verified.
     pub records: u64,
-    /// Heads checked.
+    /// How many signed heads were verified.
     pub heads: u64,
     /// Sessions with a broken record.
     pub broken_sessions: u64,
-    /// The first of them.
+    /// The first of the broken sessions, up to a fixed number.
     pub broken: Vec<Verdict>,
     /// The first broken head and what is wrong with it.
     pub broken_head: Option<Broken<HeadFault>>,
     /// Records after the last signed head of their session.
     pub unsigned_records: u64,
-    /// Sessions that have such records.
+    /// Sessions with records after their last signed head.
     pub unsigned_sessions: u64,
-    /// Whether the mark beside the key was there.
+    /// Whether a mark was found beside the key.
     pub marked: bool,
-    /// Sessions whose records were removed because they were kept long enough, as signed records say.
+    /// Sessions whose records were pruned, according to signed records.
     pub pruned_sessions: u64,
-    /// Those records.
+    /// How many records those pruned sessions had.
     pub pruned_records: u64,
-    /// Losses of records that were accepted, as signed records say.
+    /// Accepted losses of records, according to signed records.
     pub accepted_losses: u64,
-    /// The latest of them, in order of time.
+    /// The latest of them, in order of time, up to a fixed number.
     pub losses: Vec<AcceptedLoss>,
 }
 
 impl Report {
-    /// Counts one session's verdict.
+    /// Counts the result of one session.
     pub fn add(&mut self, verdict: Verdict) {
         if verdict.pruned > 0 && verdict.broken.is_none() {
             self.pruned_sessions += 1;
@@ -420,12 +419,12 @@ impl Report {
         }
     }
 
-    /// Whether nothing was found broken.
+    /// Whether no record and no head is broken.
     pub fn is_ok(&self) -> bool {
         self.broken_sessions == 0 && self.broken_head.is_none()
     }
 
-    /// What these chains cannot show, in words.
+    /// Describes what the chains cannot prove, one sentence part per limitation.
     pub fn cannot_show(&self) -> Vec<String> {
         let mut words = Vec::new();
         if self.unsigned_records > 0 {
@@ -447,8 +446,7 @@ impl Report {
     }
 }
 
-/// Checks records and heads that are all in memory, such as an export read back. Records and
-/// heads may come in any order.
+/// Verifies records and heads that are all in memory, such as an export read back. They may come in any order.
 pub fn verify(records: &[Record], heads: &[SignedHead], key: PublicKey, mark: Option<Mark>) -> Report {
     let mut report = Report::default();
     let mut sorted: Vec<&SignedHead> = heads.iter().collect();
@@ -483,7 +481,7 @@ pub fn verify(records: &[Record], heads: &[SignedHead], key: PublicKey, mark: Op
     report
 }
 
-/// `1 record`, `2 records`.
+/// Formats a count with its noun: `1 record`, `2 records`.
 fn count(number: u64, one: &str) -> String {
     if number == 1 {
         format!("1 {one}")

@@ -1,4 +1,4 @@
-//! Views: pure functions over events. Verdicts rest on host events only.
+//! Views: pure functions over events. They use host events only.
 
 mod calls;
 mod egress;
@@ -13,103 +13,103 @@ use crate::{
     Status, Text, Truncated, Usage,
 };
 
-/// Something that was tried and is forbidden.
+/// An attempt that the policy forbids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// What kind of thing was tried.
+    /// The kind of attempt.
     pub kind: Text,
-    /// What exactly.
+    /// What exactly was attempted, such as a path or a system call.
     pub detail: Text,
     /// The rule that forbids it.
     pub rule: Text,
 }
 
-/// So many more refusals of one kind, which were counted and not listed.
+/// Refusals of one kind that were counted instead of listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RepeatedSummary {
     /// The kind of event, such as `call_refused`.
     pub of: Text,
-    /// The tool or the host.
+    /// The tool or host concerned, or `other`.
     pub what: Text,
     /// The stable code of the refusal.
     pub code: Text,
     /// The rule that refused.
     pub rule: Text,
-    /// How many more.
+    /// How many refusals were counted.
     pub count: u64,
 }
 
-/// One tool call, as its events tell it.
+/// One tool call, summarised from its events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CallSummary {
     /// Counts from 1 in its execution.
     pub number: u64,
-    /// The tool.
+    /// The tool's full name.
     pub tool: Text,
-    /// How it went; a call that was never seen to end is `unknown`.
+    /// The outcome; `unknown` if the end of the call was never recorded.
     pub outcome: CallOutcome,
-    /// The rule that let it, or refused it.
+    /// The rule that allowed or refused it.
     pub rule: Text,
-    /// The stable code of what went wrong.
+    /// The stable code of the error, if there was one.
     pub error: Option<Text>,
-    /// How long it took.
+    /// Duration in milliseconds; 0 if the call did not end.
     pub duration_ms: u64,
-    /// Bytes of its arguments.
+    /// Size of its arguments in bytes.
     pub bytes_in: u64,
-    /// Bytes of its result.
+    /// Size of its result in bytes.
     pub bytes_out: u64,
 }
 
-/// One execution, as its events tell it.
+/// One execution, summarised from its events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExecutionSummary {
-    /// Its id.
+    /// The id of the execution.
     pub execution_id: ExecutionId,
-    /// Where it stands.
+    /// The status after its last event.
     pub status: Status,
-    /// When it started.
+    /// Time of its `execution_started` event.
     pub started: Timestamp,
-    /// When it ended, if it did.
+    /// Time of its end; `None` while it is in progress.
     pub ended: Option<Timestamp>,
-    /// The language, or `program`.
+    /// The language, or `program` for any other.
     pub language: Text,
-    /// The file or program.
+    /// The name of the file or program, if it has one.
     pub program: Option<Text>,
-    /// The program's own exit code.
+    /// The program's own exit code; `None` if the program did not exit by itself.
     pub exit_code: Option<i32>,
-    /// The stable code of what went wrong.
+    /// The stable code of the error, if there was one.
     pub error: Option<Text>,
-    /// What it used.
+    /// Resources used; all zeros until it ends.
     pub usage: Usage,
-    /// What was cut.
+    /// Which parts of the result were truncated.
     pub truncated: Truncated,
     /// Codes of the limits it reached.
     pub limits_hit: Vec<Text>,
-    /// What it tried and may not.
+    /// Its attempts at something that the policy forbids.
     pub violations: Vec<Violation>,
     /// Its tool calls, by number.
     pub calls: Vec<CallSummary>,
-    /// What left for the network, or was not let.
+    /// Its outgoing requests and connections, allowed or refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<EgressSummary>,
-    /// What happened more often than it is listed.
+    /// Refusals that were counted instead of listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub repeated: Vec<RepeatedSummary>,
-    /// Files that left.
+    /// Files that left the sandbox.
     pub files: Vec<FileOut>,
-    /// The beginning of what it printed.
+    /// The beginning of its output, if the policy keeps it.
     pub output: Option<Output>,
 }
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
-    /// It can go on.
+    /// The session can continue.
     Open,
-    /// It is over.
+    /// The session was closed.
     Closed,
-    /// Its process died, and what it left was swept.
+    /// Its process died and a sweep removed its leftovers.
     Lost,
 }
 
@@ -124,48 +124,48 @@ impl SessionState {
     }
 }
 
-/// One session, as its events tell it.
+/// One session, summarised from its events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionSummary {
-    /// Its id.
+    /// The id of the session.
     pub session_id: SessionId,
-    /// Where it stands.
+    /// The state after its last event.
     pub state: SessionState,
-    /// The policy it opened under; absent if it was refused before it opened.
+    /// The policy in force; `None` if the session was refused before it opened.
     pub policy: Option<PolicyRef>,
-    /// Who owns it.
+    /// The session's owner; `None` if it never opened.
     pub principal: Option<Principal>,
-    /// What its sandbox is made of.
+    /// The backend that provides its sandbox.
     pub backend: Option<Text>,
-    /// What holds its rules.
+    /// How its rules are enforced.
     pub enforcement: EnforcementSummary,
-    /// When it began.
+    /// Time of its first host event.
     pub opened: Timestamp,
-    /// When it ended.
+    /// Time of its `session_closed` event; `None` without one.
     pub closed: Option<Timestamp>,
-    /// Why it ended.
+    /// Reason given when it closed, as text.
     pub reason: Option<Text>,
     /// Its executions, in order.
     pub executions: Vec<ExecutionSummary>,
-    /// Codes of what was refused before it started.
+    /// Codes of requests that were refused before they started.
     pub refused: Vec<Text>,
-    /// Who asked for it to be stopped.
+    /// The principals who requested its stop.
     pub stop_requested: Vec<Principal>,
-    /// What was tried outside any known execution.
+    /// Forbidden attempts outside any known execution.
     pub violations: Vec<Violation>,
 }
 
-/// What holds a session's rules, by how hard it holds.
+/// How a session's rules are enforced, grouped by strength.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct EnforcementSummary {
-    /// Held by the kernel or the gateway for the sandbox as a whole.
+    /// Enforced by the kernel or the gateway for the sandbox as a whole.
     pub hard: Vec<Enforcement>,
-    /// Held per process, or by looking now and then.
+    /// Enforced per process, or by a periodic check.
     pub soft: Vec<Enforcement>,
 }
 
 impl EnforcementSummary {
-    /// Parts what holds hard from what does not.
+    /// Splits the rules into strictly and loosely enforced ones.
     pub fn of(enforcement: &[Enforcement]) -> EnforcementSummary {
         let (soft, hard) = enforcement
             .iter()
@@ -176,7 +176,7 @@ impl EnforcementSummary {
 }
 
 impl SessionSummary {
-    /// The summary of one session from its events in order; `None` without any host event.
+    /// Summarises one session from its events in order; `None` without any host event.
     pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Option<SessionSummary> {
         let mut events = events.into_iter().filter(|event| event.origin == Origin::Host);
         let first = events.next()?;
@@ -300,7 +300,7 @@ impl SessionSummary {
             .find(|execution| execution.execution_id == id)
     }
 
-    /// Whatever is still under way when its session ends was never seen to end.
+    /// Marks every execution that is still in progress as lost: its end was never recorded.
     fn lose(&mut self, at: Timestamp) {
         for execution in &mut self.executions {
             if execution.status.is_under_way() {

@@ -1,4 +1,4 @@
-//! What kind of place an address is. Only public addresses are reachable by name alone.
+//! Classification of IP addresses. Only public addresses are reachable by name alone.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,41 +6,41 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use crate::host::embedded;
 
-/// The kind of place that an address names.
+/// The kind of network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressKind {
-    /// Reachable by anyone, and nobody's inside.
+    /// A global unicast address, reachable without a rule's `addresses`.
     Public,
     /// A private network (RFC 1918).
     Private,
-    /// Carrier-grade translation, `100.64.0.0/10`.
+    /// Shared address space for carrier-grade NAT, `100.64.0.0/10`.
     Shared,
     /// IPv6 unique local, `fc00::/7`.
     UniqueLocal,
-    /// Benchmarking networks.
+    /// Networks for benchmark tests, `198.18.0.0/15` and `2001:2::/48`.
     Benchmark,
-    /// The machine itself.
+    /// The host itself, `127.0.0.0/8` and `::1`.
     Loopback,
-    /// The local link.
+    /// The local link, `169.254.0.0/16` and `fe80::/10`.
     LinkLocal,
-    /// A cloud's metadata service.
+    /// The metadata service of a cloud provider.
     Metadata,
-    /// Groups of machines.
+    /// Multicast groups, `224.0.0.0/4` and `ff00::/8`.
     Multicast,
-    /// Everyone on the link.
+    /// The limited broadcast address, `255.255.255.255`.
     Broadcast,
-    /// No address at all, and "this network".
+    /// The unspecified address and "this network", `0.0.0.0/8` and `::`.
     Unspecified,
-    /// Addresses for books.
+    /// Networks for documentation and examples, such as `192.0.2.0/24`.
     Documentation,
-    /// An IPv4 address inside an IPv6 one: mapped, compatible, NAT64, 6to4, Teredo.
+    /// An IPv4 address embedded in an IPv6 address: mapped, compatible, NAT64, 6to4, Teredo.
     Embedded,
-    /// Anything else that is set aside.
+    /// Any other address that is reserved or not allocated.
     Reserved,
 }
 
 impl AddressKind {
-    /// Judges one address.
+    /// Classifies an address by the special-purpose ranges of IPv4 and IPv6.
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => v4(address),
@@ -48,12 +48,12 @@ impl AddressKind {
         }
     }
 
-    /// Whether a rule's `addresses` may open this kind; loopback, link-local and metadata never.
+    /// Whether a rule's `addresses` may open this kind; loopback, link-local and metadata can never be opened.
     pub const fn can_be_opened(self) -> bool {
         matches!(self, Self::Private | Self::Shared | Self::UniqueLocal | Self::Benchmark)
     }
 
-    /// The kind in words.
+    /// The kind as messages name it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Public => "public",
@@ -127,7 +127,7 @@ const V6: [(Ipv6Net, AddressKind); 13] = [
     (net6(0xfe80, 0, 0, 10), AddressKind::LinkLocal),
     (net6(0xfec0, 0, 0, 10), AddressKind::Reserved),
     (net6(0xff00, 0, 0, 8), AddressKind::Multicast),
-    // Only global unicast space is given out; this line must stay the last.
+    // Only global unicast space is allocated. This entry must stay last, because the first match wins.
     (net6(0x2000, 0, 0, 3), AddressKind::Public),
 ];
 
@@ -158,11 +158,11 @@ fn v6(address: Ipv6Addr) -> AddressKind {
         .map_or(AddressKind::Reserved, |(_, kind)| *kind)
 }
 
-/// Whether a network lies wholly in places that `addresses` can never open.
+/// Whether `addresses` can never open any part of a network.
 pub(crate) fn never_opens(net: &IpNet) -> bool {
     let ends = [net.network(), net.broadcast()].map(AddressKind::of);
     let closed = |kind: AddressKind| kind != AddressKind::Public && !kind.can_be_opened();
-    // Both ends in the same closed kind: the kinds are contiguous ranges, so all between is too.
+    // The kinds are contiguous ranges: if both ends are of the same closed kind, so is everything between them.
     closed(ends[0]) && (ends[0] == ends[1] || net.network() == net.broadcast())
 }
 

@@ -1,5 +1,5 @@
-//! What no policy and no request may ask for, whatever a ceiling says: values under which no program could start, and amounts
-//! that the host does not carry.
+//! Bounds that no policy and no request may exceed, whatever the ceiling: values under which no program can start, and amounts
+//! that the host cannot carry.
 
 use std::fmt;
 
@@ -7,30 +7,30 @@ use serde::Serialize;
 
 use crate::draft::Draft;
 
-/// The fewest open files of a process: the engines of code mode hold fewer than this before a program's first line.
+/// The fewest open files of a process. The engines of code mode need fewer than this before a program's first line runs.
 pub const MIN_OPEN_FILES: u32 = 16;
-/// The most bytes of `env`: each variable as its name, `=`, its value and an end.
+/// The most bytes of `env`. Each variable counts its name, `=`, its value and a terminating byte.
 pub const MAX_ENV_BYTES: usize = 32 << 10;
 /// The most variables of `env`.
 pub const MAX_ENV_VARIABLES: usize = 512;
 /// The longest name of a variable, in bytes.
 const MAX_ENV_NAME: usize = 255;
-/// The most files that come with one request.
+/// The most input files of one request.
 pub const MAX_INPUT_FILES: usize = 10_000;
-/// The most bytes of the names of those files: all of them are written into one event.
+/// The most bytes of the names of all input files: one event records all of them.
 const MAX_INPUT_NAME_BYTES: usize = 512 << 10;
 
-/// One key outside of what any policy or request may ask for.
+/// One key outside the bounds of every policy and request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OutOfBounds {
-    /// The key.
+    /// The dotted key that is out of bounds, such as `proc.open_files`, or `files` for input files.
     pub key: String,
-    /// What is asked, in words that follow the key, such as `is 3`.
+    /// The requested value as text that follows the key, such as `is 3`.
     pub asked: String,
     /// The bound, such as `the least is 16`.
     pub bound: String,
-    /// What to do about it.
+    /// How to change the request so that it is within the bound.
     pub hint: String,
 }
 
@@ -49,7 +49,7 @@ fn out_of_bounds(key: &str, asked: String, bound: String, hint: &str) -> OutOfBo
     }
 }
 
-/// Every key of a complete draft that is out of bounds.
+/// Lists the keys of a complete draft that are out of bounds.
 pub(crate) fn check(full: &Draft) -> Vec<OutOfBounds> {
     let mut found = Vec::new();
     let open_files = full.proc.as_ref().and_then(|proc| proc.open_files);
@@ -100,7 +100,7 @@ pub fn check_input_files<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> R
             "pack them into one archive, and unpack it in the program",
         ));
     }
-    // As they are written down: what cannot be seen is escaped, and takes more.
+    // The event records the escaped form, in which invisible characters take more bytes.
     let bytes: usize = names.map(|name| crate::unseen::visible(name).len()).sum();
     if bytes > MAX_INPUT_NAME_BYTES {
         return Err(out_of_bounds(

@@ -1,5 +1,5 @@
-//! What a policy asks for and this program cannot do yet. A session with any of it is refused
-//! when it opens: a permission or protection is never silently ignored.
+//! Capabilities that policies require, and what a program does not support. A session whose policy requires an unsupported
+//! capability is refused when it opens: a permission or protection is never silently ignored.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,32 +11,32 @@ use crate::decide::Verdict;
 use crate::draft::{Access, Draft};
 use crate::policy::Policy;
 
-/// Something that a policy key needs to be true.
+/// A capability that a policy key requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Mechanism {
-    /// Egress through the gateway.
+    /// Network egress through the gateway.
     Network,
     /// Tool calls through the gateway.
     Tools,
-    /// Questions to people.
+    /// Requests for a person's approval.
     Approvals,
-    /// Stand-ins for personal data.
+    /// Aliases in place of personal data.
     Aliases,
-    /// Secrets blacked out in what comes out.
+    /// Redaction of secrets in everything that leaves the sandbox.
     SecretRedaction,
-    /// A cap on the bytes of what comes back.
+    /// A cap on the bytes of a returned value.
     ReturnCaps,
-    /// A cap on the rows of what comes back.
+    /// A cap on the rows of a returned value.
     RowCaps,
-    /// Writable places that survive the sandbox.
+    /// Writable mounts that outlive the sandbox.
     KeptWorkspace,
     /// Host folders that a program may change.
     WritableHostFolders,
 }
 
 impl Mechanism {
-    /// The mechanism in words.
+    /// The capability as messages name it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Network => "network access",
@@ -52,38 +52,38 @@ impl Mechanism {
     }
 }
 
-/// The mechanisms that a program has.
+/// The capabilities that a program supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Built(BTreeSet<Mechanism>);
 
 impl Built {
-    /// Files, environment, limits and the journal only.
+    /// No optional capability: only files, environment, limits and the journal.
     pub const fn foundation() -> Self {
         Self(BTreeSet::new())
     }
 
-    /// The same and one mechanism more.
+    /// Adds one capability to the set.
     #[must_use]
     pub fn with(mut self, mechanism: Mechanism) -> Self {
         self.0.insert(mechanism);
         self
     }
 
-    /// Whether a mechanism is there.
+    /// Whether the program supports a capability.
     pub fn has(&self, mechanism: Mechanism) -> bool {
         self.0.contains(&mechanism)
     }
 }
 
-/// One key whose mechanism is not there.
+/// One key that requires an unsupported capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Unbuilt {
-    /// The key.
+    /// The dotted key of the policy, such as `net.enabled`.
     pub key: String,
-    /// What is missing.
+    /// The missing capability, in words that follow the key.
     pub why: String,
-    /// What to do about it.
+    /// How to change the policy so that it does not require the capability.
     pub hint: String,
 }
 
@@ -94,8 +94,8 @@ impl fmt::Display for Unbuilt {
 }
 
 impl Policy {
-    /// Every key of this policy whose mechanism is missing. What holds by itself (a denylist
-    /// without a network, a cap on calls without tools) is not missing.
+    /// Lists the keys of this policy that require an unsupported capability. Keys that hold without one (a denylist without a
+    /// network, a cap on calls without tools) are not listed.
     pub fn unbuilt(&self, built: &Built) -> Vec<Unbuilt> {
         self.needs()
             .into_iter()
@@ -126,7 +126,7 @@ impl Policy {
         }
         self.tool_needs(&mut needs);
         self.data_needs(&mut needs);
-        // The default's word: where nobody can be asked, no answer means no.
+        // The built-in default needs no support: where nobody can be asked, a request for approval is denied.
         if self.approvals() != Draft::builtin().approvals.as_ref() {
             needs.push(("approvals".to_owned(), Mechanism::Approvals, "leave the section out"));
         }
@@ -141,7 +141,7 @@ impl Policy {
         let rules = self.tools().rules.iter().enumerate();
         let rules = rules.map(|(index, rule)| (format!("tools.rules[{index}]"), rule.verdict));
         for (key, verdict) in default.into_iter().chain(rules) {
-            // What a person should be asked is refused where nobody can be: that needs no approvals.
+            // `ask` needs no approvals: where nobody can be asked, the call is denied.
             if verdict != Verdict::Deny {
                 needs.push((key, Mechanism::Tools, "make it `deny` or leave it out"));
             }

@@ -1,6 +1,5 @@
-//! The most an operator allows, and the one way from a draft to a policy. Every key that a
-//! draft asks for is measured; every key that it leaves out takes the stricter of the built-in
-//! default and the ceiling.
+//! The most an operator allows, and the only way from a draft to a policy. Every key that a draft sets is measured; every key
+//! that it leaves out takes the stricter of the built-in default and the ceiling.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -15,15 +14,15 @@ use crate::layer;
 use crate::measure::Measure;
 use crate::policy::Policy;
 
-/// The most that a draft may ask for.
+/// The most that a draft may request.
 #[derive(Debug, Clone)]
 pub struct Ceiling {
-    /// The nearest first; empty for a user's own word.
+    /// The rule sets above the draft, the nearest first; empty for an unlimited ceiling.
     above: Vec<RuleSet>,
 }
 
 impl Ceiling {
-    /// A ceiling as an operator wrote it; what it leaves out is as in the built-in default.
+    /// A ceiling from an operator's draft; keys that it leaves out take the built-in default.
     pub fn from_draft(draft: impl Borrow<Draft>) -> Self {
         let draft = Draft::builtin().layer(draft.borrow());
         Self {
@@ -34,14 +33,14 @@ impl Ceiling {
         }
     }
 
-    /// A policy in force as the ceiling for requests, with the ceilings above it.
+    /// Uses a policy in force as the ceiling for requests, together with the ceilings above it.
     pub fn of(policy: &Policy) -> Self {
         Self {
             above: policy.layers().to_vec(),
         }
     }
 
-    /// A user's own explicit word, which nothing is above.
+    /// A ceiling that allows everything, for the explicit policy of the user who runs Ringfence.
     pub const fn own_word() -> Self {
         Self { above: Vec::new() }
     }
@@ -51,11 +50,11 @@ impl Ceiling {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Excess {
-    /// The key.
+    /// The dotted key, such as `proc.mem_limit` or `fs.mounts[/deps].quota`.
     pub key: String,
-    /// What was asked.
+    /// The value that the draft requests, as text.
     pub asked: String,
-    /// What is allowed.
+    /// The most that the ceiling allows, as text.
     pub allowed: String,
 }
 
@@ -69,17 +68,17 @@ impl fmt::Display for Excess {
     }
 }
 
-/// A draft that was refused, naming everything that is too much and every example that failed.
+/// The reasons why a draft was refused: every key above the ceiling, every key out of bounds and every failed example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TooMuch {
-    /// The draft's name.
+    /// The draft's name, as its file or its request gives it.
     pub name: String,
-    /// Keys above the ceiling.
+    /// The keys that exceed the ceiling.
     pub keys: Vec<Excess>,
-    /// Keys that no policy may have so, whatever a ceiling says.
+    /// The keys that are out of bounds under every ceiling.
     pub bounds: Vec<OutOfBounds>,
-    /// Examples that the draft itself does not keep.
+    /// The examples whose decision differs from the expected one.
     pub examples: Vec<FailedExample>,
 }
 
@@ -96,7 +95,8 @@ impl fmt::Display for TooMuch {
 impl std::error::Error for TooMuch {}
 
 impl TooMuch {
-    /// The stable code: `policy.bounds` where no ceiling would allow it, `policy.ceiling` where another one would.
+    /// The stable error code: `policy.bounds` if every ceiling would refuse the draft, `policy.ceiling` if another one could
+    /// allow it.
     pub fn code(&self) -> &'static str {
         if self.keys.is_empty() && !self.bounds.is_empty() {
             "policy.bounds"
@@ -105,7 +105,7 @@ impl TooMuch {
         }
     }
 
-    /// The keys that are refused, `examples` where it is only those.
+    /// The refused keys, separated by commas; `examples` if only examples failed.
     pub fn rule(&self) -> String {
         let keys = self.keys.iter().map(|excess| excess.key.as_str());
         let keys: Vec<&str> = keys.chain(self.bounds.iter().map(|one| one.key.as_str())).collect();
@@ -116,7 +116,7 @@ impl TooMuch {
         }
     }
 
-    /// What to do about it.
+    /// How to change the draft so that it is accepted.
     pub fn hint(&self) -> &str {
         match self.bounds.first() {
             Some(first) if self.keys.is_empty() => &first.hint,
@@ -126,8 +126,8 @@ impl TooMuch {
 }
 
 impl Draft {
-    /// Makes a policy of this draft, or says everything that is too much. What the draft leaves
-    /// out comes from the built-in default, never wider than the ceiling.
+    /// Makes a policy of this draft, or reports everything that exceeds the ceiling. Keys that the draft leaves out take the
+    /// built-in default, but never more than the ceiling.
     pub fn under(self, ceiling: &Ceiling) -> Result<Policy, TooMuch> {
         let mut measure = Measure::default();
         let full = match ceiling.above.first() {
@@ -141,7 +141,7 @@ impl Draft {
             bounds: bounds.clone(),
             examples,
         };
-        // What the file says of itself, whatever a ceiling makes of it.
+        // Examples test the file's own rules, whatever the ceiling.
         let failed = crate::example::check(&Self::builtin().layer(&self));
         if !measure.excess.is_empty() || !bounds.is_empty() || !failed.is_empty() {
             return Err(refused(measure.excess, failed));
@@ -186,7 +186,7 @@ fn files(asked: &Draft, top: &Draft, measure: &mut Measure) -> FsDraft {
     }
 }
 
-/// A built-in mount, no larger than the ceiling's of the same path.
+/// A built-in mount with its quota reduced to that of the ceiling's mount at the same path.
 fn shrunk(mount: &MountDraft, top: &[MountDraft]) -> MountDraft {
     let same = |other: &&MountDraft| other.path == mount.path && other.from.is_none();
     let Some(most) = top.iter().find(same) else {
@@ -199,8 +199,8 @@ fn shrunk(mount: &MountDraft, top: &[MountDraft]) -> MountDraft {
     MountDraft { quota, ..mount.clone() }
 }
 
-/// A host folder must lie in one that the ceiling shows, a place without one must be the
-/// ceiling's own of that path; neither with wider access, more space or longer keeping.
+/// Checks a mount against the ceiling. A host folder must lie in one that the ceiling shows; any other mount must have the path
+/// of a mount of the ceiling. Neither may have wider access, a larger quota or longer retention.
 fn place(mount: &MountDraft, top: &[MountDraft], measure: &mut Measure) {
     let key = |part: &str| format!("fs.mounts[{}]{part}", mount.path);
     let own = |most: &&MountDraft| most.path == mount.path && most.from.is_none();
@@ -252,7 +252,8 @@ fn sizes(mount: &MountDraft, most: &MountDraft, measure: &mut Measure, key: &dyn
     }
 }
 
-/// Whether one written folder is another or lies below it; `..` could lead anywhere.
+/// Whether one folder equals another or lies below it, compared as text. A path with `..` never does, because it may lead
+/// anywhere.
 fn inside(folder: &std::path::Path, outer: &std::path::Path) -> bool {
     let plain = |path: &std::path::Path| !path.components().any(|part| part == std::path::Component::ParentDir);
     plain(folder) && plain(outer) && folder.starts_with(outer)

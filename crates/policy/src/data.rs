@@ -1,4 +1,4 @@
-//! `data`: personal data, secrets, and how much comes back to a reader.
+//! `data`: personal data, secrets, and how much of a value comes back.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,15 +13,15 @@ mod rules;
 pub use own::{OwnCheck, OwnKind};
 pub use rules::DataRules;
 
-/// `data` as written.
+/// `data`: personal data, secrets, and how much of a value comes back.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DataDraft {
-    /// Personal data.
+    /// How personal data is found and hidden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pii: Option<PiiDraft>,
-    /// Secrets in what comes out.
+    /// What happens to secrets in everything that comes out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<Secrets>,
     /// How much of a value comes back.
@@ -37,19 +37,19 @@ pub struct PiiDraft {
     /// What happens to personal data on its way out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<PiiMode>,
-    /// What the program inside sees.
+    /// What the program in the sandbox sees of personal data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<PiiInside>,
-    /// How names of people are found.
+    /// How personal names are found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<PiiNames>,
-    /// The kinds that are looked for.
+    /// The built-in kinds that are looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kinds: Option<Vec<PiiKind>>,
-    /// Tools that get the real values.
+    /// Tools that get the real values in place of aliases; each ceiling must name them too.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub reveal_to: Vec<ToolPattern>,
-    /// Kinds of one's own, looked for besides.
+    /// Custom kinds that are looked for as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "own::kinds")]
     pub own: Vec<OwnKind>,
 }
@@ -58,35 +58,35 @@ pub struct PiiDraft {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PiiMode {
-    /// Nothing.
+    /// Personal data passes unchanged.
     Off,
-    /// Stand-ins take its place.
+    /// Aliases take its place.
     Alias,
-    /// The whole answer is held back.
+    /// The whole result is withheld.
     Block,
 }
 
-/// What the program inside sees; later is stricter.
+/// What the program in the sandbox sees of personal data; later is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PiiInside {
-    /// The real values.
+    /// The program sees the real values.
     Real,
-    /// Stand-ins.
+    /// The program sees aliases only.
     Alias,
 }
 
-/// How names of people are found; later finds more.
+/// How personal names are found; later finds more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PiiNames {
-    /// By the keys they stand under.
+    /// By the keys under which they appear.
     Keys,
-    /// By a dictionary too.
+    /// By the keys and by a dictionary of names.
     Dictionary,
 }
 
-/// A kind of personal data.
+/// A built-in kind of personal data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -102,7 +102,7 @@ pub enum PiiKind {
 }
 
 impl PiiKind {
-    /// Every kind.
+    /// Every built-in kind, in the order of declaration.
     pub const ALL: [Self; 8] = [
         Self::Email,
         Self::Phone,
@@ -114,10 +114,11 @@ impl PiiKind {
         Self::Name,
     ];
 
-    /// Those that are looked for where nothing is said: a program has to hand out links, and machines are nobody.
+    /// The kinds that are looked for by default. URLs and IP addresses are not: a program has to return links, and a machine is
+    /// not a person.
     pub const UNWRITTEN: [Self; 6] = [Self::Email, Self::Phone, Self::Card, Self::Iban, Self::Ssn, Self::Name];
 
-    /// The kind as a policy says it.
+    /// The kind as a policy file writes it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Email => "email",
@@ -136,9 +137,9 @@ impl PiiKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Secrets {
-    /// Nothing.
+    /// Secrets pass through unchanged.
     Off,
-    /// They are blacked out.
+    /// Secrets are blacked out.
     Redact,
 }
 
@@ -147,10 +148,10 @@ pub enum Secrets {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ReturnDraft {
-    /// Bytes.
+    /// The most bytes of a returned value; no cap unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
-    /// Rows of a list.
+    /// The most rows of a returned list; no cap unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<std::num::NonZeroU32>,
 }

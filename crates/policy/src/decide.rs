@@ -1,5 +1,5 @@
-//! Decisions: what a rule set answers to a question, and by which rule. Order has no meaning:
-//! deny beats ask beats allow, and of several rule sets the strictest answer wins.
+//! Decisions of a rule set: an effect and the rule that gave it. The order of rules has no meaning: deny beats ask, ask beats
+//! allow, and the strictest effect of several rule sets wins.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,15 +16,15 @@ use crate::path::{GuestPath, RelPath};
 use crate::pattern::ToolName;
 use crate::tools::{Hints, History, ToolRule};
 
-/// An answer; later is stricter.
+/// The effect of a rule; later is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It may happen.
+    /// The action may happen without a question.
     Allow,
-    /// A person is asked.
+    /// A person is asked first.
     Ask,
-    /// It may not happen.
+    /// The action may not happen.
     Deny,
 }
 
@@ -38,8 +38,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Where the deciding rule stands: `tools.rules[3]`, `ceiling.net.denylist[0]`, `tools.default`,
-/// `builtin.addresses`.
+/// The address of a rule, such as `tools.rules[3]`, `ceiling.net.denylist[0]`, `tools.default` or `builtin.addresses`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Rule(String);
@@ -61,15 +60,15 @@ impl fmt::Display for Rule {
     }
 }
 
-/// An answer and the rule that gave it.
+/// An effect and the rule that gave it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "verdict", content = "rule", rename_all = "snake_case")]
 pub enum Decision {
-    /// It may happen.
+    /// The action may happen without a question.
     Allow(Rule),
     /// A person is asked first.
     Ask(Rule),
-    /// It may not happen.
+    /// The action may not happen.
     Deny(Rule),
 }
 
@@ -83,7 +82,7 @@ impl Decision {
         }
     }
 
-    /// The answer alone.
+    /// The effect without its rule.
     pub const fn verdict(&self) -> Verdict {
         match self {
             Self::Allow(_) => Verdict::Allow,
@@ -92,7 +91,7 @@ impl Decision {
         }
     }
 
-    /// The rule alone.
+    /// The rule that gave the effect.
     pub const fn rule(&self) -> &Rule {
         match self {
             Self::Allow(rule) | Self::Ask(rule) | Self::Deny(rule) => rule,
@@ -100,7 +99,7 @@ impl Decision {
     }
 }
 
-/// The strictest of some answers, the first of equals; nothing at all is a refusal.
+/// The strictest of some decisions, the first of equals. No decision at all is a denial.
 pub(crate) fn strictest(decisions: impl IntoIterator<Item = Decision>) -> Decision {
     decisions
         .into_iter()
@@ -108,7 +107,7 @@ pub(crate) fn strictest(decisions: impl IntoIterator<Item = Decision>) -> Decisi
         .unwrap_or_else(|| Decision::new(Verdict::Deny, "builtin.empty"))
 }
 
-/// Names that lead to the machine itself or to a cloud's metadata, whatever they resolve to.
+/// Host names that lead to the host itself or to a cloud's metadata service, whatever they resolve to.
 const RESERVED: [&str; 5] = [
     "localhost",
     "metadata",
@@ -127,12 +126,12 @@ pub(crate) fn reserved(host: &Host) -> bool {
     }
 }
 
-/// One complete rule set: the policy's own, or a ceiling above it.
+/// A complete rule set: the policy's own, or that of a ceiling above it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RuleSet {
-    /// Empty for the policy's own, else `ceiling.` or `ceiling2.` and so on.
+    /// The prefix of rule addresses: empty for the policy's own rules, otherwise `ceiling.`, `ceiling2.` and so on.
     pub(crate) prefix: String,
-    /// Every key that the built-in default has is set.
+    /// The draft with every key set that the built-in default has.
     pub(crate) draft: Draft,
 }
 
@@ -145,8 +144,7 @@ impl RuleSet {
         Decision::new(verdict, self.address(key))
     }
 
-    /// Every rule that is about the call; if none is, the default, which is not about skills: what they do is decided call by
-    /// call.
+    /// The decisions of every rule that matches the call, or the default if none does.
     pub(crate) fn tool(&self, name: &ToolName, hints: Hints, args: &Value, history: &History) -> Vec<Decision> {
         let rules = self.draft.tools.iter().flat_map(|tools| tools.rules.iter().enumerate());
         let matching: Vec<Decision> = rules
@@ -159,7 +157,7 @@ impl RuleSet {
         matching
     }
 
-    /// The answer where no rule is about a call.
+    /// The decision on a call that no rule matches. Skills are allowed, because each of their own calls is decided.
     pub(crate) fn tool_default(&self, name: &ToolName) -> Decision {
         if name.is_skill() {
             return Decision::new(Verdict::Allow, "builtin.skills");
@@ -174,7 +172,7 @@ impl RuleSet {
         rules.map(|(index, rule)| (self.address(&format!("tools.rules[{index}]")), rule))
     }
 
-    /// Every rule that is about the request; if none is, the default.
+    /// The decisions of every rule that matches the request, or the default if none does.
     pub(crate) fn host(&self, request: &HostRequest) -> Vec<Decision> {
         let Some(net) = self.draft.net.as_ref().filter(|net| net.enabled == Some(true)) else {
             return vec![self.decide(Verdict::Deny, "net.enabled")];
@@ -200,7 +198,7 @@ impl RuleSet {
         matching
     }
 
-    /// What the rules say about one address behind the request's host.
+    /// The decision on one address that the request's host resolves to.
     pub(crate) fn resolved(&self, address: IpAddr, request: &HostRequest) -> Decision {
         let Some(net) = &self.draft.net else {
             return self.decide(Verdict::Deny, "net.enabled");
@@ -225,7 +223,7 @@ impl RuleSet {
         }
     }
 
-    /// What the denylist says about a name at the far end of an allowed host.
+    /// The decision of the denylist on a name that an allowed host is an alias of.
     pub(crate) fn alias(&self, request: &HostRequest) -> Decision {
         if reserved(&request.host) {
             return Decision::new(Verdict::Deny, "builtin.hosts");
@@ -236,7 +234,7 @@ impl RuleSet {
         }
     }
 
-    /// Whether a rule about the request's host names methods or paths.
+    /// Whether a rule for the request's host names methods or paths.
     pub(crate) fn inspects(&self, request: &HostRequest) -> bool {
         self.draft.net.as_ref().is_some_and(|net| {
             net.denylist.iter().any(|entry| entry.must_see(request))
@@ -244,16 +242,16 @@ impl RuleSet {
         })
     }
 
-    /// Whether all TLS is ended.
+    /// Whether `net.inspect` requires that all TLS is terminated.
     pub(crate) fn ends_all_tls(&self) -> bool {
         let inspect = self.draft.net.as_ref().and_then(|net| net.inspect);
         inspect == Some(Inspect::All)
     }
 
-    /// Whether a host file at this place below a mount is shown.
+    /// The decisions on a host file, by its path below a mount.
     pub(crate) fn file(&self, path: &RelPath) -> Vec<Decision> {
         let deny = self.draft.fs.iter().flat_map(|fs| &fs.deny);
-        // By the glob itself: a number would count the built-in ones too, which stand in no file of the reader's.
+        // The address names the glob: an index would also count the built-in globs, which are in no file of the reader.
         let mut matching: Vec<Decision> = deny
             .filter(|glob| glob.hides(path))
             .map(|glob| self.decide(Verdict::Deny, &format!("fs.deny[{glob}]")))
@@ -264,7 +262,7 @@ impl RuleSet {
         matching
     }
 
-    /// Whether a place in the sandbox may be opened so.
+    /// The decisions on opening a path in the sandbox with this access.
     pub(crate) fn guest(&self, path: &GuestPath, access: Access) -> Vec<Decision> {
         let mounts = self.draft.fs.iter().flat_map(|fs| fs.mounts.iter().enumerate());
         let deepest = mounts
@@ -284,7 +282,7 @@ impl RuleSet {
     }
 }
 
-/// The keys of the entries of a denylist that forbid the request, as far as it is known.
+/// The keys of the denylist entries that forbid the request, as far as the request is known.
 fn denying(net: &NetDraft, request: &HostRequest) -> impl Iterator<Item = String> {
     let entries = net.denylist.iter().enumerate();
     entries.filter_map(|(index, entry)| {
@@ -293,7 +291,7 @@ fn denying(net: &NetDraft, request: &HostRequest) -> impl Iterator<Item = String
     })
 }
 
-/// The allow rules of a `net` section with their keys, those of its presets included.
+/// The allow rules of a `net` section with their keys, including those of its presets.
 pub(crate) fn allow_rules(net: &NetDraft) -> impl Iterator<Item = (String, &crate::net::HostRule)> {
     let own = net.allowlist.iter().enumerate();
     let own = own.map(|(index, rule)| (format!("net.allowlist[{index}]"), rule));

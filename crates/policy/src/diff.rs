@@ -1,4 +1,4 @@
-//! What changed between two policies, in words, and whether the fence became weaker.
+//! The differences between two policies, described for people, and whether the sandbox became weaker.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,60 +10,60 @@ use crate::draft::Draft;
 use crate::policy::Policy;
 use crate::units::{Bytes, Cpus, Period, Rate};
 
-/// What a change is about.
+/// The subject of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Topic {
-    /// A host can or cannot be reached any more.
+    /// The reach of a host changed.
     HostReach,
-    /// A private network is opened or closed.
+    /// The reach into a private network changed.
     PrivateReach,
-    /// A tool rule came or went.
+    /// A tool rule was added, removed or changed.
     Tool,
-    /// A limit moved.
+    /// A limit was raised or lowered.
     Limit,
-    /// A place in the sandbox changed.
+    /// A mount was added, removed or changed.
     Mount,
-    /// What is hidden changed.
+    /// The set of hidden files changed.
     Hidden,
-    /// The environment changed.
+    /// A variable of the environment changed.
     Environment,
-    /// Personal data, secrets or what comes back.
+    /// The rules for personal data, secrets or returned values changed.
     Data,
-    /// How people are asked.
+    /// The way people are asked changed.
     Approval,
-    /// What is written down.
+    /// The rules for the journal changed.
     Audit,
 }
 
-/// Which way the fence moved.
+/// The direction of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// More is possible than before.
+    /// The policy allows more than before.
     Weaker,
-    /// Less is possible than before.
+    /// The policy allows less than before.
     Stricter,
-    /// Neither, or not to be told from the text.
+    /// Neither, or the text of the key does not tell.
     Neutral,
 }
 
-/// One change.
+/// One key that differs between two policies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Change {
-    /// The key.
+    /// The dotted key, with the member of a list in brackets.
     pub key: String,
     /// The value before, if there was one.
     pub before: Option<String>,
     /// The value after, if there is one.
     pub after: Option<String>,
-    /// What it is about.
+    /// The subject of the change.
     pub topic: Topic,
-    /// The change in words.
+    /// A sentence that describes the change.
     pub sentence: String,
-    /// Which way the fence moved.
+    /// Whether the policy allows more or less than before.
     pub direction: Direction,
 }
 
@@ -90,8 +90,8 @@ impl AsRef<Draft> for Policy {
     }
 }
 
-/// What changed from one draft or policy to another; a draft is compared as it would be in
-/// force, laid over the built-in default. Weaker changes come first.
+/// Lists the changes from one draft or policy to another, weaker changes first. A draft is compared as it would be in force, laid
+/// over the built-in default.
 pub fn diff(before: &impl AsRef<Draft>, after: &impl AsRef<Draft>) -> Vec<Change> {
     let (before, after) = (facts(before.as_ref()), facts(after.as_ref()));
     let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
@@ -106,8 +106,8 @@ pub fn diff(before: &impl AsRef<Draft>, after: &impl AsRef<Draft>) -> Vec<Change
     changes
 }
 
-/// Every key with a plain value. Members of lists that have no order (rules, hosts, globs) are
-/// keys themselves, mounts are known by their path.
+/// Every key of a draft with its plain value. Members of unordered lists (rules, hosts, globs) are part of the key; a mount is
+/// identified by its path.
 fn facts(draft: &Draft) -> BTreeMap<String, Value> {
     let full = Draft {
         examples: Vec::new(),
@@ -123,7 +123,7 @@ fn facts(draft: &Draft) -> BTreeMap<String, Value> {
 
 fn flatten(key: String, value: Value, facts: &mut BTreeMap<String, Value>) {
     match value {
-        // A rule or a mount is one fact; sections are taken apart.
+        // A rule or a mount is one value; sections are flattened.
         Value::Object(map) if !key.ends_with(']') => {
             for (name, value) in map {
                 let key = if key.is_empty() { name } else { format!("{key}.{name}") };
@@ -146,7 +146,7 @@ fn flatten(key: String, value: Value, facts: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// An own kind is known by its name and expression: two may share a name.
+/// A custom kind is identified by its name and expression, because two kinds may share a name.
 fn own_kind(item: &Value) -> String {
     let field = |name: &str| item.get(name).map(text).unwrap_or_default();
     format!("{} {}", field("name"), field("pattern"))
@@ -183,7 +183,7 @@ fn topic(key: &str, value: Option<&Value>) -> Topic {
     }
 }
 
-/// Text as a person reads it: strings without quotes, the rest as JSON.
+/// A value as people read it: strings without quotes, anything else as JSON.
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -247,7 +247,7 @@ fn moved(weaker: bool) -> Direction {
     if weaker { Direction::Weaker } else { Direction::Stricter }
 }
 
-/// Caps and protections are missing until they are written.
+/// Caps and protections do not apply until they are set.
 fn set_or_unset(key: &str, set: bool) -> Direction {
     match key.split('.').next() {
         Some("data") => moved(!set),
@@ -256,7 +256,7 @@ fn set_or_unset(key: &str, set: bool) -> Direction {
     }
 }
 
-/// Two values of one key on a scale where more is weaker.
+/// Both values of a key as numbers on a scale where more is weaker.
 fn amounts(key: &str, before: &Value, after: &Value) -> Option<(i128, i128)> {
     Some((amount(key, before)?, amount(key, after)?))
 }
@@ -296,7 +296,7 @@ fn amount(key: &str, value: &Value) -> Option<i128> {
             let millis = || period().and_then(|p| i128::try_from(p.get().as_millis()).ok());
             number.or_else(bytes).or_else(millis)
         }
-        // Less is kept of what happened.
+        // A shorter retention keeps fewer records.
         "audit.keep" => {
             let kept = text.parse::<Period>().ok()?;
             i128::try_from(kept.get().as_millis()).ok().map(|kept| -kept)
@@ -305,7 +305,7 @@ fn amount(key: &str, value: &Value) -> Option<i128> {
     }
 }
 
-/// A check finds less than none.
+/// A check finds less than no check.
 fn own_direction(before: Option<&Value>, after: Option<&Value>) -> Direction {
     let (Some(before), Some(after)) = (before, after) else {
         return moved(after.is_none());
@@ -317,7 +317,7 @@ fn own_direction(before: Option<&Value>, after: Option<&Value>) -> Direction {
     }
 }
 
-/// A mount is wider when its access, space, keeping or host folder grew.
+/// A mount is weaker when its access, quota or retention grows, or when its host folder changes.
 fn mount_direction(before: Option<&Value>, after: Option<&Value>) -> Direction {
     let (Some(before), Some(after)) = (before, after) else {
         return moved(after.is_some());

@@ -1,4 +1,4 @@
-//! A policy as somebody wrote it: every key optional, nothing decided yet.
+//! A policy as its author wrote it: every key is optional, and nothing is decided yet.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::path::GuestPath;
 use crate::tools::ToolsDraft;
 use crate::units::{Bytes, Cpus, Period};
 
-/// A wish: a policy file, a request's `sandbox_policy`, a preset, a ceiling as written.
+/// A requested policy: a policy file, a request's `sandbox_policy`, a preset, or a ceiling as written.
 ///
 /// Only [`Draft::under`] turns it into a [`Policy`](crate::Policy).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,43 +22,43 @@ use crate::units::{Bytes, Cpus, Period};
 #[schemars(title = "Ringfence policy")]
 #[non_exhaustive]
 pub struct Draft {
-    /// What errors, events and `policy show` call it; never part of the file.
+    /// The name in errors, events and `policy show`; never part of the file.
     #[serde(skip)]
     pub name: String,
-    /// The version of the file's shape, 1.
+    /// The version of the file format, 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
-    /// Files: what is there, and what is hidden.
+    /// Files: what is mounted, and what is hidden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fs: Option<FsDraft>,
-    /// The environment of programs, by name: at most 512 variables, with names of at most 255 bytes, of 32 KiB in all.
+    /// The environment of programs, by name: at most 512 variables, with names of at most 255 bytes, of 32 KiB in total.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "environment")]
     pub env: Option<BTreeMap<String, String>>,
-    /// The network.
+    /// Whether there is a network, and which hosts may be reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<NetDraft>,
-    /// Limits of programs.
+    /// Limits on programs: memory, time, processes, open files and output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proc: Option<ProcDraft>,
     /// Tools that code may call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<ToolsDraft>,
-    /// Personal data, secrets, and how much comes back.
+    /// Personal data, secrets, and how much of a value comes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataDraft>,
-    /// How people are asked.
+    /// How people are asked for approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approvals: Option<ApprovalsDraft>,
-    /// What is written down.
+    /// What the journal records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditDraft>,
-    /// Questions with the answer this file must give, checked on load.
+    /// Questions with the decision that this file must give, checked on load.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub examples: Vec<Example>,
 }
 
 impl Draft {
-    /// A draft that asks for nothing.
+    /// A draft that sets no key.
     pub const fn empty() -> Self {
         Self {
             name: String::new(),
@@ -83,7 +83,7 @@ impl Draft {
     }
 }
 
-/// The version of the file's shape.
+/// The version of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "u64", into = "u64")]
 #[schemars(extend("enum" = [1]))]
@@ -106,94 +106,94 @@ impl From<Version> for u64 {
     }
 }
 
-/// `fs`: what is there, and what is hidden.
+/// `fs`: what is mounted, and what is hidden.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FsDraft {
-    /// Places in the sandbox; a mount replaces another of the same path.
+    /// Mounts in the sandbox; a mount replaces another with the same path.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "mounts")]
     pub mounts: Vec<MountDraft>,
-    /// What is hidden of everything that comes from the host.
+    /// Globs of host files that are hidden.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub deny: Vec<Glob>,
 }
 
-/// One place in the sandbox.
+/// One mount in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MountDraft {
-    /// Where it is in the sandbox.
+    /// The path of the mount in the sandbox.
     pub path: GuestPath,
-    /// Read-only or writable.
+    /// Whether programs may write to the mount.
     pub access: Access,
-    /// The most it may hold; needed for writable places that are not a host folder.
+    /// The most it may hold; required for writable mounts that are not a host folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<Bytes>,
-    /// Whether it survives sandbox and process.
+    /// Whether its content outlives sandbox and process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<bool>,
-    /// For how long it is kept; 24h unless written.
+    /// How long its content is kept; 24h unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_for: Option<Period>,
-    /// When a kept place is emptied besides; never unless written.
+    /// When kept content is removed early; never unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean: Option<Clean>,
-    /// The host folder shown there.
+    /// The host folder that is shown there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<PathBuf>,
 }
 
-/// When a kept place is emptied.
+/// When the content of a kept mount is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Clean {
-    /// Only when its time is over.
+    /// Only when its retention ends.
     Never,
-    /// When an execution ended with status completed.
+    /// When an execution ends with status completed.
     OnComplete,
 }
 
-/// Read-only or writable.
+/// Whether a file or folder may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Access {
-    /// Read-only.
+    /// Read-only access, without changes.
     #[serde(rename = "ro")]
     Read,
-    /// Readable and writable.
+    /// Access for reading and writing.
     #[serde(rename = "rw")]
     Write,
 }
 
-/// `proc`: limits of programs.
+/// `proc`: limits on programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ProcDraft {
-    /// Processors.
+    /// How many processors one sandbox may use; fractions are allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_quota: Option<Cpus>,
-    /// Memory of all processes together.
+    /// Memory of all processes of a sandbox together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mem_limit: Option<Bytes>,
-    /// Time on the clock that one execution may take.
+    /// Wall-clock time of one execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_timeout: Option<Period>,
     /// Processor time of one execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_time: Option<Period>,
-    /// How long a sandbox may live.
+    /// The longest life of a sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<Period>,
-    /// Processes and threads at once.
+    /// Processes and threads that exist at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork_limit: Option<std::num::NonZeroU32>,
     /// Open files of each process, at least 16: no program starts with fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 16))]
     pub open_files: Option<std::num::NonZeroU32>,
-    /// Output kept of each of stdout, stderr and value.
+    /// How much is kept of each of stdout, stderr and value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Bytes>,
     /// Which programs may run: `all`, or `none` for code on the engines only, without a shell and without `exec`.
@@ -201,7 +201,7 @@ pub struct ProcDraft {
     pub programs: Option<AllowedPrograms>,
 }
 
-/// Which programs may run beside code on the engines; the stricter is the greater.
+/// Which programs may run besides code on the engines; later is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AllowedPrograms {
@@ -216,70 +216,70 @@ pub enum AllowedPrograms {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ApprovalsDraft {
-    /// How long a question waits; no answer means no.
+    /// How long a request waits for an answer; without an answer it is denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Period>,
-    /// Who may answer.
+    /// Who may answer requests for approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Vec<Approver>>,
 }
 
-/// Who may answer a question.
+/// Who may answer a request for approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Approver {
     /// A person at Ringfence's own inbox.
     Inbox,
-    /// The connected client.
+    /// The connected client, which asks its user.
     Client,
 }
 
-/// `audit`: what is written down.
+/// `audit`: what the journal records.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AuditDraft {
-    /// Whether each event is on disk before the act goes on.
+    /// Whether each event is on disk before the action proceeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable: Option<bool>,
-    /// How much of stdout and stderr is journalled.
+    /// How much of stdout and stderr the journal records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<JournalOutput>,
-    /// How long the records of a session are kept after it was last used; signed heads stay.
+    /// How long the records of a session are kept after its last use; signed heads stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<Period>,
-    /// Bytes of events that one session may write.
+    /// The most bytes of events that one session may write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_bytes: Option<Bytes>,
 }
 
-/// How much of a program's output is journalled.
+/// How much of a program's output the journal records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalOutput {
-    /// Nothing.
+    /// The journal records no output.
     None,
     /// The first 4 KiB, cleaned.
     Head,
-    /// Everything that was kept.
+    /// All output that is kept of the execution.
     All,
 }
 
-/// A question with the answer that the file must give.
+/// A question with the decision that the file must give.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Example {
-    /// A tool's name.
+    /// The full name of a tool, such as `mail.send`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The tool's arguments.
+    /// The arguments of the tool call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<BTreeMap<String, serde_json::Value>>,
-    /// Tools called before in the same session.
+    /// Tools that were called before in the same session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Vec<String>>,
-    /// A host.
+    /// A host name or an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The port; 443 unless written.
@@ -291,17 +291,17 @@ pub struct Example {
     /// The URL's path; `/` unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url_path: Option<String>,
-    /// A file: absolute in the sandbox, or relative to a mount.
+    /// A file: an absolute path in the sandbox, or a path relative to a mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// How the file is opened; `ro` unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// The answer.
+    /// The decision that the rules must give.
     pub expect: Verdict,
 }
 
-/// Reads `null` as the type's empty value: a key without a value asks for nothing.
+/// Reads `null` as the type's empty value: a key without a value sets nothing.
 pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -311,7 +311,7 @@ where
 }
 
 fn mounts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<MountDraft>, D::Error> {
-    /// One mount, checked where it stands.
+    /// A mount that is validated while its element is read, so that an error carries its position.
     #[derive(Deserialize)]
     #[serde(try_from = "MountDraft")]
     struct Checked(MountDraft);
@@ -337,7 +337,7 @@ fn mounts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<MountDraft>,
 }
 
 impl MountDraft {
-    /// Refuses what could not be meant or could not be kept.
+    /// Refuses contradictory combinations of keys, and mounts that miss a required key.
     fn checked(self) -> Result<Self, String> {
         self.path.clone().mountable().map_err(|error| error.to_string())?;
         let keep = self.keep == Some(true);

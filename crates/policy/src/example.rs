@@ -1,4 +1,4 @@
-//! Examples in a policy file: questions with the answer that the file's own rules must give.
+//! Examples in a policy file: questions with the decision that the file's own rules must give.
 
 use std::fmt;
 
@@ -14,17 +14,17 @@ use crate::pattern::ToolName;
 use crate::tools::{Hints, History};
 use crate::url::UrlPath;
 
-/// An example whose answer is not the expected one.
+/// An example whose decision differs from the expected one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FailedExample {
-    /// Where it stands: `examples[2]`.
+    /// The key of the example, such as `examples[2]`.
     pub key: String,
-    /// What was asked.
+    /// The question in words, such as ``tool `mail.send` ``.
     pub question: String,
-    /// What the file says should come.
+    /// The effect that the example expects.
     pub expected: Verdict,
-    /// What came, and by which rule; `None` when the example asks nothing, or several things.
+    /// The decision that the rules give; `None` if the example names no tool, host or path, or several of them.
     pub got: Option<Decision>,
 }
 

@@ -1,4 +1,4 @@
-//! Why an answer: the deciding rule, every rule that matched, and what to do next.
+//! Explanations of decisions: the deciding rule, every rule that matched, and what to do next.
 
 use std::fmt;
 
@@ -18,41 +18,41 @@ use crate::recalled::{Called, Judged};
 use crate::tools::{Hints, History};
 use crate::url::UrlPath;
 
-/// Something to explain, as a person would write it.
+/// A query for an explanation, with names and paths as a person writes them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Question {
     /// Whether a tool may be called.
     Tool {
-        /// The tool's name.
+        /// The full name of the tool, `server.tool`.
         name: String,
-        /// What its server says of it.
+        /// The effects that the tool's server declares.
         hints: Hints,
-        /// Its arguments.
+        /// The arguments of the call as a JSON object.
         args: Value,
-        /// Tools called before.
+        /// The tools that were called before in the same session.
         after: Vec<String>,
     },
     /// Whether a host may be reached.
     Host {
-        /// The host.
+        /// The host name or address, not yet parsed.
         host: String,
-        /// The port; the scheme's own when absent.
+        /// The port; `None` means the default port of the scheme.
         port: Option<u16>,
-        /// The scheme.
+        /// The scheme of the request, which also gives the default port.
         scheme: Scheme,
-        /// The method, if known.
+        /// The method; `None` if unknown.
         method: Option<Method>,
-        /// The URL path, if known.
+        /// The URL path; `None` if unknown.
         path: Option<String>,
     },
     /// Whether a file may be opened: absolute in the sandbox, or relative to a mount.
     Path {
-        /// The path.
+        /// The path, absolute or relative.
         path: String,
-        /// How it is opened.
+        /// The access that is requested.
         access: Access,
     },
-    /// What a limit is, by its key or its last part.
+    /// The value of a limit, found by its key or by the key's last part.
     Limit {
         /// The key, such as `proc.mem_limit`.
         key: String,
@@ -63,15 +63,15 @@ pub enum Question {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The answer; `None` for limits and for questions that cannot be asked.
+    /// The decision; `None` for limits.
     pub decision: Option<Decision>,
-    /// The answer in a sentence.
+    /// The decision as a sentence.
     pub sentence: String,
-    /// Every rule that matched, with what it said.
+    /// Every rule that matched, with its effect.
     pub matched: Vec<(Rule, Verdict)>,
-    /// What else there is to know, such as why a rule with a hint matched.
+    /// Further facts, such as why a rule with a hint matched.
     pub notes: Vec<String>,
-    /// What to do if another answer is wanted.
+    /// How to get another decision; `None` if nothing needs to change.
     pub next: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl fmt::Display for Explanation {
 }
 
 impl Policy {
-    /// Explains an answer of this policy.
+    /// Explains a decision of this policy.
     pub fn explain(&self, question: &Question) -> Explanation {
         match question {
             Question::Tool {
@@ -147,7 +147,7 @@ impl Policy {
         }
     }
 
-    /// Why each rule with a hint matched.
+    /// Explains why each rule with a hint matched.
     fn hint_notes(&self, hints: Hints, matched: &[Decision]) -> Vec<String> {
         let mut notes = Vec::new();
         for layer in self.layers() {
@@ -174,7 +174,8 @@ impl Policy {
         notes
     }
 
-    /// What it says to the calls of one tool among those of a session, each by what was called before it: with its place among all.
+    /// Decides the past calls of one tool, each with the calls before it as history. Returns each decision with the index of its
+    /// call in `calls`.
     pub fn explain_calls(&self, tool: &str, calls: &[Called]) -> Vec<(usize, Judged)> {
         let mut history = History::new();
         let mut explained = Vec::new();
@@ -234,7 +235,7 @@ impl Policy {
         explanation
     }
 
-    /// What to do about a request that no rule names: what the nearest rule for its host lacks, or the rule that would allow it.
+    /// Suggests how to allow a request that no rule matches: what the nearest rule for its host lacks, or a new rule.
     pub fn rule_that_would_allow(&self, request: &HostRequest) -> String {
         let HostRequest { host, scheme, port, .. } = request;
         let net = self.net();
@@ -399,14 +400,14 @@ fn unreadable(rule: &str, error: &dyn fmt::Display) -> Explanation {
     }
 }
 
-/// Whether a rule is one of the globs that hide files under every policy.
+/// Whether a rule is one of the built-in globs, which hide files under every policy.
 fn is_builtin_deny(address: &str) -> bool {
     let glob = address.strip_prefix("fs.deny[").and_then(|rest| rest.strip_suffix(']'));
     let builtin = Draft::builtin().fs.unwrap_or_default().deny;
     glob.is_some_and(|glob| builtin.iter().any(|one| one.to_string() == glob))
 }
 
-/// What a person can do about an answer, by the rule that gave it.
+/// Suggests what a person can do about a decision, by the rule that gave it.
 fn next_step(rule: &Rule, verdict: Verdict) -> Option<String> {
     let address = rule.as_str();
     if verdict == Verdict::Allow {

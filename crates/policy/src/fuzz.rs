@@ -1,5 +1,5 @@
-//! Entry points for fuzzing: plain functions over bytes that never panic unless an invariant is
-//! broken. They run on seeded inputs in the tests, and under any fuzzer.
+//! Entry points for fuzzing: functions over bytes that panic only if an invariant is broken. The tests run them on seeded inputs,
+//! and any fuzzer can call them.
 
 use std::net::IpAddr;
 
@@ -13,8 +13,8 @@ use crate::net::{HostRequest, Method, Scheme};
 use crate::path::{GuestPath, RelPath};
 use crate::url::UrlPath;
 
-/// A policy document: parsing is total, what parses can be written and read again, and lies
-/// under itself.
+/// Checks a policy document: parsing never panics, a parsed draft can be written and read again, and a policy fits under itself
+/// as a ceiling.
 ///
 /// # Panics
 /// When an invariant is broken.
@@ -41,7 +41,7 @@ pub fn fuzz_policy(bytes: &[u8]) {
     assert_eq!(bare.layer(&bare), bare, "laying a draft over itself changes nothing");
 }
 
-/// A host: canonical is a fixed point, private addresses stay closed.
+/// Checks a host: the canonical form is a fixed point, and private addresses stay closed.
 ///
 /// # Panics
 /// When an invariant is broken.
@@ -83,7 +83,7 @@ fn closed(address: IpAddr) {
     assert_eq!(open, AddressKind::of(address) == AddressKind::Public, "{address}");
 }
 
-/// Paths and globs: what is accepted cannot leave its folder, and canonical is a fixed point.
+/// Checks paths and globs: an accepted path cannot leave its folder, and the canonical form is a fixed point.
 ///
 /// # Panics
 /// When an invariant is broken.

@@ -14,28 +14,28 @@ use set::Positions;
 /// Why a glob was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GlobError {
-    /// Nothing, or nothing between two slashes.
+    /// The glob is empty, or has nothing between two slashes.
     #[error("`{0}` has an empty segment")]
     EmptySegment(String),
     /// Longer than 1,024 bytes.
     #[error("a glob has at most 1024 bytes, this one has {0}")]
     TooLong(usize),
-    /// A leading slash.
+    /// The glob starts with a slash.
     #[error("`{0}` starts with `/`: globs are relative to each mount, write `**/…`")]
     Absolute(String),
-    /// `.` or `..` as a segment.
+    /// A segment is `.` or `..`.
     #[error("`{0}` has a `.` or `..` segment and could never match")]
     Dots(String),
-    /// `**` beside other characters.
+    /// A segment has `**` beside other characters.
     #[error("`{0}`: `**` stands for whole segments and must be one by itself")]
     Wildcard(String),
-    /// A bracket without its partner, an empty class, or a backwards range.
+    /// A class has no closing bracket, no characters, or a backwards range.
     #[error("`{0}` has a broken `[…]` class")]
     Class(String),
-    /// A control character.
+    /// The glob has a control character.
     #[error("`{}` is not allowed in a glob", .0.escape_default())]
     Character(char),
-    /// Nothing but wildcards.
+    /// The glob has only wildcards and would hide everything.
     #[error("`{0}` matches everything: name what is to be hidden")]
     Everything(String),
 }
@@ -48,19 +48,19 @@ pub struct Glob {
 }
 
 impl Glob {
-    /// The glob as written.
+    /// The glob as its author wrote it.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether the glob is about exactly this path.
+    /// Whether the glob matches exactly this path.
     pub fn matches(&self, path: &RelPath) -> bool {
         let mut at = Positions::start(self.parts());
         path.segments().fold(false, |_, name| at.advance(self.parts(), name))
     }
 
-    /// Whether the glob hides this path: it is about the path itself or a folder above it.
-    /// Costs the names of the path times the parts of the glob.
+    /// Whether the glob hides this path, because it matches the path itself or a folder above it. The cost is the number of names
+    /// in the path times the parts of the glob.
     pub fn hides(&self, path: &RelPath) -> bool {
         let mut at = Positions::start(self.parts());
         path.segments().any(|name| at.advance(self.parts(), name))
@@ -70,7 +70,7 @@ impl Glob {
         self.segments.parts()
     }
 
-    /// Whether the glob can begin at any depth: it starts with `**`.
+    /// Whether the glob starts with `**` and so can match at any depth.
     fn is_floating(&self) -> bool {
         self.parts().first() == Some(&Part::Many)
     }
@@ -136,7 +136,7 @@ fn segment(part: &str, whole: &str) -> Result<Part, GlobError> {
     }
 }
 
-/// Reads a class up to its closing bracket; a `]` right after the opening is literal.
+/// Parses a class up to its closing bracket; a `]` right after the opening bracket is literal.
 fn class(rest: &mut std::str::Chars<'_>) -> Option<Piece> {
     let negated = rest.as_str().starts_with(['!', '^']);
     if negated {

@@ -1,5 +1,5 @@
-//! Hosts in their one canonical form, and the patterns over them. What is matched is what is
-//! dialled: whatever could be read in two ways is refused, never repaired.
+//! Hosts in their one canonical form, and the patterns over them. The form that is matched is the form that is dialled: a
+//! spelling that can be read in two ways is refused, never repaired.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,27 +11,27 @@ use crate::text::text_type;
 /// Why a host or host pattern was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// Nothing was written.
+    /// The host has no characters.
     #[error("the host is empty")]
     Empty,
-    /// More than 253 characters, or a label above 63.
+    /// The host has more than 253 characters, or a label more than 63.
     #[error("the host or one of its labels is too long")]
     TooLong,
-    /// A character that no host has: NUL, control, space, `%`, `@`, `/`, a port's `:` and so on.
+    /// A character that no host may contain: NUL, control, space, `%`, `@`, `/`, a port's `:` and so on.
     #[error("`{}` is not allowed in a host", .0.escape_default())]
     Character(char),
-    /// Two dots together, or a leading one.
+    /// The host has two dots in a row, or starts with one.
     #[error("`{0}` has an empty label")]
     EmptyLabel(String),
-    /// A label that starts or ends with a hyphen.
+    /// A label starts or ends with a hyphen.
     #[error("`{0}` has a label that starts or ends with `-`")]
     Hyphen(String),
-    /// Letters outside ASCII; the hint is the ASCII spelling.
+    /// The host has letters outside ASCII; the hint is the ASCII spelling.
     #[error("`{}` is not ASCII{}", .text.escape_debug(), ascii_hint(.ascii.as_ref()))]
     NotAscii {
-        /// What was written.
+        /// The host as it was given.
         text: String,
-        /// How it is written in ASCII, when it is a name at all.
+        /// The ASCII spelling; `None` if the text is not a host name.
         ascii: Option<String>,
     },
     /// An `xn--` label that is not the encoding of a name.
@@ -40,16 +40,16 @@ pub enum HostError {
     /// Digits that some programs read as an address and others as a name.
     #[error("`{0}` looks like a number, write an address as four decimal numbers")]
     Numeric(String),
-    /// Not an IPv6 address, or brackets around something else.
+    /// The text is not an IPv6 address, or its brackets contain something else.
     #[error("`{0}` is not an IPv6 address")]
     Ipv6(String),
-    /// An IPv4 address dressed as IPv6.
+    /// An IPv6 address that embeds an IPv4 address.
     #[error("`{0}` hides an IPv4 address, write `{1}`")]
     Embedded(Ipv6Addr, Ipv4Addr),
-    /// A `*` beside other characters, or in an address.
+    /// The pattern has `*` beside other characters, or in an address.
     #[error("`{0}`: `*` stands for one whole label, `**` for one or more")]
     Wildcard(String),
-    /// A wildcard directly below a public suffix, or nothing but wildcards.
+    /// The pattern has a wildcard directly below a public suffix, or only wildcards.
     #[error("`{0}` would match names of many owners, name at least one domain below `{1}`")]
     TooWide(String, String),
 }
@@ -58,12 +58,12 @@ fn ascii_hint(ascii: Option<&String>) -> String {
     ascii.map(|ascii| format!(", write `{ascii}`")).unwrap_or_default()
 }
 
-/// A host as requests name it: a lower-case ASCII name without trailing dot, or an address.
+/// A host as requests name it: a lower-case ASCII name without a trailing dot, or an address.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Host {
-    /// A DNS name.
+    /// A DNS name, not yet resolved.
     Name(HostName),
-    /// An address.
+    /// An IPv4 or IPv6 address.
     Ip(IpAddr),
 }
 
@@ -72,7 +72,7 @@ pub enum Host {
 pub struct HostName(String);
 
 impl HostName {
-    /// The name as text.
+    /// The name in canonical form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -143,7 +143,7 @@ fn ipv6(text: &str) -> Result<Ipv6Addr, HostError> {
     }
 }
 
-/// The IPv4 address inside a mapped (`::ffff:a.b.c.d`) or compatible (`::a.b.c.d`) one.
+/// The IPv4 address in a mapped (`::ffff:a.b.c.d`) or compatible (`::a.b.c.d`) IPv6 address.
 pub(crate) fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let low = address.to_bits();
     match low >> 32 {
@@ -182,7 +182,7 @@ fn name(lower: &str) -> Result<String, HostError> {
     Ok(plain.to_owned())
 }
 
-/// An encoded label is canonical when decoding and encoding it gives it back.
+/// Whether decoding and encoding a label gives the same label.
 fn valid_punycode(label: &str) -> bool {
     let (unicode, result) = idna::domain_to_unicode(label);
     result.is_ok() && !unicode.is_ascii() && idna::domain_to_ascii_strict(&unicode).is_ok_and(|ascii| ascii == label)
@@ -207,7 +207,7 @@ impl HostPattern {
         &self.text
     }
 
-    /// Whether the pattern is about this host.
+    /// Whether the pattern matches this host.
     pub fn matches(&self, host: &Host) -> bool {
         match (&self.kind, host) {
             (Kind::Ip(mine), Host::Ip(theirs)) => mine == theirs,
@@ -216,7 +216,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether every host that `other` matches is matched by this one.
+    /// Whether this pattern matches every host that `other` matches.
     pub fn contains(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
             (Kind::Ip(mine), Kind::Ip(theirs)) => mine == theirs,
@@ -261,7 +261,7 @@ fn wildcard(text: &str) -> Result<HostPattern, HostError> {
             label if label.contains('*') => return Err(HostError::Wildcard(text.to_owned())),
             label => {
                 let literal = HostPattern::from_str(label);
-                // A single numeric label is fine inside a name: the whole is checked below.
+                // A single numeric label is valid inside a name: the whole host is checked below.
                 let literal = match literal {
                     Err(HostError::Numeric(digits)) => name(&digits)?,
                     other => other?.text,
@@ -275,7 +275,7 @@ fn wildcard(text: &str) -> Result<HostPattern, HostError> {
         };
         parts.push(part);
         labels.push(label.to_owned());
-        // Only what stands right of the last wildcard says whose names they are.
+        // Only the labels right of the last wildcard determine the owner of the names.
         fixed.clear();
     }
     let base = fixed.join(".");

@@ -1,5 +1,5 @@
-//! One draft laid over another: scalars replace; mounts replace by path; rules, allowlist,
-//! denylist and deny globs add; `env` merges by key.
+//! One draft laid over another: scalars and mounts of the same path are replaced; rules, allowlist, denylist and deny globs are
+//! added; `env` is merged by key.
 
 use crate::data::{DataDraft, PiiDraft, ReturnDraft};
 use crate::draft::{ApprovalsDraft, AuditDraft, Draft, FsDraft, MountDraft, ProcDraft};
@@ -7,8 +7,8 @@ use crate::net::{NetDraft, NetLimitsDraft};
 use crate::tools::{ToolLimitsDraft, ToolsDraft};
 
 impl Draft {
-    /// This draft with `over` laid over it. Examples belong to the file they stand in, so only
-    /// those of `over` stay; the name is that of `over` where it has one.
+    /// This draft with `over` laid over it. Examples belong to the file that has them, so only those of `over` remain. The name
+    /// is that of `over`, if it has one.
     #[must_use]
     pub fn layer(&self, over: &Self) -> Self {
         let env = match (&self.env, &over.env) {
@@ -46,7 +46,7 @@ fn both<T: Clone>(base: Option<&T>, over: Option<&T>, merge: fn(&T, &T) -> T) ->
     }
 }
 
-/// Adds what is not there yet, so that laying a draft over itself changes nothing.
+/// Appends the elements that are missing, so that laying a draft over itself changes nothing.
 pub(crate) fn add<T: Clone + PartialEq>(base: &[T], more: &[T]) -> Vec<T> {
     let mut all = base.to_vec();
     for item in more {
@@ -57,7 +57,7 @@ pub(crate) fn add<T: Clone + PartialEq>(base: &[T], more: &[T]) -> Vec<T> {
     all
 }
 
-/// Replaces mounts of the same path, keeps the others.
+/// Replaces mounts of the same path and keeps the others.
 pub(crate) fn mounts(base: &[MountDraft], over: &[MountDraft]) -> Vec<MountDraft> {
     let mut all: Vec<MountDraft> = base
         .iter()

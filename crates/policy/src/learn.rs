@@ -1,5 +1,5 @@
-//! The least policy that would have allowed what a session tried. What no policy should open is left out, with the
-//! reason; and nothing is handed out that does not allow what it was learnt from.
+//! Learns the smallest policy that allows what a session attempted. An action that no policy should allow is left out, with the
+//! reason. The result is checked against all the attempts that it has to allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -22,40 +22,40 @@ use crate::url::UrlPath;
 mod arguments;
 mod paths;
 
-/// Something that a session tried, in the words of its journal.
+/// An action that a session attempted, as its journal records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// What was tried.
+    /// The host request or the tool call.
     pub tried: Tried,
-    /// The code and the rule of its refusal; `None` if it was let.
+    /// The code and the rule of the refusal; `None` if the action was allowed.
     pub refused: Option<(String, String)>,
 }
 
-/// What was tried.
+/// The action of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tried {
-    /// A way out.
+    /// A request to a host outside the sandbox.
     Host {
-        /// `https` or `http`.
+        /// The scheme of the URL: `https` or `http`.
         scheme: String,
-        /// The host.
+        /// The host name or address that the program requested.
         host: String,
-        /// The port.
+        /// The port that the program connected to.
         port: u16,
-        /// The method, if it was seen.
+        /// The method; `None` if it was not seen.
         method: Option<String>,
-        /// The URL's path, if it was seen.
+        /// The URL's path; `None` if it was not seen.
         path: Option<String>,
-        /// The address that was dialled.
+        /// The address that was dialled; `None` if none was.
         address: Option<String>,
     },
     /// A call of a tool.
     Tool {
-        /// Its full name.
+        /// The full name of the tool, `server.tool`.
         name: String,
-        /// Its arguments, where they are known.
+        /// The arguments; `None` if they are unknown.
         arguments: Option<Value>,
-        /// Those whose values are hidden: what stands there is not what was sent.
+        /// The names of arguments whose recorded value is not the value that was sent.
         hidden: BTreeSet<String>,
     },
 }
@@ -79,56 +79,56 @@ impl std::fmt::Display for Tried {
     }
 }
 
-/// What was learnt.
+/// The result of learning from a session.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Learnt {
-    /// The least policy.
+    /// The smallest policy that allows the actions.
     pub draft: Draft,
-    /// What it does not allow, and what it alone does not suffice for.
+    /// The actions that the policy does not allow, and those for which it is not sufficient.
     pub notes: Vec<Note>,
 }
 
-/// Something to know about what was tried.
+/// A remark on one attempted action.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct Note {
-    /// What was tried.
+    /// The attempted action in words, such as `https://example.org:443 GET /`.
     pub tried: String,
-    /// Whether the policy allows it.
+    /// Whether the learned policy allows the action.
     pub allowed: bool,
-    /// Why not, or what else is needed.
+    /// Why the policy does not allow the action, or what else the action needs.
     pub why: String,
 }
 
-/// What was learnt does not allow what it was learnt from: a fault of this program.
+/// The learned policy does not allow an action that it was learned from: an error of this program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the policy that was learnt does not allow {tried}: `{rule}`")]
 #[non_exhaustive]
 pub struct NotLearnt {
-    /// What was tried.
+    /// The attempted action in words.
     pub tried: String,
-    /// The rule that refuses it.
+    /// The rule of the learned policy that refuses the action, or the error.
     pub rule: String,
 }
 
-/// A crossing that can be allowed.
+/// A host request that a rule can allow.
 #[derive(Debug, Clone)]
 struct Crossing {
     request: HostRequest,
     address: Option<IpAddr>,
 }
 
-/// What can be allowed.
+/// An action that a rule can allow.
 enum Allowable {
     Host(Crossing),
     Tool(ToolName, Option<Value>),
 }
 
-/// The calls of each tool by their arguments, where they are known.
+/// The arguments of all calls by tool; `None` for a call whose arguments are unknown.
 type Calls = BTreeMap<ToolName, Vec<Option<Value>>>;
 
-/// The least policy that allows all of these, as far as one should.
+/// Learns the smallest policy that allows these attempts, except those that no rule should allow.
 pub fn learn(attempts: &[Attempt]) -> Result<Learnt, NotLearnt> {
     let (mut crossings, mut tools, mut notes) = (Vec::new(), Calls::new(), BTreeSet::new());
     for attempt in attempts {
@@ -155,7 +155,7 @@ pub fn learn(attempts: &[Attempt]) -> Result<Learnt, NotLearnt> {
     Ok(Learnt { draft, notes })
 }
 
-/// Whether an allow rule would have helped, and what else it takes; else why not.
+/// Checks whether an allow rule would have helped. Returns what else the action needs; the error says why no rule helps.
 fn curable(attempt: &Attempt) -> Result<Option<String>, String> {
     let Some((code, rule)) = &attempt.refused else {
         return Ok(None);
@@ -166,7 +166,7 @@ fn curable(attempt: &Attempt) -> Result<Option<String>, String> {
         _ => (false, rule.as_str()),
     };
     match code.as_str() {
-        // A tool that no rule shows is not there for a program.
+        // A tool that no rule shows is unknown to a program.
         "net.denied" | "policy.denied" | "tool.unknown" if by_default.contains(&key) => {
             let more = "the operator's ceiling refused it; ask the operator to widen it";
             Ok(above.then(|| more.to_owned()))
@@ -181,7 +181,7 @@ fn curable(attempt: &Attempt) -> Result<Option<String>, String> {
     }
 }
 
-/// Arguments without the values of those that are hidden.
+/// The arguments with the hidden values replaced by null.
 fn seen(arguments: &Value, hidden: &BTreeSet<String>) -> Value {
     let mut seen = arguments.clone();
     for name in hidden {
@@ -192,7 +192,7 @@ fn seen(arguments: &Value, hidden: &BTreeSet<String>) -> Value {
     seen
 }
 
-/// What could not be learnt of an attempt.
+/// The condition that could not be learned from an attempt; `None` if nothing is hidden.
 fn unlearnt(tried: &Tried) -> Option<String> {
     let hidden = match tried {
         Tried::Tool { hidden, .. } if !hidden.is_empty() => hidden,
@@ -313,18 +313,18 @@ fn draft(crossings: &[Crossing], tools: &Calls) -> Draft {
     .named("learnt")
 }
 
-/// What a host was asked for: nothing is known of some requests, of the others method and path.
+/// The requests to one host and port: whether some had no method or path, and the paths of each method.
 #[derive(Default)]
 struct Asked {
     unseen: bool,
     seen: BTreeMap<Method, BTreeSet<String>>,
 }
 
-/// The fewest rules that allow the crossings and little else.
+/// The fewest rules that allow the requests and little else.
 fn rules(crossings: &[Crossing]) -> Vec<HostRule> {
     let mut places: BTreeMap<(String, u8, u16), Asked> = BTreeMap::new();
     for Crossing { request, .. } in crossings {
-        // What is usual comes first.
+        // Https sorts before http.
         let plain = u8::from(request.scheme == Scheme::Http);
         let asked = places
             .entry((request.host.to_string(), plain, request.port))
@@ -336,7 +336,7 @@ fn rules(crossings: &[Crossing]) -> Vec<HostRule> {
             _ => asked.unseen = true,
         }
     }
-    // Ports of which the same is asked share a rule.
+    // Ports with the same methods and paths share a rule.
     let mut shared: BTreeMap<(String, u8, Option<Narrow>), BTreeSet<NonZeroU16>> = BTreeMap::new();
     for ((host, plain, port), asked) in places {
         for narrow in narrowed(asked) {
@@ -363,10 +363,10 @@ fn rules(crossings: &[Crossing]) -> Vec<HostRule> {
     shared.into_iter().filter_map(rule).collect()
 }
 
-/// Methods, and the paths that they were used for; all paths where those are too many to name.
+/// The methods of one rule with their paths; `None` allows all paths, because they are too many to name.
 type Narrow = (BTreeSet<Method>, Option<Vec<String>>);
 
-/// One rule for each set of paths, so that no method gets the paths of another.
+/// Makes one rule for each set of paths, so that no method gets the paths of another.
 fn narrowed(mut asked: Asked) -> Vec<Option<Narrow>> {
     if asked.unseen {
         return vec![None];
@@ -387,7 +387,7 @@ fn narrowed(mut asked: Asked) -> Vec<Option<Narrow>> {
         .collect()
 }
 
-/// Asks the policy, as a file would say it, for everything that it was learnt from.
+/// Checks that the policy, written to a file and read again, allows every action that it was learned from.
 fn replay(draft: &Draft, crossings: &[Crossing], tools: &Calls) -> Result<(), NotLearnt> {
     let fault = |tried: String, rule: String| NotLearnt { tried, rule };
     let unfit = |error: &dyn std::fmt::Display| fault("anything".to_owned(), error.to_string());

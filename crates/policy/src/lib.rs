@@ -1,10 +1,10 @@
-//! What a session may do, as data; the only place that decides.
+//! Policies as data: what a session may do. This crate makes every policy decision.
 //!
-//! A [`Draft`] is a wish: a file, a preset, a request. Drafts are layered, measured against a
-//! [`Ceiling`], and become a [`Policy`], which answers every question with a [`Decision`] that
-//! names its rule. Hosts, paths and names are types that exist only in canonical form.
+//! A [`Draft`] is a requested policy: a file, a preset, or part of a request. Drafts are layered, measured against a [`Ceiling`],
+//! and become a [`Policy`], which answers every query with a [`Decision`] that names its rule. Hosts, paths and names have types
+//! that exist only in canonical form.
 //!
-//! It does not know files, networks, time, or who asks: text comes in, decisions go out.
+//! The crate has no access to files, networks or clocks, and does not know who asks: it takes text and returns decisions.
 #![forbid(unsafe_code)]
 
 mod bounds;

@@ -12,7 +12,7 @@ use crate::net::{HostRule, NetDraft, NetLimitsDraft, Scheme};
 use crate::tools::{ToolLimitsDraft, ToolRule, ToolsDraft};
 use crate::units::Rate;
 
-/// Collects every key that is too much.
+/// Collects every key that exceeds the ceiling.
 #[derive(Debug, Default)]
 pub(crate) struct Measure {
     pub(crate) excess: Vec<Excess>,
@@ -34,7 +34,7 @@ impl Stricter {
     }
 }
 
-/// A rate on the scale of limits: one that lets more through in any way is the greater.
+/// A rate ordered by permissiveness: a rate that exceeds another in any way is the greater.
 #[derive(Clone, Copy, PartialEq)]
 struct Often(Rate);
 
@@ -64,7 +64,8 @@ impl Measure {
         });
     }
 
-    /// What is asked if the ceiling allows it; unasked, the stricter of default and ceiling.
+    /// Returns the requested value, and records an excess if the ceiling forbids it. Without a request, the stricter of default
+    /// and ceiling applies.
     fn pick<T: PartialOrd + Copy>(
         &mut self,
         key: &str,
@@ -132,7 +133,7 @@ impl Measure {
                 self.too_much(key, &shown, "no rule that contains it");
             }
         }
-        // Unasked, an open default of the ceiling is not taken over.
+        // An open default of the ceiling applies only to a draft that requests one.
         let default = asked.default.and(default);
         let limits = Some(self.net_limits(&asked, &top));
         let builtin = Draft::builtin().net.unwrap_or_default();
@@ -198,7 +199,7 @@ impl Measure {
         })
     }
 
-    /// Conditions are not compared: at a call the ceiling's own rule is judged too.
+    /// Conditions are not compared: each call is decided by the ceiling's rules as well.
     fn rule(&mut self, index: usize, rule: &ToolRule, top: &[ToolRule], default: Verdict) {
         if rule.verdict == Verdict::Deny {
             return;
@@ -244,7 +245,7 @@ impl Measure {
                 self.too_much(key, &format!("`{pattern}`"), "no pattern that contains it");
             }
         }
-        // An expression that a request chooses would give every letter an alias, and any tool that echoes would be the key to them.
+        // A request could choose an expression that gives every letter an alias, and any tool that echoes would then reveal them.
         for (index, kind) in asked.own.iter().enumerate() {
             if !top.own.contains(kind) {
                 let key = format!("data.pii.own[{index}]");
@@ -265,7 +266,7 @@ impl Measure {
         })
     }
 
-    /// All that the ceiling looks for must be asked for; unasked, what default and ceiling look for together.
+    /// A request must name every kind of the ceiling. Without a request, the kinds of default and ceiling apply together.
     fn kinds(
         &mut self,
         asked: Option<Vec<PiiKind>>,
@@ -316,7 +317,7 @@ impl Measure {
         })
     }
 
-    /// What is journalled is the operator's: a request may make it safer, never change how much.
+    /// The operator decides what the journal records: a request may make it more durable, but never change how much is recorded.
     pub(crate) fn audit(&mut self, asked: &Draft, builtin: &Draft, top: &Draft) -> AuditDraft {
         let of = |draft: &Draft| draft.audit.clone().unwrap_or_default();
         let [asked, builtin, top] = [of(asked), of(builtin), of(top)];
@@ -327,7 +328,7 @@ impl Measure {
         {
             self.too_much("audit.output", &word(asked), &word(most));
         }
-        // Shorter would let a request wipe out its own traces, longer would fill the operator's disk.
+        // A shorter retention would let a request delete its own records; a longer one would fill the operator's disk.
         let keep = top.keep.or(builtin.keep);
         if let (Some(asked), Some(allowed)) = (asked.keep, keep)
             && asked != allowed
@@ -346,7 +347,7 @@ impl Measure {
     }
 }
 
-/// Whether the ceiling has one allow rule, or an open default, that covers an asked rule.
+/// Whether one allow rule of the ceiling, or its open default, covers a requested rule.
 fn covered(rule: &HostRule, top: &NetDraft) -> bool {
     let open = top.default.is_some_and(|default| default != Verdict::Deny)
         && rule.addresses.is_empty()
@@ -357,7 +358,7 @@ fn covered(rule: &HostRule, top: &NetDraft) -> bool {
     open || allow_rules(top).any(|(_, above)| above.contains(rule))
 }
 
-/// A value as its file would say it.
+/// A value as a policy file writes it.
 pub(crate) fn word<T: serde::Serialize>(value: T) -> String {
     let text = serde_json::to_string(&value).unwrap_or_default();
     text.replace('"', "")

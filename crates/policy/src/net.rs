@@ -19,41 +19,41 @@ use crate::preset::{DenyPreset, NetPreset};
 use crate::units::{Bytes, Rate};
 use crate::url::{UrlPath, UrlPathPattern};
 
-/// `net` as written.
+/// `net`: whether there is a network, and which hosts may be reached.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NetDraft {
-    /// Whether there is any network at all.
+    /// Whether the sandbox has any network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// The answer for hosts that no rule names, on https and http at their own ports; deny unless written.
+    /// The effect for hosts that no rule names, on https and http at their default ports; deny unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Verdict>,
-    /// Reviewed rule sets by name.
+    /// Reviewed rule sets, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub presets: Vec<NetPreset>,
-    /// What may be reached; a bare host means https on port 443.
+    /// Hosts that may be reached; a bare host means https on port 443.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub allowlist: Vec<HostRule>,
-    /// What may not be reached, by rules and by `preset:NAME`; wins over everything.
+    /// Hosts that may not be reached, by rules and by `preset:NAME`; it wins over every allow rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "denylist")]
     pub denylist: Vec<DenyEntry>,
-    /// Which TLS is ended, so that the requests inside are seen.
+    /// Which TLS connections are terminated, so that the requests inside are visible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inspect: Option<Inspect>,
-    /// How much may cross.
+    /// Limits on connections, rate and bytes of one session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<NetLimitsDraft>,
 }
 
-/// Which TLS is ended, so that the requests inside are seen; later is stricter.
+/// Which TLS connections are terminated, so that the requests inside are visible; later is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Inspect {
-    /// That of hosts whose rules name methods or paths, and all where a credential may be attached.
+    /// Those to hosts whose rules name methods or paths, and all where a credential may be attached.
     Needed,
-    /// All of it.
+    /// Every TLS connection of the sandbox.
     All,
 }
 
@@ -62,13 +62,13 @@ pub enum Inspect {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NetLimitsDraft {
-    /// Connections at once.
+    /// The most connections that are open at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<NonZeroU32>,
     /// How often a connection may be opened or a request sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Bytes in both directions, in all.
+    /// The most bytes in both directions together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
 }
@@ -77,11 +77,11 @@ pub struct NetLimitsDraft {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NetLimits {
-    /// Connections at once.
+    /// The most connections that are open at the same time.
     pub connections: u32,
     /// How often a connection may be opened or a request sent.
     pub rate: Rate,
-    /// Bytes in both directions, in all.
+    /// The most bytes in both directions together.
     pub bytes: Bytes,
 }
 
@@ -97,38 +97,38 @@ impl NetDraft {
     }
 }
 
-/// One rule about hosts; what is not written does not narrow it, except that an allow rule
-/// without `scheme` and `ports` means https on port 443.
+/// One rule for hosts. A key that is absent does not restrict the rule, except that an allow rule without `scheme` and `ports`
+/// means https on port 443.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct HostRule {
-    /// The hosts.
+    /// The hosts that the rule matches.
     pub host: HostPattern,
-    /// The scheme.
+    /// The scheme; `None` means https in an allow rule, and any scheme in a denylist.
     pub scheme: Option<Scheme>,
-    /// The ports.
+    /// The ports; `None` means the scheme's default port in an allow rule, and any port in a denylist.
     pub ports: Option<BTreeSet<NonZeroU16>>,
-    /// The methods; GET includes HEAD.
+    /// The methods, of which GET includes HEAD; `None` means all.
     pub methods: Option<BTreeSet<Method>>,
-    /// The URL paths.
+    /// The URL paths; `None` means all.
     pub paths: Option<Vec<UrlPathPattern>>,
     /// Private networks that this rule opens; only in an allow rule.
     pub addresses: Vec<IpNet>,
 }
 
-/// One rule about hosts.
+/// One rule for hosts.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WrittenRule {
-    /// The hosts.
+    /// The hosts that the rule matches.
     host: HostPattern,
     /// The scheme; https unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scheme: Option<Scheme>,
-    /// The ports; the scheme's own unless written.
+    /// The ports; the scheme's default port unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ports: Option<BTreeSet<NonZeroU16>>,
-    /// The methods; all unless written, GET includes HEAD.
+    /// The methods; all unless written. GET includes HEAD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     methods: Option<BTreeSet<Method>>,
     /// The URL paths; all unless written.
@@ -237,17 +237,17 @@ fn denylist<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DenyEntry>
 /// One entry of a denylist.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DenyEntry {
-    /// A rule.
+    /// A rule, or a bare host.
     Rule(HostRule),
     /// A reviewed set of rules, `preset:NAME`.
     Preset(DenyPreset),
 }
 
-/// How a preset is told from a host.
+/// The prefix that distinguishes a preset from a host.
 const PRESET: &str = "preset:";
 
 impl DenyEntry {
-    /// The rule, where it is one.
+    /// The rule; `None` for a preset.
     pub const fn rule(&self) -> Option<&HostRule> {
         match self {
             Self::Rule(rule) => Some(rule),
@@ -262,7 +262,7 @@ impl DenyEntry {
         }
     }
 
-    /// The host pattern and the end of the key of what forbids the request, as far as the request is known.
+    /// The host pattern and the last part of the key of the rule that forbids the request, as far as the request is known.
     pub(crate) fn forbids(&self, request: &HostRequest) -> Option<(&HostPattern, String)> {
         match self {
             Self::Rule(rule) => rule.forbids(request).then(|| (&rule.host, String::new())),
@@ -274,7 +274,7 @@ impl DenyEntry {
         }
     }
 
-    /// Whether method or path must be seen before this entry can be judged for the request. A preset names hosts alone.
+    /// Whether this entry needs method or path to decide the request. A preset never does: it names only hosts.
     pub(crate) fn must_see(&self, request: &HostRequest) -> bool {
         self.rule().is_some_and(|rule| rule.must_see(request))
     }
@@ -334,18 +334,18 @@ impl JsonSchema for DenyEntry {
     }
 }
 
-/// How a host is spoken to.
+/// The protocol of a connection to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheme {
-    /// HTTP inside TLS.
+    /// HTTP over a TLS connection.
     Https,
-    /// Plain HTTP.
+    /// HTTP without any encryption.
     Http,
 }
 
 impl Scheme {
-    /// The scheme's own port.
+    /// The default port of the scheme.
     pub const fn port(self) -> u16 {
         match self {
             Self::Https => 443,
@@ -354,7 +354,7 @@ impl Scheme {
     }
 }
 
-/// An HTTP method.
+/// An HTTP method that a rule can name; HEAD counts as GET.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -368,20 +368,19 @@ pub enum Method {
     Options,
 }
 
-/// A crossing that somebody wants to make. Method and path are `None` while they are not known
-/// yet (a tunnel being opened); the question must then be asked again, see
-/// [`Policy::inspects`](crate::Policy::inspects).
+/// A request to a host. Method and path are `None` while they are unknown (a tunnel is being opened); the request must then be
+/// decided again when they are known, see [`Policy::inspects`](crate::Policy::inspects).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRequest {
-    /// The host.
+    /// The host that the request is sent to.
     pub host: Host,
-    /// The scheme.
+    /// The scheme of the connection.
     pub scheme: Scheme,
-    /// The port.
+    /// The port of the connection.
     pub port: u16,
-    /// The method.
+    /// The method; `None` while it is unknown.
     pub method: Option<Method>,
-    /// The URL path.
+    /// The URL path; `None` while it is unknown.
     pub path: Option<UrlPath>,
 }
 
@@ -418,7 +417,7 @@ impl HostRule {
             && (self.paths.is_none() || request.path.as_ref().is_some_and(|p| self.names_path(p)))
     }
 
-    /// Whether method or path must be seen before this rule can be judged for the request.
+    /// Whether this rule needs method or path to decide the request.
     pub(crate) fn must_see(&self, request: &HostRequest) -> bool {
         (self.methods.is_some() || self.paths.is_some()) && self.host.matches(&request.host)
     }
@@ -428,8 +427,8 @@ impl HostRule {
         self.addresses.iter().any(|net| net.contains(&address))
     }
 
-    /// Whether an allow rule asks for no more than this one does. Methods and paths that are
-    /// not written inherit: at a request both rules are judged.
+    /// Whether this rule covers all that another allow rule allows. Absent methods and paths of the other rule count as covered,
+    /// because each request is decided by both rules.
     pub(crate) fn contains(&self, other: &Self) -> bool {
         let methods = other.methods.iter().flatten().all(|method| self.names_method(*method));
         let path = |path: &UrlPathPattern| {
@@ -446,7 +445,7 @@ impl HostRule {
             && other.addresses.iter().all(net)
     }
 
-    /// The ports of an allow rule.
+    /// The ports of an allow rule, or its scheme's default port.
     pub(crate) fn allowed_ports(&self) -> BTreeSet<u16> {
         match &self.ports {
             Some(ports) => ports.iter().map(|port| port.get()).collect(),

@@ -1,5 +1,5 @@
-//! A document as a tree that remembers where each part stood, and a serde deserializer over it,
-//! so that every error carries its key, line and column.
+//! A document as a tree with the position of each part, and a serde deserializer over it, so that every error has its key, line
+//! and column.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::de::{
 };
 use serde_saphyr::Spanned;
 
-/// A place in a document; line and column count from one, zero means unknown.
+/// A position in a document. Line and column count from one; zero means unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct At {
     pub(crate) line: u64,
@@ -25,14 +25,14 @@ impl From<serde_saphyr::Location> for At {
     }
 }
 
-/// One value and where it stood.
+/// One value and its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) at: At,
     pub(crate) value: Value,
 }
 
-/// The shapes a document is made of.
+/// The kinds of values in a document.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Null,
@@ -46,7 +46,7 @@ pub(crate) enum Value {
 }
 
 impl Node {
-    /// An entry of a list that is passed over.
+    /// The placeholder of a removed list entry, which the deserializer skips.
     const REMOVED: Node = Node {
         at: At {
             line: u64::MAX,
@@ -55,12 +55,12 @@ impl Node {
         value: Value::Null,
     };
 
-    /// Removes the innermost part that stands at a place, or the entry of a list that it is a part of; answers whether there was one.
+    /// Removes the innermost part at a position, or the list entry that contains it. Returns whether there was one.
     pub(crate) fn remove_at(&mut self, at: At) -> bool {
         match &mut self.value {
             Value::List(list) => {
                 let found = list.iter_mut().find(|node| node.has(at));
-                // Those behind it keep their numbers.
+                // The entries after it keep their indexes.
                 found.map(|node| *node = Node::REMOVED).is_some()
             }
             Value::Map(entries) => {
@@ -169,15 +169,15 @@ impl<'de> Visitor<'de> for Shape {
     }
 }
 
-/// What was wrong, and the innermost place where it was seen.
+/// A deserialization error with the innermost position that is known.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeError {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) at: Option<At>,
-    /// Keys from the inside out.
+    /// The keys from the innermost outwards.
     pub(crate) path: Vec<String>,
-    /// The message names the key itself, as the last part of its path.
+    /// The unknown key, which is the last part of the dotted key.
     pub(crate) unknown: Option<String>,
 }
 
@@ -202,7 +202,7 @@ impl NodeError {
         self
     }
 
-    /// The dotted key, list places in brackets: `tools.rules[3].rate`.
+    /// The dotted key with list indexes in brackets: `tools.rules[3].rate`.
     pub(crate) fn key(&self) -> String {
         let mut key = String::new();
         for part in self.path.iter().rev().chain(&self.unknown) {
@@ -263,7 +263,7 @@ impl de::Error for NodeError {
     }
 }
 
-/// The known name nearest to a misspelt one, if any is near.
+/// The known name most similar to a misspelt one; `None` if none is similar.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if word.len() > 64 {
         return None;
@@ -341,7 +341,7 @@ impl<'de> Deserializer<'de> for Node {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, NodeError> {
-        // A list would otherwise be read as the fields in order.
+        // Otherwise a list would be read as the fields in their order.
         if matches!(self.value, Value::Map(_)) {
             self.deserialize_any(visitor)
         } else {

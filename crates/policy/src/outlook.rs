@@ -1,5 +1,5 @@
-//! What can be said of a tool before anybody calls it: whether a person is asked, how often it may be called, and what becomes of
-//! personal data. Arguments and history are not known yet, so what depends on them is said as such.
+//! Static evaluation of one tool, before any call: whether a person is asked, how often the tool may be called, and how personal
+//! data is treated. Arguments and history are unknown, so results that depend on them say so.
 
 use std::fmt;
 
@@ -10,74 +10,74 @@ use crate::policy::Policy;
 use crate::tools::{Hints, LimitOf, ToolRule};
 use crate::units::Rate;
 
-/// What awaits the callers of one tool.
+/// The static evaluation of one tool.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Outlook {
     /// Whether a person is asked.
     pub approval: Approval,
-    /// Every rate that may apply.
+    /// Every rate that may apply to a call.
     pub rates: Vec<RateAhead>,
-    /// What becomes of personal data, unless nothing does.
+    /// How personal data is treated; `None` if it passes unchanged.
     pub pii: Option<PiiAhead>,
 }
 
 /// Whether a person is asked before a call that is not denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approval {
-    /// No call is asked for.
+    /// No call asks a person.
     Never,
-    /// It depends on the arguments or on earlier calls: the rules that ask.
+    /// The arguments or earlier calls decide: the rules that ask.
     Sometimes(Vec<RuleAhead>),
-    /// Every call is asked for.
+    /// Every call asks a person.
     Always,
 }
 
-/// A rule, and on what it depends.
+/// A rule and the condition on which it applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleAhead {
-    /// The rule.
+    /// The address of the rule.
     pub rule: Rule,
-    /// In words, such as ``where `path` ``; empty for one that depends on nothing.
+    /// The condition in words, such as ``where `path` ``; empty for a rule that applies to every call.
     pub when: String,
 }
 
-/// How often, and what is counted together.
+/// A rate that may apply, and the calls that it counts together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateAhead {
-    /// How often.
+    /// The most calls in one window.
     pub rate: Rate,
-    /// What for.
+    /// The calls that the rate counts together.
     pub of: RateOf,
 }
 
-/// What a rate counts.
+/// The scope of a rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RateOf {
-    /// The calls that a rule is about.
+    /// The calls that a rule matches.
     Rule(RuleAhead),
-    /// The calls that a key of `tools.limits` counts.
+    /// The calls that a key of `tools.limits` counts together.
     Limit(LimitOf),
 }
 
-/// What becomes of personal data in what a tool answers and is asked.
+/// How personal data is treated in the arguments and results of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PiiAhead {
-    /// What happens to it.
+    /// What happens to the data.
     pub mode: PiiMode,
-    /// What the program inside sees.
+    /// What the program in the sandbox sees of it.
     pub inside: PiiInside,
-    /// The kinds that are hidden, the operator's own last.
+    /// The kinds that are hidden, custom kinds last.
     pub kinds: Vec<String>,
     /// Whether the tool gets the real values in place of aliases.
     pub revealed: bool,
 }
 
 impl Policy {
-    /// What awaits the callers of a tool.
+    /// Evaluates a tool without arguments or history.
     pub fn outlook(&self, name: &ToolName, hints: Hints) -> Outlook {
         Outlook {
             approval: self.approval_ahead(name, hints),
@@ -86,7 +86,7 @@ impl Policy {
         }
     }
 
-    /// A call is asked for where any rule set asks; standing answers answer for the policy's own.
+    /// A person is asked if any rule set asks. Standing rules replace the questions of the policy's own rules.
     fn approval_ahead(&self, name: &ToolName, hints: Hints) -> Approval {
         let mut some = Vec::new();
         for (index, layer) in self.layers().iter().enumerate() {
@@ -129,7 +129,7 @@ impl Policy {
             .map(|kind| kind.word().to_owned())
             .chain(own)
             .collect();
-        // What a skill hands over has passed already where it came from.
+        // A skill returns data that was treated when the skill received it.
         if rules.pii == PiiMode::Off || kinds.is_empty() || name.is_skill() {
             return None;
         }
@@ -142,14 +142,14 @@ impl Policy {
     }
 }
 
-/// What one rule set asks for, by which rules; sometimes by none is never.
+/// The questions of one rule set, with the rules that ask. `Sometimes` without a rule means never.
 enum Ahead {
     Always(Vec<RuleAhead>),
     Sometimes(Vec<RuleAhead>),
 }
 
 impl RuleSet {
-    /// Every rule that could be about a call of this tool.
+    /// Every rule that may match a call of this tool.
     fn about(&self, name: &ToolName, hints: Hints) -> impl Iterator<Item = (RuleAhead, &ToolRule)> {
         let rules = self.draft.tools.iter().flat_map(|tools| tools.rules.iter().enumerate());
         rules
@@ -170,7 +170,7 @@ impl RuleSet {
             let mut rules = about.iter().filter(|(_, rule)| rule.verdict == verdict);
             rules.any(|(ahead, _)| ahead.when.is_empty())
         };
-        // Where a rule is about every call, nothing is left to the default.
+        // The default cannot apply if a rule matches every call.
         let default = match self.draft.tools.as_ref().and_then(|tools| tools.default) {
             _ if always(Verdict::Allow) || always(Verdict::Ask) => None,
             _ if name.is_skill() => Some(Verdict::Allow),
@@ -193,7 +193,7 @@ impl RuleSet {
     }
 }
 
-/// On what a rule depends, in words.
+/// The condition of a rule in words.
 fn when(rule: &ToolRule) -> String {
     let names: Vec<String> = rule.when.keys().map(|name| format!("`{name}`")).collect();
     let names = (!names.is_empty()).then(|| format!("where {}", names.join(", ")));

@@ -1,4 +1,4 @@
-//! From text to a [`Draft`], and what to say when the text is wrong.
+//! Parses text into a [`Draft`] and explains errors.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,28 +12,28 @@ use crate::node::{At, Node, NodeError, Value};
 
 /// The largest policy document: 1 MiB.
 pub const MAX_DOCUMENT: usize = 1 << 20;
-/// The most entries of `fs.mounts` in one document: a host folder is looked through for each.
+/// The most entries of `fs.mounts` in one document: each costs a pass over a host folder.
 const MAX_MOUNTS: usize = 64;
 /// The most globs of `fs.deny` in one document.
 const MAX_DENY_GLOBS: usize = 1_000;
 /// The most rules of one list about hosts or tools in one document.
 const MAX_RULES: usize = 4_096;
 
-/// The most errors of one document that are told.
+/// The most errors that are reported for one document.
 const MAX_ERRORS: usize = 50;
 
-/// A policy document that was refused, with the place and, where possible, the way out.
+/// The reason why a policy document was refused, with its position and, if known, a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ParseError {
-    /// The name under which the document was handed in.
+    /// The name under which the caller passed the document.
     pub file: String,
-    /// Line, counted from one; zero when the whole document is meant.
+    /// The line, counted from one; zero if the error concerns the whole document.
     pub line: u64,
-    /// Column, counted from one; zero when the whole document is meant.
+    /// The column, counted from one; zero if the error concerns the whole document.
     pub column: u64,
-    /// What is wrong, naming the key.
+    /// The error in words, which names the key.
     pub message: String,
-    /// What to do about it.
+    /// A remedy; `None` if there is no obvious one.
     pub hint: Option<String>,
 }
 
@@ -87,24 +87,24 @@ impl ParseError {
     }
 }
 
-/// A draft that could not be written.
+/// A draft that could not be serialized as YAML.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write policy `{name}` as YAML")]
 pub struct WriteError {
-    /// The draft's name.
+    /// The name of the draft.
     name: String,
     source: serde_saphyr::ser::Error,
 }
 
 impl Draft {
-    /// Reads a draft from YAML or JSON; `name` is what errors and the policy call it.
+    /// Reads a draft from YAML or JSON; errors and the policy use `name`.
     pub fn parse(text: &str, name: &str) -> Result<Self, ParseError> {
         let node = read(text, name)?;
         decode(node, name).map(|draft| draft.named(name))
     }
 
-    /// As [`Draft::parse`], with everything that is wrong and not only the first: what is wrong is left out, and the rest read again. Of an
-    /// entry of a list only its first error is told.
+    /// Like [`Draft::parse`], but reports every error. It removes each invalid part and parses the rest again. For an entry of a
+    /// list, it reports only the first error.
     pub fn parse_all(text: &str, name: &str) -> Result<Self, Vec<ParseError>> {
         let mut node = read(text, name).map_err(|error| vec![error])?;
         let mut errors = Vec::new();
@@ -125,7 +125,7 @@ impl Draft {
         }
     }
 
-    /// This draft as a YAML file that reads back as the same draft.
+    /// Writes this draft as a YAML file that parses to the same draft.
     pub fn to_yaml(&self) -> Result<String, WriteError> {
         serde_saphyr::to_string(self).map_err(|source| WriteError {
             name: self.name.clone(),
@@ -133,7 +133,7 @@ impl Draft {
         })
     }
 
-    /// This draft with one dotted key changed; `value` is YAML. Lists and maps are layered.
+    /// Returns this draft with one dotted key changed; `value` is YAML. Lists and maps are layered.
     pub fn set(&self, key: &str, value: &str) -> Result<Self, ParseError> {
         let name = format!("--set {key}");
         if key.is_empty() || key.split('.').any(str::is_empty) {
@@ -141,7 +141,7 @@ impl Draft {
             return Err(ParseError::whole(&name, message));
         }
         let mut node = read(value, &name)?;
-        // Map keys below `env` may hold no dot, so a dotted key is always a way down.
+        // Keys of `env` may not contain a dot, so each dot separates two levels.
         for part in key.rsplit('.') {
             let at = At { line: 0, column: 0 };
             node = Node {
@@ -153,7 +153,7 @@ impl Draft {
     }
 }
 
-/// Reads a document of another shape, with the same care.
+/// Parses a document of another type with the same limits and errors.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str, name: &str) -> Result<T, ParseError> {
     T::deserialize(read(text, name)?).map_err(|error| ParseError::located(name, &error))
 }
@@ -172,8 +172,8 @@ fn decode(node: Node, name: &str) -> Result<Draft, ParseError> {
     }
 }
 
-/// A list that is longer than one document may have it. Each entry is compared with every name, host or call, so that
-/// their number is a cost for the host.
+/// A list with more entries than one document may have. Each entry is compared with every name, host or call, so the number of
+/// entries is a cost for the host.
 fn overlong(draft: &Draft) -> Option<(&'static str, usize, usize)> {
     let fs = draft.fs.as_ref();
     let net = draft.net.as_ref();
@@ -210,7 +210,7 @@ fn read(text: &str, name: &str) -> Result<Node, ParseError> {
     })
 }
 
-/// JSON strings may hold characters that YAML wants escaped; in valid JSON they stand nowhere else.
+/// Escapes the characters of a JSON document that YAML requires to be escaped; in valid JSON they occur only in strings.
 fn readable(text: &str) -> Cow<'_, str> {
     let json =
         text.trim_start().starts_with('{') && text.contains(odd) && serde_json::from_str::<IgnoredAny>(text).is_ok();
@@ -225,7 +225,7 @@ fn odd(c: char) -> bool {
     matches!(c, '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// JSON with every character escaped that YAML does not take as it is.
+/// Escapes every character of a JSON text that YAML does not accept unescaped.
 pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 64);
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Paths that exist only in canonical form: inside the sandbox, and relative to a folder.
+//! Paths that exist only in canonical form: absolute in the sandbox, or relative to a folder.
 
 use std::fmt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::text::text_type;
 const MAX_PATH: usize = 4_096;
 /// The longest single name, in bytes.
 const MAX_SEGMENT: usize = 255;
-/// First segments that the sandbox itself fills.
+/// First segments of the folders that the sandbox itself provides.
 const SYSTEM: [&str; 13] = [
     "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "usr",
 ];
@@ -18,36 +18,36 @@ const SYSTEM: [&str; 13] = [
 /// Why a path was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Nothing was written.
+    /// The path has no characters.
     #[error("the path is empty")]
     Empty,
     /// A whole path above 4,096 bytes or a name above 255.
     #[error("the path or one of its names is too long")]
     TooLong,
-    /// A NUL or another control character.
+    /// The path has a NUL or another control character.
     #[error("`{}` is not allowed in a path", .0.escape_default())]
     Character(char),
-    /// `.` or `..`.
+    /// A segment is `.` or `..`.
     #[error("`{0}` has a `.` or `..` segment")]
     Dots(String),
-    /// Two slashes together, or one at the end.
+    /// The path has two slashes in a row, or one at its end.
     #[error("`{0}` has an empty segment")]
     EmptySegment(String),
-    /// A relative path where an absolute one is needed.
+    /// The path is relative where an absolute one is required.
     #[error("`{0}` is relative, a path in the sandbox starts with `/`")]
     Relative(String),
-    /// An absolute path where a relative one is needed.
+    /// The path is absolute where a relative one is required.
     #[error("`{0}` is absolute, write it relative to the workspace")]
     Absolute(String),
-    /// The root itself.
+    /// The path is `/` itself.
     #[error("`/` itself cannot be named")]
     Root,
-    /// A place that the sandbox fills.
+    /// The path lies in a folder that the sandbox itself provides.
     #[error("`{0}` belongs to the sandbox, choose a path such as `/deps`")]
     System(String),
 }
 
-/// An absolute path inside the sandbox; no `.`, no `..`, no empty segments, never `/`.
+/// An absolute path in the sandbox; no `.`, no `..`, no empty segments, never `/`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GuestPath(String);
 
@@ -62,7 +62,7 @@ impl GuestPath {
         Path::new(&self.0)
     }
 
-    /// The rest of this path below `base`: `Some(None)` when they are equal.
+    /// This path relative to `base`: `Some(None)` if they are equal, `None` if it does not lie below.
     pub fn below(&self, base: &Self) -> Option<Option<RelPath>> {
         let rest = self.0.strip_prefix(&base.0)?;
         match rest.strip_prefix('/') {
@@ -72,7 +72,7 @@ impl GuestPath {
         }
     }
 
-    /// Refuses places that the sandbox fills itself; mounts may not cover them.
+    /// Refuses a path in a folder that the sandbox itself provides; mounts may not cover these.
     pub fn mountable(self) -> Result<Self, PathError> {
         let first = self.0[1..].split('/').next().unwrap_or_default();
         if SYSTEM.contains(&first) {
@@ -111,7 +111,7 @@ impl RelPath {
         Path::new(&self.0)
     }
 
-    /// The names from the top down.
+    /// The segments from the top down.
     pub fn segments(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')
     }

@@ -10,37 +10,37 @@ use crate::unseen::is_unseen;
 /// The longest tool name or pattern, in bytes.
 const MAX_NAME: usize = 256;
 
-/// The server whose tools are saved programs. No other server is called so.
+/// The server name under which saved programs are called. No other server may have it.
 pub const SKILLS: &str = "skills";
 
 /// Why a tool name or pattern was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing between two dots, or nothing at all.
+    /// The name has nothing between two dots, or nothing at all.
     #[error("`{0}` has an empty part, write a tool as `server.tool`")]
     EmptyPart(String),
-    /// Longer than a name may be.
+    /// The name has more than 256 bytes.
     #[error("a tool name has at most 256 bytes, this one has {0}")]
     TooLong(usize),
-    /// Whitespace, a control character, or a wildcard where none may be.
+    /// The name has whitespace, a control character, or a wildcard where none is allowed.
     #[error("`{}` is not allowed in a tool name", .0.escape_default())]
     Character(char),
-    /// `**` beside other characters.
+    /// The pattern has `**` beside other characters in one part.
     #[error("`{0}`: `**` stands for whole parts and must be one by itself")]
     Wildcard(String),
 }
 
-/// A tool's full name, `server.tool`.
+/// The full name of a tool, `server.tool`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolName(String);
 
 impl ToolName {
-    /// The name as written.
+    /// The full name of the tool.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is a saved program, called like a tool of the server [`SKILLS`].
+    /// Whether the tool is a saved program, which is called as a tool of the server [`SKILLS`].
     pub fn is_skill(&self) -> bool {
         self.0.split_once('.').is_some_and(|(server, _)| server == SKILLS)
     }
@@ -71,17 +71,17 @@ pub struct ToolPattern {
 }
 
 impl ToolPattern {
-    /// The pattern as written.
+    /// The pattern as its author wrote it.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether the pattern is about this tool.
+    /// Whether the pattern matches this tool.
     pub fn matches(&self, name: &ToolName) -> bool {
         self.segments.covers(&name.segments())
     }
 
-    /// Whether every name that `other` matches is matched by this one.
+    /// Whether this pattern matches every name that `other` matches.
     pub fn contains(&self, other: &Self) -> bool {
         self.segments.covers(&other.segments)
     }

@@ -1,4 +1,4 @@
-//! A policy in force: complete, under its ceiling, and the only thing that answers questions.
+//! A policy in force: complete, under its ceiling, and the only type that makes decisions.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -46,7 +46,7 @@ pub struct Policy {
     name: String,
     digest: String,
     document_bytes: usize,
-    /// The policy's own rules first, then each ceiling's.
+    /// The policy's own rules first, then those of each ceiling.
     layers: Vec<RuleSet>,
     fs: Fs,
     env: BTreeMap<String, String>,
@@ -55,79 +55,79 @@ pub struct Policy {
     limits: Limits,
     tools: ToolsDraft,
     audit: Audit,
-    /// Answers given for good; no part of the digest.
+    /// The standing rules, which are not part of the digest.
     standing: StandingRules,
 }
 
-/// Places in the sandbox, and what is hidden of the host's.
+/// The mounts of the sandbox, and which host files are hidden.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Fs {
-    /// The places.
+    /// The mounts of the sandbox.
     pub mounts: Vec<Mount>,
-    /// What is hidden wherever a host folder is shown.
+    /// Globs of host files that are hidden in every mount from the host.
     pub deny: Vec<Glob>,
 }
 
-/// One place in the sandbox.
+/// One mount in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mount {
-    /// Where it is in the sandbox.
+    /// The path of the mount in the sandbox.
     pub path: GuestPath,
-    /// Read-only or writable.
+    /// Whether programs may write to the mount.
     pub access: Access,
-    /// The most it may hold.
+    /// The most it may hold; `None` for mounts without a quota.
     pub quota: Option<Bytes>,
-    /// Whether it survives sandbox and process.
+    /// Whether its content outlives sandbox and process.
     pub keep: bool,
-    /// For how long it is kept.
+    /// How long its content is kept, if `keep` is set.
     pub keep_for: Duration,
-    /// When it is emptied besides.
+    /// When kept content is removed before that time.
     pub clean: Clean,
-    /// The host folder shown there, as written.
+    /// The host folder that is shown there, as written; `None` if the mount is not a host folder.
     pub from: Option<PathBuf>,
 }
 
-/// Limits of programs.
+/// The limits on programs of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Processors.
+    /// How many processors one sandbox may use.
     pub cpu: Cpus,
-    /// Memory of all processes together.
+    /// Memory of all processes of a sandbox together.
     pub memory: Bytes,
-    /// Time on the clock of one execution.
+    /// Wall-clock time of one execution.
     pub wall: Duration,
     /// Processor time of one execution.
     pub cpu_time: Duration,
-    /// How long a sandbox may live.
+    /// The longest life of a sandbox.
     pub lifetime: Duration,
-    /// Processes and threads at once.
+    /// Processes and threads that exist at the same time.
     pub processes: u32,
     /// Open files of each process.
     pub open_files: u32,
-    /// Output kept of each stream.
+    /// How much is kept of each of stdout, stderr and value.
     pub output: Bytes,
-    /// Which programs may run beside code on the engines.
+    /// Which programs may run besides code on the engines.
     pub programs: AllowedPrograms,
 }
 
-/// What is written down.
+/// What the journal records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Audit {
-    /// Whether each event is on disk before the act goes on.
+    /// Whether each event is on disk before the action proceeds.
     pub durable: bool,
-    /// How much of stdout and stderr is journalled.
+    /// How much of stdout and stderr the journal records.
     pub output: JournalOutput,
-    /// How long the records of a session are kept after it was last used.
+    /// How long the records of a session are kept after its last use.
     pub keep: Duration,
-    /// Bytes of events that one session may write.
+    /// The most bytes of events that one session may write.
     pub session_bytes: Bytes,
 }
 
-/// How long a kept place is kept unless written.
+/// How long a mount's content is kept if `keep_for` is not written.
 const KEEP_FOR: Duration = Duration::from_hours(24);
 
 impl Policy {
@@ -175,23 +175,23 @@ impl Policy {
         })
     }
 
-    /// What the policy is called.
+    /// The name of the policy in errors and events.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// About how many bytes of memory it takes: patterns are kept as they are compared, character by character, and some of them twice.
+    /// The approximate memory in bytes: patterns are stored character by character, some of them twice.
     pub fn memory_bytes(&self) -> usize {
         const BYTES_PER_CHARACTER: usize = 40;
         self.document_bytes.saturating_mul(BYTES_PER_CHARACTER)
     }
 
-    /// The blake3 digest, in hexadecimal, of everything in force, the ceilings' rules included.
+    /// The blake3 digest, in hexadecimal, of all rules in force, including those of the ceilings.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// Files.
+    /// The mounts, and which host files are hidden.
     pub const fn fs(&self) -> &Fs {
         &self.fs
     }
@@ -201,7 +201,7 @@ impl Policy {
         &self.env
     }
 
-    /// The network.
+    /// The complete `net` section.
     pub const fn net(&self) -> &NetDraft {
         &self.net
     }
@@ -211,27 +211,27 @@ impl Policy {
         self.net_limits
     }
 
-    /// Limits of programs.
+    /// The limits on programs of a session.
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Tools.
+    /// The complete `tools` section.
     pub const fn tools(&self) -> &ToolsDraft {
         &self.tools
     }
 
-    /// Personal data and secrets, if anything was written about them.
+    /// The `data` section; `None` if the policy has none.
     pub fn data(&self) -> Option<&DataDraft> {
         self.layers[0].draft.data.as_ref()
     }
 
-    /// How people are asked, if anything was written about it.
+    /// The `approvals` section; `None` if the policy has none.
     pub fn approvals(&self) -> Option<&ApprovalsDraft> {
         self.layers[0].draft.approvals.as_ref()
     }
 
-    /// What is written down.
+    /// What the journal records.
     pub const fn audit(&self) -> &Audit {
         &self.audit
     }
@@ -241,7 +241,7 @@ impl Policy {
         self.layers[0].draft.clone()
     }
 
-    /// Everything in force: name, digest, the complete policy, and the ceilings above it.
+    /// Everything in force as JSON: name, digest, the complete policy, and the ceilings above it.
     pub fn to_json(&self) -> Value {
         let ceilings: Vec<&Draft> = self.layers[1..].iter().map(|layer| &layer.draft).collect();
         json!({
@@ -252,7 +252,7 @@ impl Policy {
         })
     }
 
-    /// Every host folder that this policy or a ceiling above it shows, as written: what `fs.deny` is relative to.
+    /// Every host folder that this policy or a ceiling above it shows, as written. The globs of `fs.deny` are relative to them.
     pub fn shown_folders(&self) -> impl Iterator<Item = &Path> {
         let drafts = self.layers.iter().filter_map(|layer| layer.draft.fs.as_ref());
         drafts.flat_map(|fs| fs.mounts.iter().filter_map(|mount| mount.from.as_deref()))
@@ -262,7 +262,8 @@ impl Policy {
         &self.layers
     }
 
-    /// Whether a tool may be called so, given what its server says of it and what was called before.
+    /// Decides a tool call with these arguments, given the effects that its server declares and the tools that were called
+    /// before.
     pub fn tool(&self, name: &str, hints: Hints, args: &Value, history: &History) -> Decision {
         match name.parse::<ToolName>() {
             Ok(name) => strictest(self.tool_answers(&name, hints, args, history)),
@@ -270,7 +271,7 @@ impl Policy {
         }
     }
 
-    /// The answer of each rule set: of the policy's own, a question may have a standing answer.
+    /// The decision of each rule set. A standing rule may replace a question of the policy's own rules.
     pub(crate) fn tool_answers(
         &self,
         name: &ToolName,
@@ -291,8 +292,8 @@ impl Policy {
         })
     }
 
-    /// The same policy with standing answers: what its own rules ask a person for, they may answer. Name and digest stay: they are
-    /// those of the policy, which these rules are no part of.
+    /// The same policy with standing rules, which answer the questions of its own rules. Name and digest stay the same, because
+    /// standing rules are not part of the policy.
     #[must_use]
     pub fn with_standing(&self, rules: StandingRules) -> Self {
         Self {
@@ -301,12 +302,12 @@ impl Policy {
         }
     }
 
-    /// The answers that were given for good.
+    /// The standing rules of this policy.
     pub const fn standing(&self) -> &StandingRules {
         &self.standing
     }
 
-    /// Whether any call of this tool could be allowed or asked for: only then it is shown.
+    /// Whether some call of this tool may be allowed or may ask a person: only then is the tool shown.
     pub fn shows(&self, name: &ToolName, hints: Hints) -> bool {
         self.layers.iter().all(|layer| {
             let tools = layer.draft.tools.as_ref();
@@ -325,19 +326,19 @@ impl Policy {
         })
     }
 
-    /// Whether some call may wait for a person because a rule says so, of the policy or of a ceiling.
+    /// Whether a rule of the policy or of a ceiling may ask a person.
     pub fn may_ask(&self) -> bool {
         let mut all = self.layers.iter().filter_map(|layer| layer.draft.tools.as_ref());
         all.any(|tools| tools.verdicts().any(|verdict| verdict == Verdict::Ask))
     }
 
-    /// Whether some call may wait for a person because its tool is another than it was.
+    /// Whether a call may ask a person because the tool's definition changed.
     pub fn may_ask_for_drift(&self) -> bool {
         let may_call = self.tools.verdicts().any(|verdict| verdict != Verdict::Deny);
         may_call && self.tools.drift.unwrap_or(Verdict::Ask) == Verdict::Ask
     }
 
-    /// The rates of every rule that is about the call; all of them hold at once.
+    /// The rates of every rule that matches the call; all of them apply at once.
     pub fn rates(&self, name: &ToolName, hints: Hints, args: &Value, history: &History) -> Vec<(Rule, Rate)> {
         let rules = self.layers.iter().flat_map(|layer| {
             let rules = layer
@@ -354,8 +355,8 @@ impl Policy {
         rated.collect()
     }
 
-    /// The rates under which a call that the rule `by` let go may have counted; its arguments are not known any more. What surely
-    /// was not about it is left out: of the rules that are, the strictest decided, and of equals the first.
+    /// The rates that may have counted a past call, which the rule `by` allowed and whose arguments are no longer known. A rule
+    /// that cannot have matched is left out: the strictest of the matching rules decided, and of equals the first.
     pub fn rates_before(&self, name: &ToolName, by: &str) -> Vec<(Rule, Rate)> {
         let rated = self.layers.iter().flat_map(|layer| {
             let rules = layer
@@ -380,7 +381,7 @@ impl Policy {
         rated.collect()
     }
 
-    /// How often tools may be called, whatever the rules say of each; all of them hold at once.
+    /// How often tools may be called, whatever their rules; all limits apply at once.
     pub fn tool_limits(&self) -> Vec<(LimitOf, Rule, Rate)> {
         let limits = self.layers.iter().flat_map(|layer| {
             let limits = layer.draft.tools.iter().flat_map(|tools| &tools.limits);
@@ -393,38 +394,38 @@ impl Policy {
             .collect()
     }
 
-    /// Whether a host may be reached so, before its name is resolved.
+    /// Decides a request to a host before its name is resolved.
     pub fn host(&self, request: &HostRequest) -> Decision {
         strictest(self.layers.iter().flat_map(|layer| layer.host(request)))
     }
 
-    /// Whether this address behind the request's host may be dialled. To be asked for every
-    /// address that the name resolves to.
+    /// Decides whether this address of the request's host may be dialled. The caller must ask for every address that the name
+    /// resolves to.
     pub fn address(&self, address: IpAddr, request: &HostRequest) -> Decision {
         let host = self.layers.iter().flat_map(|layer| layer.host(request));
         let resolved = self.layers.iter().map(|layer| layer.resolved(address, request));
         strictest(host.chain(resolved))
     }
 
-    /// Whether a name that the request's host is only another name of (`CNAME`) is forbidden by name. What no rule names
-    /// is allowed: the question is about the far end of a host that was allowed already.
+    /// Decides whether a name that the request's host is an alias of (`CNAME`) is forbidden. A name that no denylist entry
+    /// matches is allowed, because the host itself was allowed already.
     pub fn alias(&self, request: &HostRequest) -> Decision {
         strictest(self.layers.iter().map(|layer| layer.alias(request)))
     }
 
-    /// Whether method and path of each request to this host must be seen to decide.
+    /// Whether a decision on this host needs the method and path of each request.
     pub fn inspects(&self, request: &HostRequest) -> bool {
         self.layers.iter().any(|layer| layer.inspects(request))
     }
 
-    /// Whether TLS to this host is ended, so that the requests inside are seen.
+    /// Whether TLS to this host is terminated, so that the requests inside are visible.
     pub fn ends_tls(&self, request: &HostRequest) -> bool {
         self.layers
             .iter()
             .any(|layer| layer.ends_all_tls() || layer.inspects(request))
     }
 
-    /// Whether a host file, relative to the folder that is shown, may be seen.
+    /// Decides whether a host file may be seen, by its path relative to the folder that is shown.
     pub fn path(&self, path: &str) -> Decision {
         match path.parse::<RelPath>() {
             Ok(path) => strictest(self.layers.iter().flat_map(|layer| layer.file(&path))),
@@ -432,7 +433,7 @@ impl Policy {
         }
     }
 
-    /// Whether a place in the sandbox may be opened so.
+    /// Decides whether a path in the sandbox may be opened with this access.
     pub fn guest(&self, path: &GuestPath, access: Access) -> Decision {
         strictest(self.layers[0].guest(path, access))
     }
@@ -465,7 +466,7 @@ fn limits(full: &Draft) -> Option<Limits> {
     })
 }
 
-/// The digest and the length of all layers. Examples are questions, not rules: they are left out.
+/// The digest and the length in bytes of all layers. Examples are left out, because they are not rules.
 fn digest(layers: &[RuleSet]) -> Option<(String, usize)> {
     let rules: Vec<Draft> = layers
         .iter()

@@ -1,4 +1,4 @@
-//! Policies and network rule sets that come with the program, embedded as the files people read.
+//! Policies and network rule sets that are part of the program, embedded as the files that people read.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::draft::Draft;
 use crate::host::Host;
 use crate::net::{DenyEntry, HostRule};
 
-/// Name and text of every preset; the first is the built-in default.
+/// The name and text of every preset; the first is the built-in default.
 const PRESETS: [(&str, &str); 6] = [
     ("default", include_str!("../../../policies/default.yaml")),
     ("demo", include_str!("../../../policies/demo.yaml")),
@@ -21,7 +21,7 @@ const PRESETS: [(&str, &str); 6] = [
     ("level-4", include_str!("../../../policies/level-4.yaml")),
 ];
 
-/// The built-in default, parsed when it is first asked for: it lies under every policy.
+/// The built-in default, parsed on first use.
 static BUILTIN: LazyLock<Draft> = LazyLock::new(|| parsed(PRESETS[0]));
 
 fn parsed((name, text): (&str, &str)) -> Draft {
@@ -47,7 +47,7 @@ impl Draft {
         BUILTIN.clone()
     }
 
-    /// A preset by name.
+    /// The preset with this name; `None` if there is none.
     pub fn preset(name: &str) -> Option<Self> {
         PRESETS.into_iter().find(|(known, _)| *known == name).map(parsed)
     }
@@ -57,11 +57,11 @@ impl Draft {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetPreset {
-    /// Reading from the Python package index.
+    /// Read access to the Python package index.
     PythonPackages,
-    /// Reading from the npm registry.
+    /// Read access to the npm registry.
     Npm,
-    /// Reading and cloning from GitHub; no push, no write by its API.
+    /// Read and clone access to GitHub, without pushes and without writes through its API.
     GithubRead,
 }
 
@@ -78,7 +78,7 @@ static NET: LazyLock<[Vec<HostRule>; 3]> = LazyLock::new(|| {
 });
 
 impl NetPreset {
-    /// The rules that the name stands for.
+    /// The rules of the preset.
     pub fn rules(self) -> &'static [HostRule] {
         match self {
             Self::PythonPackages => &NET[0],
@@ -102,11 +102,11 @@ impl fmt::Display for NetPreset {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DenyPreset {
-    /// Hosts at which models are asked.
+    /// Hosts of the vendors of language models.
     ModelVendors,
 }
 
-/// Hosts that are denied together: the plain names are looked up, and only the few patterns are gone through.
+/// An index of hosts that are denied together: exact names are looked up, and only the few patterns are tried one by one.
 struct Denied {
     rules: &'static [HostRule],
     names: HashMap<&'static str, usize>,
@@ -141,24 +141,24 @@ static DENIED: LazyLock<Denied> = LazyLock::new(|| {
 });
 
 impl DenyPreset {
-    /// Every preset there is.
+    /// Every deny preset, in the order of declaration.
     pub const ALL: [Self; 1] = [Self::ModelVendors];
 
-    /// What it is called.
+    /// The name that follows `preset:` in a denylist.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ModelVendors => "model-vendors",
         }
     }
 
-    /// The rules that the name stands for: hosts, whatever is asked of them and how.
+    /// The rules of the preset. They name only hosts, so they match every request.
     pub fn rules(self) -> &'static [HostRule] {
         match self {
             Self::ModelVendors => DENIED.rules,
         }
     }
 
-    /// The rule that names this host.
+    /// The index of the rule that matches this host.
     pub(crate) fn naming(self, host: &Host) -> Option<usize> {
         let Host::Name(name) = host else { return None };
         let Denied { rules, names, patterns } = match self {

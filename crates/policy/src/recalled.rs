@@ -1,4 +1,4 @@
-//! What a policy says to a call of the past, of which some arguments may be hidden: aliases are kept where personal data was.
+//! Decides past calls, of which some arguments may be hidden: the records hold aliases in place of personal data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,51 +9,51 @@ use crate::pattern::ToolName;
 use crate::policy::Policy;
 use crate::tools::{Condition, Hints, History, ToolRule, meets};
 
-/// A call that a session made, or tried to make.
+/// A call that a session made or attempted, as its records have it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Called {
-    /// The tool's full name.
+    /// The full name of the tool, `server.tool`.
     pub name: String,
-    /// What its server said of it.
+    /// The effects that the tool's server declared.
     pub hints: Hints,
-    /// Its arguments.
+    /// The recorded arguments, with aliases in place of personal data.
     pub args: Value,
-    /// Arguments whose values are hidden: what stands there is not what was sent.
+    /// The names of arguments whose recorded value is not the value that was sent.
     pub hidden: BTreeSet<String>,
-    /// Whether it was made: for the calls after it, what was refused was not called.
+    /// Whether the call was made; a refused call is not part of the history of later calls.
     pub made: bool,
 }
 
-/// What a policy says to a call of the past.
+/// The decision of a policy on a past call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judged {
-    /// Whatever is hidden, this.
+    /// The decision is the same for every hidden value.
     Decided(Decision),
-    /// It depends on a value that is hidden.
+    /// The decision depends on a hidden value.
     Depends {
-        /// The argument that has it.
+        /// The argument with the hidden value.
         argument: String,
-        /// A rule that looks at it.
+        /// A rule that has a condition on it.
         rule: Rule,
     },
 }
 
-/// Whether a rule is about a call.
+/// Whether a rule matches a past call.
 enum Matches<'a> {
     No,
     Yes,
-    /// That depends on this argument.
+    /// The value of this hidden argument decides.
     Perhaps(&'a str),
 }
 
-/// The least and the most strict that an answer can be.
+/// The least strict and the strictest decision that are possible.
 struct Range {
     least: Decision,
     most: Decision,
 }
 
 impl Policy {
-    /// What it says to a call of the past, after others.
+    /// Decides a past call, with the calls before it as history.
     pub fn judge(&self, call: &Called, history: &History) -> Judged {
         let Ok(name) = call.name.parse::<ToolName>() else {
             return Judged::Decided(Decision::new(Verdict::Deny, "builtin.names"));
@@ -75,7 +75,7 @@ impl Policy {
         }
     }
 
-    /// A question of the policy's own rules may have a standing answer.
+    /// Replaces a question of the policy's own rules by the decision of a standing rule that matches.
     fn answer_standing(&self, name: &ToolName, call: &Called, range: &mut Range, perhaps: &mut Vec<(Rule, String)>) {
         let asks = |decision: &Decision| decision.verdict() == Verdict::Ask;
         if !asks(&range.least) && !asks(&range.most) {
@@ -118,7 +118,7 @@ impl RuleSet {
             }
         }
         if !certain.is_empty() {
-            // Whatever else matches makes it stricter.
+            // Any other matching rule can only make the decision stricter.
             let most = strictest(certain.iter().chain(&possible).cloned());
             let least = strictest(certain);
             return Range { least, most };
@@ -146,7 +146,7 @@ impl ToolRule {
     }
 }
 
-/// The conditions that can be looked at.
+/// The conditions on arguments that are not hidden.
 fn known(when: &BTreeMap<String, Condition>, hidden: &BTreeSet<String>) -> BTreeMap<String, Condition> {
     let known = when.iter().filter(|(argument, _)| !hidden.contains(*argument));
     known
@@ -154,7 +154,7 @@ fn known(when: &BTreeMap<String, Condition>, hidden: &BTreeSet<String>) -> BTree
         .collect()
 }
 
-/// An argument that is hidden and has a condition.
+/// The first hidden argument that has a condition.
 fn unknown<'a>(when: &'a BTreeMap<String, Condition>, hidden: &BTreeSet<String>) -> Option<&'a str> {
     when.keys()
         .map(String::as_str)

@@ -1,4 +1,4 @@
-//! A policy that was in force, from what was kept of it.
+//! Restores a policy that was in force from its JSON form.
 
 use serde_json::Value;
 
@@ -7,7 +7,8 @@ use crate::draft::Draft;
 use crate::policy::Policy;
 
 impl Policy {
-    /// The policy that [`Policy::to_json`] described. It is made as every policy is, and is the same only if its digest is.
+    /// Restores the policy that [`Policy::to_json`] described. The policy is built from its drafts again; `None` if the result
+    /// has another digest.
     pub fn restore(json: &Value) -> Option<Self> {
         let draft = |value: &Value| serde_json::from_value::<Draft>(value.clone()).ok();
         let ceilings: Vec<Draft> = json

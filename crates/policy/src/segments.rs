@@ -1,6 +1,5 @@
-//! Patterns made of parts between separators: `*` within one part, `**` over many.
-//! One matcher serves names, hosts, URL paths and file globs, and decides containment too:
-//! a pattern is contained in another when the other matches it with its wildcards kept as symbols.
+//! Patterns made of parts between separators: `*` within one part, `**` over many. One matcher serves names, hosts, URL paths and
+//! file globs. It also decides containment: a pattern contains another if it matches the other with its wildcards as symbols.
 
 use std::ops::RangeInclusive;
 
@@ -8,15 +7,15 @@ use std::ops::RangeInclusive;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     Literal(char),
-    /// Any run of characters, also none.
+    /// Any run of characters, including none.
     Star,
-    /// Exactly one character.
+    /// Exactly one character, whichever.
     Question,
-    /// One character of a bracket class. Behind a pointer: a pattern has many literals and few classes.
+    /// One character of a bracket class. Boxed, because a pattern has many literals and few classes.
     Class(Box<Class>),
 }
 
-/// The characters between two brackets, or all others.
+/// The characters between two brackets, or all others if negated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Class {
     pub(crate) negated: bool,
@@ -32,7 +31,7 @@ impl Class {
 /// One part between separators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Any number of parts, also none.
+    /// Any number of parts, including none.
     Many,
     One(Vec<Piece>),
 }
@@ -46,7 +45,7 @@ impl Part {
         matches!(self, Self::One(pieces) if pieces.as_slice() == [Piece::Star])
     }
 
-    /// Whether one name is a text of this part; never for `Many`, which stands for many names.
+    /// Whether this part matches one name; never for `Many`, which stands for several names.
     pub(crate) fn is_name(&self, name: &str) -> bool {
         match self {
             Self::Many => false,
@@ -55,12 +54,12 @@ impl Part {
     }
 }
 
-/// A pattern, or a plain text (a pattern of literals only).
+/// A pattern, or a text as a pattern of literals only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Segments(Vec<Part>);
 
 impl Segments {
-    /// Parts in one normal order, so that equal languages of wildcards look equal.
+    /// Brings the parts into a normal order, so that equivalent wildcards compare equal.
     pub(crate) fn new(parts: Vec<Part>) -> Self {
         let mut normal: Vec<Part> = Vec::with_capacity(parts.len());
         let mut many = false;
@@ -68,7 +67,7 @@ impl Segments {
             if part == Part::Many {
                 many = true;
             } else {
-                // Within a run of wildcards the single ones come first.
+                // Within a run of wildcards, the single ones come first.
                 if many && !part.is_any() {
                     normal.push(Part::Many);
                     many = false;
@@ -82,7 +81,7 @@ impl Segments {
         Self(normal)
     }
 
-    /// A plain text.
+    /// A pattern that matches only the text with these parts.
     pub(crate) fn literal<'a>(parts: impl Iterator<Item = &'a str>) -> Self {
         Self(
             parts
@@ -95,7 +94,7 @@ impl Segments {
         &self.0
     }
 
-    /// Whether every text of `other` is also one of this pattern. Never says yes wrongly.
+    /// Whether this pattern matches every text that `other` matches. It never returns true wrongly.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         walk(
             &self.0,
@@ -123,7 +122,7 @@ fn part_covers(mine: &[Piece], theirs: &[Piece]) -> bool {
     )
 }
 
-/// The same walk over a plain text, character by character and without a copy of it.
+/// Like `walk`, but over the characters of a text without a copy.
 fn pieces_match(pieces: &[Piece], text: &str) -> bool {
     let (mut p, mut rest) = (0, text.chars());
     let mut back: Option<(usize, std::str::Chars<'_>)> = None;
@@ -162,7 +161,7 @@ fn is_character(piece: &Piece, c: char) -> bool {
     }
 }
 
-/// The classic two-pointer wildcard walk: at most `pattern × text` steps, no recursion.
+/// The two-pointer wildcard match: at most `pattern × text` steps, without recursion.
 fn walk<T>(pattern: &[T], text: &[T], is_star: impl Fn(&T) -> bool, same: impl Fn(&T, &T) -> bool) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
@@ -189,7 +188,7 @@ fn walk<T>(pattern: &[T], text: &[T], is_star: impl Fn(&T) -> bool, same: impl F
     pattern[p..].iter().all(is_star)
 }
 
-/// Reads one part with `*` as its only wildcard; `None` for a `**` inside a longer part.
+/// Parses one part with `*` as its only wildcard; `None` for a `**` inside a longer part.
 pub(crate) fn starred(part: &str) -> Option<Part> {
     match part {
         "**" => Some(Part::Many),
@@ -202,7 +201,7 @@ pub(crate) fn starred(part: &str) -> Option<Part> {
     }
 }
 
-/// `**` read as "one or more": one part, then any number.
+/// Reads `**` as "one or more": one part, then any number.
 pub(crate) fn at_least_one(parts: Vec<Part>) -> Vec<Part> {
     parts
         .into_iter()

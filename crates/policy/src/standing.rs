@@ -1,7 +1,8 @@
-//! Answers that a person gave for good: rules in a file of their own, `rules.yaml`, which Ringfence writes and a person may edit.
+//! Standing rules: answers that a person gave once for all later calls, in their own file `rules.yaml`. Ringfence writes the
+//! file, and a person may edit it.
 //!
-//! Such a rule answers what the policy's own rules ask a person for, and nothing else: it never beats a deny, and what is above the
-//! policy does not know it.
+//! A standing rule answers a question of the policy's own rules, and nothing else: it never beats a deny, and it does not affect
+//! the ceilings above the policy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,12 +20,12 @@ use crate::tools::{Condition, meets};
 
 /// The most rules in one file.
 const MAX_RULES: usize = 1_000;
-/// What a new file begins with.
+/// The beginning of a new file.
 const HEAD: &str = "# Answers given for good with `ringfence approvals approve --always`. A rule answers what the policy asks a\n\
                     # person for; it never beats a deny or the operator's ceiling. Remove a line to be asked again.\n\
                     version: 1\nrules:\n";
 
-/// One answer that was given for good.
+/// A rule that answers a question for all later calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -39,13 +40,13 @@ pub struct StandingRule {
         deserialize_with = "conditions"
     )]
     pub when: BTreeMap<String, Condition>,
-    /// No other arguments than those that `where` names.
+    /// The call has no other arguments than those that `where` names.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only: bool,
-    /// Since when.
+    /// When the answer was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Who said so.
+    /// The person who gave the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
@@ -63,7 +64,7 @@ where
 }
 
 impl StandingRule {
-    /// A rule for one tool; `when` is what a rule has under `where`, as JSON.
+    /// A rule for one tool; `when` is the JSON form of the rule's `where`.
     pub fn new(tool: &ToolName, when: Option<&Value>) -> Result<Self, ParseError> {
         let mut rule = serde_json::json!({ "allow": tool.as_str() });
         if let Some(when) = when {
@@ -72,26 +73,26 @@ impl StandingRule {
         parse(&rule.to_string(), "where")
     }
 
-    /// The same for calls without any other argument.
+    /// The same rule, limited to calls without other arguments.
     #[must_use]
     pub fn only(mut self) -> Self {
         self.only = true;
         self
     }
 
-    /// The same, saying since when and who said so.
+    /// The same rule with the time and the author of the answer.
     #[must_use]
     pub fn said(mut self, since: impl Into<String>, by: impl Into<String>) -> Self {
         (self.since, self.by) = (Some(since.into()), Some(by.into()));
         self
     }
 
-    /// Whether it answers a call.
+    /// Whether the rule answers this call.
     pub fn answers(&self, name: &ToolName, args: &Value) -> bool {
         self.is_about(name, args) && meets(&self.when, args, Verdict::Allow)
     }
 
-    /// Whether it answers a call with such arguments, whatever their values.
+    /// Whether the rule may answer a call of this tool with these argument names, whatever the values.
     pub(crate) fn is_about(&self, name: &ToolName, args: &Value) -> bool {
         let known = |args: &serde_json::Map<String, Value>| args.keys().all(|name| self.when.contains_key(name));
         let fits = !self.only || args.as_object().is_some_and(known);
@@ -102,14 +103,14 @@ impl StandingRule {
         self.allow == other.allow && self.when == other.when && self.only == other.only
     }
 
-    /// As one line of the file.
+    /// The rule as one line of the file.
     fn line(&self) -> String {
-        // A struct of texts and JSON values always is JSON.
+        // A struct of texts and JSON values always serializes.
         let json = serde_json::to_string(self).unwrap_or_default();
         format!("  - {}\n", escaped(&json))
     }
 
-    /// For people: without since and by.
+    /// The rule for people, without `since` and `by`.
     fn words(&self) -> String {
         let plain = Self {
             since: None,
@@ -120,7 +121,7 @@ impl StandingRule {
     }
 }
 
-/// The rules of one `rules.yaml`, in its order. Shared: they are compared at every call that they may have answered.
+/// The rules of one `rules.yaml`, in its order. They are shared, because every call that they may answer compares them.
 #[derive(Debug, Clone, Default)]
 pub struct StandingRules(Arc<Vec<StandingRule>>);
 
@@ -130,23 +131,23 @@ impl PartialEq for StandingRules {
     }
 }
 
-/// `rules.yaml` as written.
+/// `rules.yaml`: the standing rules of one data folder.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Ringfence standing answers")]
 struct Document {
-    /// The version of the file's shape, 1.
+    /// The version of the file format, 1.
     version: Version,
-    /// The answers.
+    /// The standing rules, in any order.
     #[serde(default, deserialize_with = "nullable")]
     rules: Vec<StandingRule>,
 }
 
 impl StandingRules {
-    /// The file's name in the data folder, and the beginning of each rule's address.
+    /// The file's name in the data folder, and the prefix of each rule's address.
     pub const FILE: &str = "rules.yaml";
 
-    /// Reads a file; an empty one has no rules.
+    /// Parses a file; an empty file has no rules.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         if text.trim().is_empty() {
             return Ok(Self::default());
@@ -159,13 +160,13 @@ impl StandingRules {
         Ok(Self(Arc::new(document.rules)))
     }
 
-    /// The rules.
+    /// The rules in the order of the file.
     pub fn rules(&self) -> &[StandingRule] {
         &self.0
     }
 
-    /// The file with one rule more. Order and comments stay where the file is written as this program does, else it is written anew;
-    /// a rule that is there already changes nothing.
+    /// Appends a rule to the text of a file. Order and comments stay if the file has the layout that this program writes;
+    /// otherwise the file is written anew. A rule that exists already changes nothing.
     pub fn append(text: &str, rule: &StandingRule) -> Result<String, ParseError> {
         let mut after = Self::parse(text)?;
         if after.0.iter().any(|known| known.same(rule)) {
@@ -191,7 +192,7 @@ impl StandingRules {
             );
             return Err(ParseError::whole(Self::FILE, message).hint("remove rules that are no longer needed"));
         }
-        // What does not read back is not written.
+        // The text is returned only if it parses to the intended rules.
         let read = Self::parse(&appended)?;
         if read == after {
             Ok(appended)
@@ -205,7 +206,7 @@ impl StandingRules {
         std::iter::once(HEAD.to_owned()).chain(lines).collect()
     }
 
-    /// What changes from these rules to others, in words.
+    /// The changes from these rules to others, as sentences.
     pub fn diff(&self, after: &Self) -> Vec<Change> {
         let missing = |rules: &Self, rule: &StandingRule| !rules.0.iter().any(|known| known.same(rule));
         let change = |rule: &StandingRule, new: bool| {
@@ -232,13 +233,13 @@ impl StandingRules {
             .collect()
     }
 
-    /// Whether every call of a tool is answered.
+    /// Whether a rule answers every call of a tool.
     pub(crate) fn answers_all(&self, name: &ToolName) -> bool {
         let mut rules = self.0.iter().filter(|rule| rule.allow.matches(name));
         rules.any(|rule| rule.when.is_empty() && !rule.only)
     }
 
-    /// Whether some call of a tool could be answered.
+    /// Whether a rule may answer some call of a tool.
     pub(crate) fn answers_some(&self, name: &ToolName) -> bool {
         self.0.iter().any(|rule| rule.allow.matches(name))
     }
@@ -250,7 +251,7 @@ impl StandingRules {
     }
 }
 
-/// Where a rule stands.
+/// The address of the rule at an index.
 pub(crate) fn address(index: usize) -> String {
     format!("{}[{index}]", StandingRules::FILE)
 }

@@ -1,4 +1,4 @@
-//! Reads the tables of hostile spellings.
+//! Reads the tables of hostile spellings for tests.
 
 /// One line of a table.
 pub(crate) struct Row {

@@ -1,4 +1,4 @@
-//! Serde and schema for types that are read from and written as one piece of text.
+//! Serde and schema implementations for types with a text form.
 
 /// Implements `Serialize`, `Deserialize` and `JsonSchema` through `Display` and `FromStr`.
 macro_rules! text_type {

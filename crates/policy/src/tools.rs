@@ -24,21 +24,21 @@ use crate::url::host_of;
 pub use hint::{Hint, Hints};
 pub use limits::{LimitOf, ToolLimitsDraft};
 
-/// `tools` as written.
+/// `tools`: which tools may be called, and how often.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolsDraft {
-    /// The answer when no rule matches.
+    /// The effect when no rule matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Verdict>,
     /// Rules; their order has no meaning, deny beats ask beats allow.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub rules: Vec<ToolRule>,
-    /// The answer for a tool whose definition changed since it was pinned.
+    /// The effect for a tool whose definition changed since it was pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Verdict>,
-    /// Calls in one session.
+    /// The most tool calls in one session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_calls: Option<u32>,
     /// How long one call may take.
@@ -50,7 +50,7 @@ pub struct ToolsDraft {
 }
 
 impl ToolsDraft {
-    /// All that it can say to a call.
+    /// The effects of the default and of every rule.
     pub(crate) fn verdicts(&self) -> impl Iterator<Item = Verdict> {
         self.default
             .into_iter()
@@ -64,15 +64,15 @@ impl ToolsDraft {
 #[schemars(with = "WrittenRule")]
 #[non_exhaustive]
 pub struct ToolRule {
-    /// What the rule answers.
+    /// The effect of the rule.
     pub verdict: Verdict,
-    /// The tools it is about.
+    /// The tools that the rule matches.
     pub pattern: ToolPattern,
     /// Conditions on arguments, all of which must hold.
     pub when: BTreeMap<String, Condition>,
-    /// The rule matches only once such a tool was called in this session.
+    /// The rule matches only after a call of such a tool in the same session.
     pub after: Option<ToolPattern>,
-    /// The rule matches only tools with this effect, by their server's word.
+    /// The rule matches only tools for which their server declares this effect.
     pub hint: Option<Hint>,
     /// How often the rule may be used; only for allow and ask.
     pub rate: Option<Rate>,
@@ -88,7 +88,7 @@ struct WrittenRule {
     /// Tools that may be called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     allow: Option<ToolPattern>,
-    /// Tools for which a person is asked.
+    /// Tools whose calls ask a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ask: Option<ToolPattern>,
     /// Tools that may not be called.
@@ -102,13 +102,13 @@ struct WrittenRule {
         deserialize_with = "nullable"
     )]
     when: BTreeMap<String, Condition>,
-    /// Matches only once such a tool was called in this session.
+    /// The rule matches only after a call of such a tool in the same session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<ToolPattern>,
-    /// Matches only tools with this effect; a server that says nothing of it counts unless the rule allows.
+    /// The rule matches only tools with this effect. A tool whose server does not declare it counts unless the rule allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hint: Option<Hint>,
-    /// How often: so many at once, and then evenly.
+    /// How often the rule may be used: that many calls at once, then evenly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rate: Option<Rate>,
 }
@@ -158,23 +158,23 @@ impl From<ToolRule> for WrittenRule {
 pub(crate) const NO_OPERATOR: &str = "a condition under `where` needs an operator such as `equals`";
 
 impl ToolRule {
-    /// Whether the rule is about this call.
+    /// Whether the rule matches this call.
     pub fn matches(&self, name: &ToolName, hints: Hints, args: &Value, history: &History) -> bool {
         self.is_about(name, hints) && self.is_after(history) && meets(&self.when, args, self.verdict)
     }
 
-    /// Whether what it waits for was called.
+    /// Whether a tool that `after` names was called; true without `after`.
     pub(crate) fn is_after(&self, history: &History) -> bool {
         self.after.as_ref().is_none_or(|after| history.any(after))
     }
 
-    /// Whether some call of this tool could match.
+    /// Whether the rule may match some call of this tool.
     pub(crate) fn is_about(&self, name: &ToolName, hints: Hints) -> bool {
         self.pattern.matches(name) && self.hint.is_none_or(|hint| hints.hold(hint, self.verdict))
     }
 }
 
-/// Whether the arguments of a call meet all conditions of a rule with this verdict.
+/// Whether the arguments of a call meet all conditions of a rule with this effect.
 pub(crate) fn meets(when: &BTreeMap<String, Condition>, args: &Value, verdict: Verdict) -> bool {
     when.iter().all(|(argument, condition)| {
         let value = args.get(argument).filter(|value| !value.is_null());
@@ -182,19 +182,19 @@ pub(crate) fn meets(when: &BTreeMap<String, Condition>, args: &Value, verdict: V
     })
 }
 
-/// What one argument must be; all operators that are written must hold.
+/// A condition on one argument; all operators that are present must hold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("minProperties" = 1))]
 #[non_exhaustive]
 pub struct Condition {
-    /// Exactly this value.
+    /// Exactly this JSON value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equals: Option<Value>,
     /// One of these values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_of: Option<Vec<Value>>,
-    /// A path at or below this folder; a path that can be read in two ways is refused.
+    /// A path at or below this folder; an ambiguous path is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under: Option<Folder>,
     /// A host, or a URL on such a host.
@@ -208,7 +208,7 @@ pub struct Condition {
     pub matches: Option<Expression>,
 }
 
-/// Whether a value meets an operator, or cannot be judged by it.
+/// The result of one operator; `Unclear` if it does not apply to the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Yes,
@@ -223,7 +223,7 @@ impl From<bool> for Holds {
 }
 
 impl Condition {
-    /// No operator: never to be written so.
+    /// A condition without operators, which no document may have.
     pub(crate) const fn none() -> Self {
         Self {
             equals: None,
@@ -247,8 +247,8 @@ impl Condition {
         equals.is_none() && one_of.is_none() && under.is_none() && host.is_none() && max.is_none() && matches.is_none()
     }
 
-    /// What cannot be judged never helps to allow, and always helps to refuse. Of a list, all
-    /// elements must hold to allow, and any one suffices to ask or deny.
+    /// An unclear result never helps an allow rule, and always helps an ask or deny rule. Of a list, all elements must meet the
+    /// condition to allow, and any one suffices to ask or deny.
     fn holds(&self, value: &Value, verdict: Verdict) -> bool {
         let allow = verdict == Verdict::Allow;
         let one = |value: &Value| {
@@ -336,7 +336,7 @@ impl fmt::Display for Folder {
     }
 }
 
-/// A regular expression over a whole text; matching takes linear time.
+/// A regular expression that must match the whole text; matching takes linear time.
 #[derive(Debug, Clone)]
 pub struct Expression {
     text: String,
@@ -355,16 +355,16 @@ impl PartialEq for Expression {
     }
 }
 
-/// A regular expression that was refused.
+/// A regular expression that does not compile.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("`{text}` is not a regular expression that can be used: {}", last_line(.source))]
 pub struct ExpressionError {
-    /// What was written.
+    /// The expression as it was given.
     text: String,
     source: regex::Error,
 }
 
-/// The engine's message draws over several lines; the last one says it.
+/// The engine's message has several lines; the last one states the error.
 pub(crate) fn last_line(error: &regex::Error) -> String {
     let message = error.to_string();
     let last = message.lines().last().unwrap_or_default();
@@ -375,7 +375,7 @@ impl FromStr for Expression {
     type Err = ExpressionError;
 
     fn from_str(text: &str) -> Result<Self, ExpressionError> {
-        // Compiled alone first, so that `a)|(b` cannot break out of the anchors.
+        // The expression is compiled alone first, so that `a)|(b` cannot break out of the anchors.
         let build = |pattern: &str| {
             let regex = regex::RegexBuilder::new(pattern).size_limit(1 << 18).build();
             regex.map_err(|source| ExpressionError {
@@ -398,17 +398,17 @@ impl fmt::Display for Expression {
     }
 }
 
-/// The tools that were called so far in a session.
+/// The tools that a session has called so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History(BTreeSet<ToolName>);
 
 impl History {
-    /// Nothing was called yet.
+    /// A history without calls.
     pub const fn new() -> Self {
         Self(BTreeSet::new())
     }
 
-    /// Remembers a call.
+    /// Adds the tool of a call.
     pub fn record(&mut self, name: ToolName) {
         self.0.insert(name);
     }

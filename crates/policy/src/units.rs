@@ -1,5 +1,5 @@
-//! Quantities as people write them: `512MiB`, `30s`, `60/min`, half a processor.
-//! Zero, negative, fractional-of-a-byte and overflowing amounts never become a value.
+//! Quantities as people write them: `512MiB`, `30s`, `60/min`, half a processor. A zero, negative or overflowing amount, or a
+//! fraction of a byte, never becomes a value.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,22 +15,22 @@ pub enum UnitError {
     /// The text is not a number with a unit.
     #[error("`{text}` is not {what}, write it like `{like}`")]
     Shape {
-        /// What was written.
+        /// The text as it was given.
         text: String,
-        /// What was expected.
+        /// The kind of quantity that was expected, such as `a rate`.
         what: &'static str,
-        /// A spelling that works.
+        /// An example of a valid spelling.
         like: &'static str,
     },
     /// The amount is zero.
     #[error("`{0}` is zero: a limit must let something through")]
     Zero(String),
-    /// The amount does not fit.
+    /// The amount is above the maximum.
     #[error("`{text}` is more than {most}")]
     TooLarge {
-        /// What was written.
+        /// The amount as it was given.
         text: String,
-        /// The most there can be.
+        /// The largest amount that is allowed.
         most: &'static str,
     },
 }
@@ -64,17 +64,17 @@ impl Bytes {
         }
     }
 
-    /// So many KiB; zero becomes one byte, too much becomes [`Bytes::MAX`].
+    /// A number of KiB; zero becomes one byte, and an amount above the maximum becomes [`Bytes::MAX`].
     pub const fn kib(count: u64) -> Self {
         Self::saturating(count, 1 << 10)
     }
 
-    /// So many MiB; zero becomes one byte, too much becomes [`Bytes::MAX`].
+    /// A number of MiB; zero becomes one byte, and an amount above the maximum becomes [`Bytes::MAX`].
     pub const fn mib(count: u64) -> Self {
         Self::saturating(count, 1 << 20)
     }
 
-    /// So many GiB; zero becomes one byte, too much becomes [`Bytes::MAX`].
+    /// A number of GiB; zero becomes one byte, and an amount above the maximum becomes [`Bytes::MAX`].
     pub const fn gib(count: u64) -> Self {
         Self::saturating(count, 1 << 30)
     }
@@ -87,7 +87,7 @@ impl Bytes {
         }
     }
 
-    /// The plain number.
+    /// The number of bytes.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -149,7 +149,7 @@ const PERIOD_UNITS: [(&str, u64); 5] = [
 ];
 
 impl Period {
-    /// The longest: 365 days.
+    /// The longest period: 365 days.
     pub const MAX: Self = Self(Duration::from_hours(365 * 24));
 
     /// A length of time, if it is neither zero nor above [`Period::MAX`].
@@ -157,7 +157,7 @@ impl Period {
         (!duration.is_zero() && duration <= Self::MAX.0).then_some(Self(duration))
     }
 
-    /// As the standard library's type.
+    /// The period as the standard library's type.
     pub const fn get(self) -> Duration {
         self.0
     }
@@ -206,19 +206,19 @@ pub struct Rate {
     per: Per,
 }
 
-/// The window of a [`Rate`].
+/// The window in which a [`Rate`] counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Per {
-    /// Each second.
+    /// A window of one second.
     Second,
-    /// Each minute.
+    /// A window of one minute.
     Minute,
-    /// Each hour.
+    /// A window of one hour.
     Hour,
 }
 
 impl Per {
-    /// The window's length.
+    /// The length of the window.
     pub const fn window(self) -> Duration {
         match self {
             Self::Second => Duration::from_secs(1),
@@ -229,22 +229,22 @@ impl Per {
 }
 
 impl Rate {
-    /// How many fit in one window.
+    /// How many are allowed in one window.
     pub const fn count(self) -> u32 {
         self.count
     }
 
-    /// The window.
+    /// The window in which the rate counts.
     pub const fn per(self) -> Per {
         self.per
     }
 
-    /// How many it lets through in an hour.
+    /// How many the rate allows in an hour.
     pub(crate) fn hourly(self) -> u64 {
         u64::from(self.count) * (3_600 / self.per.window().as_secs())
     }
 
-    /// Whether this rate lets more through than `other`, over an hour or in one burst.
+    /// Whether this rate allows more than `other`, over an hour or in one burst.
     pub fn exceeds(self, other: Self) -> bool {
         self.hourly() > other.hourly() || (self.count > other.count && self.per.window() <= other.per.window())
     }
@@ -288,14 +288,14 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Processors, kept in thousandths.
+/// A number of processors, stored in thousandths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cpus(u32);
 
 impl Cpus {
     const MAX_MILLIS: u32 = 4_096_000;
 
-    /// So many thousandths of a processor, if it is neither zero nor above 4,096 processors.
+    /// A number of thousandths of a processor, if it is neither zero nor above 4,096 processors.
     pub const fn millis(millis: u32) -> Option<Self> {
         if millis == 0 || millis > Self::MAX_MILLIS {
             None
@@ -304,7 +304,7 @@ impl Cpus {
         }
     }
 
-    /// Thousandths of a processor.
+    /// The number of thousandths of a processor.
     pub const fn as_millis(self) -> u32 {
         self.0
     }
@@ -352,13 +352,13 @@ impl fmt::Display for Cpus {
     }
 }
 
-/// Splits leading digits from the rest; the digits are never empty.
+/// Splits the leading digits from the rest; `None` if there are no digits.
 fn number(text: &str) -> Option<(&str, &str)> {
     let end = text.bytes().take_while(u8::is_ascii_digit).count();
     (end > 0).then(|| text.split_at(end))
 }
 
-/// Reads a quantity from text or from a plain number, through its text form.
+/// Reads a quantity from text or from a number, through its text form.
 struct Quantity<T>(std::marker::PhantomData<T>, &'static str);
 
 impl<T: FromStr<Err = UnitError>> Visitor<'_> for Quantity<T> {

@@ -1,9 +1,9 @@
-//! Characters that a reader does not see: they hide words, or turn them around.
+//! Invisible characters, which hide text or change its direction.
 
 use std::fmt::Write as _;
 
-/// Whether a character shows nothing, or changes the direction of what follows. Controls are another matter:
-/// [`char::is_control`] knows them.
+/// Whether a character is invisible or changes the direction of the following text. Control characters are not included:
+/// [`char::is_control`] recognizes them.
 pub fn is_unseen(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -12,7 +12,7 @@ pub fn is_unseen(c: char) -> bool {
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A name from inside as a person can read it: on one line, with every control and every unseen character escaped.
+/// Escapes every control and invisible character, so that a name is readable on one line.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,6 +1,5 @@
-//! URL paths in their one canonical form, and the patterns over them. Ambiguous spellings
-//! (dot segments, double encoding, encoded slashes, backslashes, `//`, `;`, bytes that are no UTF-8, letters that some
-//! servers read as one of these) are refused.
+//! URL paths in their one canonical form, and the patterns over them. Ambiguous spellings (dot segments, double encoding, encoded
+//! slashes, backslashes, `//`, `;`, bytes that are not UTF-8, characters that some servers read as one of these) are refused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,41 +18,41 @@ pub enum UrlPathError {
     /// It does not start with a slash.
     #[error("a URL path starts with `/`")]
     Relative,
-    /// More than 8,192 bytes, as it came or in its canonical form.
+    /// More than 8,192 bytes, as given or in canonical form.
     #[error("the URL path is too long")]
     TooLong,
     /// `.` or `..`, plain or encoded.
     #[error("the URL path has a `.` or `..` segment")]
     Dots,
-    /// Two slashes together.
+    /// The path has two slashes in a row.
     #[error("the URL path has an empty segment (`//`)")]
     EmptySegment,
-    /// A character that some servers read differently, or that no path has.
+    /// A character that some servers read differently, or that a URL path may not contain.
     #[error("`{}` is not allowed in a URL path", .0.escape_default())]
     Character(char),
-    /// A `%` without two hexadecimal digits.
+    /// The path has a `%` without two hexadecimal digits.
     #[error("the URL path has a malformed percent-encoding")]
     Percent,
     /// An encoded character that changes meaning when decoded: slash, backslash, dot, percent, control.
     #[error("the URL path hides `%{0:02X}` in an encoding")]
     Encoded(u8),
-    /// Encoded bytes that are no text, such as a dot or slash in more bytes than it needs.
+    /// Encoded bytes that are not UTF-8, such as an overlong form of a dot or slash.
     #[error("the URL path encodes bytes that are not UTF-8")]
     NotText,
-    /// An encoded letter that some servers turn into a dot, a slash or another mark, or take out.
+    /// An encoded character that some servers turn into a dot, a slash or another delimiter, or remove.
     #[error("the URL path encodes U+{:04X}, which some servers read as another character", u32::from(*.0))]
     LooksLike(char),
-    /// `**` beside other characters.
+    /// The pattern has `**` beside other characters in one segment.
     #[error("`**` stands for whole segments and must be one by itself")]
     Wildcard,
 }
 
-/// A URL path without query or fragment; what is compared is what is sent.
+/// A URL path without query or fragment; the form that is compared is the form that is sent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UrlPath(String);
 
 impl UrlPath {
-    /// The path as it goes on the wire.
+    /// The canonical path, which is sent unchanged.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -86,12 +85,12 @@ impl UrlPathPattern {
         &self.text
     }
 
-    /// Whether the pattern is about this path.
+    /// Whether the pattern matches this path.
     pub fn matches(&self, path: &UrlPath) -> bool {
         self.segments.covers(&Segments::literal(path.0[1..].split('/')))
     }
 
-    /// Whether every path that `other` matches is matched by this one.
+    /// Whether this pattern matches every path that `other` matches.
     pub fn contains(&self, other: &Self) -> bool {
         self.segments.covers(&other.segments)
     }
@@ -117,8 +116,8 @@ impl fmt::Display for UrlPathPattern {
     }
 }
 
-/// The canonical spelling: upper-case hexadecimal digits, unreserved characters decoded.
-/// In a pattern `*` is the wildcard; in a path it is an ordinary character.
+/// The canonical spelling: upper-case hexadecimal digits, unreserved characters decoded. In a pattern `*` is the wildcard; in a
+/// path it is an ordinary character.
 fn canonical(text: &str, pattern: bool) -> Result<String, UrlPathError> {
     if text.len() > MAX_PATH {
         return Err(UrlPathError::TooLong);
@@ -156,7 +155,7 @@ fn canonical(text: &str, pattern: bool) -> Result<String, UrlPathError> {
             c => return Err(UrlPathError::Character(c)),
         }
     }
-    // Encoding makes a path longer; what is written here must read back as itself.
+    // Encoding lengthens a path, and the canonical form must itself parse.
     if out.len() > MAX_PATH {
         return Err(UrlPathError::TooLong);
     }
@@ -190,7 +189,7 @@ fn decode(chars: &mut std::str::Chars<'_>, out: &mut String) -> Result<(), UrlPa
     }
 }
 
-/// Everything beyond ASCII is text, and means itself. The text is in canonical spelling.
+/// Refuses a canonical path whose non-ASCII characters are not UTF-8 or are confusable.
 fn check_letters(text: &str) -> Result<(), UrlPathError> {
     if !text.contains('%') {
         return Ok(());
@@ -209,8 +208,8 @@ fn check_letters(text: &str) -> Result<(), UrlPathError> {
     }
 }
 
-/// Letters whose compatible form has a `.`, `/`, `\`, `%`, `;`, `?` or `#` in it, those that are often mapped to one of these,
-/// and those that nobody sees, which are often taken out.
+/// Whether the compatibility form of a character has a `.`, `/`, `\`, `%`, `;`, `?` or `#`, whether servers often map it to one
+/// of these, or whether it is invisible and often removed.
 fn is_mistaken(c: char) -> bool {
     c.is_control()
         || is_unseen(c)
@@ -224,7 +223,7 @@ fn is_mistaken(c: char) -> bool {
             // Percent, semicolon, question mark, number sign.
             | '\u{37e}' | '\u{2047}'..='\u{2049}' | '\u{fe14}' | '\u{fe16}' | '\u{fe54}' | '\u{fe56}' | '\u{fe5f}' | '\u{fe6a}'
             | '\u{ff03}' | '\u{ff05}' | '\u{ff1b}' | '\u{ff1f}'
-            // What no text has.
+            // Characters that no text contains.
             | '\u{fffd}' | '\u{fffe}' | '\u{ffff}')
 }
 

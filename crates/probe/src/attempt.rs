@@ -1,4 +1,4 @@
-//! The attacker's side: runs inside the sandbox, tries each thing in a process of its own, and says what happened.
+//! The attacker's side: it runs inside the sandbox, makes each attempt in a process of its own, and reports the result.
 
 mod devices;
 pub(crate) mod door;
@@ -31,17 +31,17 @@ use crate::targets::Targets;
 /// The name of the hidden entry through which the program runs as its own attacker.
 pub const ENTRY: &str = "probe-attempt";
 
-/// No attempt waits longer for anything.
+/// The longest time that an attempt may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What an attempt saw.
+/// The result of an attempt.
 #[derive(Debug)]
 pub(crate) enum Tried {
-    /// It went through; what that was good for.
+    /// The action succeeded; the text says what it achieved.
     Succeeded(String),
-    /// It was refused.
+    /// The kernel or the host refused the action with this error.
     Refused(io::Error),
-    /// It was let, and nothing came of it.
+    /// The action was allowed and had no effect.
     WithoutEffect(String),
 }
 
@@ -51,13 +51,13 @@ impl From<io::Result<()>> for Tried {
     }
 }
 
-/// One try of a probe.
+/// One attempt of a probe.
 pub(crate) struct Attempt {
     part: String,
     act: Box<dyn FnOnce() -> Tried>,
 }
 
-/// A try that is told by a name of its own.
+/// Makes an attempt that is reported under the name `part`.
 pub(crate) fn attempt<T: Into<Tried>>(part: impl Into<String>, act: impl FnOnce() -> T + 'static) -> Attempt {
     Attempt {
         part: part.into(),
@@ -65,35 +65,35 @@ pub(crate) fn attempt<T: Into<Tried>>(part: impl Into<String>, act: impl FnOnce(
     }
 }
 
-/// What the host reads of one try.
+/// The report of one attempt, which the host reads as a JSON line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Line {
-    /// The probe.
+    /// The number of the probe.
     pub(crate) id: u16,
-    /// Which try of it.
+    /// The name of the attempt in its probe.
     pub(crate) part: String,
-    /// How it went.
+    /// The outcome, as the attacker reports it.
     pub(crate) outcome: Heard,
-    /// The error number of a refusal.
+    /// The error number of a refusal; `None` for any other outcome.
     pub(crate) errno: Option<i32>,
-    /// More words.
+    /// What the attempt saw, for people.
     pub(crate) detail: String,
 }
 
-/// How a try went, in the attacker's own words.
+/// The outcome of an attempt, as the attacker reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Heard {
     Succeeded,
     Refused,
     WithoutEffect,
-    /// The kernel ended it.
+    /// The kernel ended the process of the attempt.
     Killed,
-    /// It came to no end.
+    /// The attempt did not end in time.
     Stuck,
 }
 
-/// What to do, by the first argument.
+/// Runs the mode that the first argument names.
 pub fn attempt_main(arguments: &[String]) -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
@@ -112,7 +112,7 @@ pub fn attempt_main(arguments: &[String]) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Whoever started us reads the exit code where this cannot be said.
+            // The process that started this one reads the exit code if the error cannot be written.
             let _ = writeln!(io::stderr(), "{ENTRY}: {error}");
             ExitCode::FAILURE
         }
@@ -130,7 +130,7 @@ fn try_all(targets: &str, ids: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// The tries of a probe.
+/// The attempts of a probe.
 pub(crate) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
     match id {
         1..=24 => files::attempts(id, targets),
@@ -148,12 +148,12 @@ pub(crate) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
     }
 }
 
-/// In a process of its own, so that one that is killed is seen, and one that succeeds changes nobody else.
+/// Makes an attempt in a process of its own, so that its death is noticed and its success changes no other process.
 fn try_one(id: u16, attempt: Attempt) -> io::Result<()> {
     try_within(PATIENCE, id, attempt)
 }
 
-/// The same, for as long as it may take.
+/// Makes an attempt that may take as long as `patience`.
 fn try_within(patience: Duration, id: u16, attempt: Attempt) -> io::Result<()> {
     let Attempt { part, act } = attempt;
     let name = part.clone();
@@ -198,7 +198,7 @@ fn try_within(patience: Duration, id: u16, attempt: Attempt) -> io::Result<()> {
     })
 }
 
-/// Says one line.
+/// Prints one JSON line.
 pub(crate) fn say(line: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
@@ -226,8 +226,8 @@ pub(crate) fn judge_bytes(bytes: &[u8], marker: &str) -> Tried {
     }
 }
 
-/// Opens for writing what exists, and writes nothing: being let is enough, but for what covers hidden files, where all
-/// that is written is lost.
+/// Opens an existing file for writing and writes nothing: opening is enough to succeed. What covers hidden files is the
+/// exception, where all that is written is lost.
 pub(crate) fn open_to_write(path: &str) -> Tried {
     const NULL: u64 = 0x103;
     let opened = std::fs::File::options()
@@ -241,7 +241,7 @@ pub(crate) fn open_to_write(path: &str) -> Tried {
     }
 }
 
-/// A user namespace of one's own, with `more` namespaces in it, in which one is still somebody.
+/// Enters a user namespace of its own, with `more` namespaces in it, in which the process keeps a user.
 pub(crate) fn nest(more: i32) -> io::Result<()> {
     const NEW_USER: i32 = 0x1000_0000;
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());

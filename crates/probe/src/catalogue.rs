@@ -1,9 +1,9 @@
-//! The probes: their numbers are those of the catalogue that the project was built against, and never change.
+//! The catalogue of probes. Their numbers come from the catalogue that the project was built against and never change.
 
 mod door;
 mod resources;
 
-/// What a probe attacks.
+/// What a probe attacks, as a class with a letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// A: files outside the root.
@@ -14,34 +14,34 @@ pub enum Class {
     Secrets,
     /// D: `/proc` and `/sys`.
     Proc,
-    /// E: other processes.
+    /// E: processes outside the sandbox.
     Processes,
-    /// F: kernel interfaces.
+    /// F: interfaces of the kernel.
     Kernel,
     /// G: devices and terminals.
     Devices,
-    /// H: resources.
+    /// H: limits on resources.
     Resources,
     /// I: the network, directly.
     Network,
-    /// J: the door out, by names.
+    /// J: the network egress, by names.
     Names,
-    /// K: the door out, by protocols.
+    /// K: the network egress, by protocols.
     Protocols,
-    /// L: data without a connection of its own.
+    /// L: data that leaves without a connection of its own.
     Leaks,
-    /// M: credentials that are attached at the door.
+    /// M: credentials that the proxy attaches.
     Credentials,
-    /// N: local sockets.
+    /// N: local sockets of the machine's services.
     Sockets,
     /// O: control groups and namespaces.
     Groups,
-    /// P: whoever runs the sandbox.
+    /// P: the orchestrator that runs the sandbox.
     Orchestrator,
 }
 
 impl Class {
-    /// Its letter.
+    /// The letter that results show, from `A` to `P`.
     pub const fn letter(self) -> char {
         match self {
             Class::Files => 'A',
@@ -63,7 +63,7 @@ impl Class {
         }
     }
 
-    /// In words.
+    /// The title of the class, for people.
     pub const fn title(self) -> &'static str {
         match self {
             Class::Files => "files outside the root",
@@ -89,13 +89,13 @@ impl Class {
 /// How a probe is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
-    /// By a program in the sandbox that tries and tells.
+    /// By a program in the sandbox that makes attempts and reports.
     Inside,
     /// By a program that takes too much, judged from outside.
     Abuse,
-    /// By what the host does with what a program left.
+    /// By what the host does with the files and processes that a program left.
     Outside,
-    /// By a program at the door out, in an internet of its own.
+    /// By a program at the network egress, in an internet of its own.
     Door,
     /// By this whole program and its journal, as a user has them.
     Records,
@@ -103,32 +103,32 @@ pub(crate) enum How {
     Never(&'static str),
 }
 
-/// One probe.
+/// One probe of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {
-    /// Its number.
+    /// The number of the probe, which never changes.
     pub id: u16,
-    /// What it attacks.
+    /// The class of what it attacks.
     pub class: Class,
-    /// What is tried.
+    /// What the probe tries, as a phrase for people.
     pub name: &'static str,
-    /// What holds it.
+    /// The rule of the policy, or the mechanism, that should stop it.
     pub(crate) by: &'static str,
     pub(crate) how: How,
 }
 
 impl Probe {
-    /// Whether it is made at the door out, by [`door`](crate::door()).
+    /// Whether [`door`](crate::door()) makes it, at the network egress.
     pub fn is_at_door(&self) -> bool {
         self.how == How::Door
     }
 
-    /// Whether it is about what is written down, made by [`records`](crate::records()).
+    /// Whether [`records`](crate::records()) makes it, on the recorded journal.
     pub fn is_of_records(&self) -> bool {
         self.how == How::Records
     }
 
-    /// Whether it needs nothing but sandboxes, and is made by [`run`](crate::run()).
+    /// Whether [`run`](crate::run()) makes it, with nothing but sandboxes.
     pub fn is_of_sandbox(&self) -> bool {
         !self.is_at_door() && !self.is_of_records()
     }

@@ -1,5 +1,5 @@
-//! The probes at the door out: in namespaces that are thrown away afterwards, an internet of our own, this very program as
-//! a user runs it, and in its sandbox an attacker who knocks.
+//! Runs the egress probes: in throw-away namespaces, with a fake internet, this very program as a user runs it, and an
+//! attacker in its sandbox who attacks the proxy.
 
 mod evidence;
 mod naive;
@@ -20,12 +20,12 @@ use crate::report::{Finding, Outcome};
 
 pub(crate) use namespace::as_nobody;
 
-/// What the attacker stands in front of.
+/// What the attacker runs against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
-    /// This program, as a user runs it.
+    /// This program with its sandbox and its proxy, as a user runs it.
     Fenced,
-    /// A door that judges nothing, without a sandbox: every probe must be broken there.
+    /// A proxy that judges nothing, without a sandbox: every probe must succeed there.
     Open,
 }
 
@@ -38,21 +38,21 @@ impl Field {
     }
 }
 
-/// Why the probes at the door could not be made.
+/// Why the egress probes could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum DoorError {
-    /// A folder for them.
+    /// A temporary folder for the probes could not be made.
     #[error("cannot make a temporary folder for the probes at the door")]
     Folder(#[source] io::Error),
-    /// The process that makes them.
+    /// The process that makes the probes could not be started.
     #[error("cannot start the probes at the door")]
     Start(#[source] io::Error),
-    /// It came to no end that it could tell of.
+    /// The process failed; the text is its error.
     #[error("the probes at the door failed: {0}")]
     Failed(String),
 }
 
-/// What the process inside says of one probe.
+/// The report of the inner process on one probe.
 #[derive(Debug, Serialize, Deserialize)]
 struct Told {
     id: u16,
@@ -60,7 +60,7 @@ struct Told {
     detail: String,
 }
 
-/// Makes the probes at the door with `program`, which is a whole `ringfence` when it is fenced. It blocks for seconds.
+/// Makes the egress probes with `program`, which is a whole `ringfence` when it is fenced. Blocks for seconds.
 #[expect(
     clippy::disallowed_methods,
     reason = "namespaces are entered by a process of one thread"
@@ -104,7 +104,7 @@ pub fn door(program: &Path, field: Field) -> Result<Vec<Finding>, DoorError> {
         .collect())
 }
 
-/// The process inside: makes its namespaces, its internet and the probes, and tells.
+/// The inner process: makes its namespaces, its internet and the probes, and reports.
 pub(crate) fn inside(field: &str, folder: &Path, program: &Path) -> io::Result<()> {
     let root = rustix::process::geteuid().is_root();
     namespace::enter()?;
@@ -114,7 +114,7 @@ pub(crate) fn inside(field: &str, folder: &Path, program: &Path) -> io::Result<(
         "fenced" => setting.fenced()?,
         _ => setting.open()?,
     };
-    // What was sent last may still be on its way.
+    // The last bytes may still be in transit.
     std::thread::sleep(Duration::from_millis(50));
     let mut out = io::stdout().lock();
     for (id, broken, detail) in evidence::judge(&seen, &internet, &setting) {

@@ -1,4 +1,4 @@
-//! The host's side: sets the stage, lets the attacker loose, and judges.
+//! The probe runner on the host: it sets the stage, runs the attacker in sandboxes, and judges the results.
 
 mod abuse;
 mod calls;
@@ -30,30 +30,30 @@ use shot::{Kept, Shot, program, run_in};
 /// Why the probes could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The stage.
+    /// The stage could not be set.
     #[error(transparent)]
     Stage(#[from] StageError),
-    /// The policy with what the probes add to it.
+    /// The policy of a probe could not be parsed.
     #[error("cannot make the policy of a probe")]
     Draft(#[from] ParseError),
-    /// The same.
+    /// The policy of a probe exceeds a ceiling.
     #[error(transparent)]
     Policy(#[from] TooMuch),
-    /// The place.
+    /// The policy cannot become a sandbox on this machine.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A sandbox.
+    /// A sandbox could not be made.
     #[error(transparent)]
     Launch(#[from] ringfence_sandbox::LaunchError),
-    /// An execution.
+    /// An execution could not run.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// What a program left.
+    /// The files of a sandbox could not be collected.
     #[error(transparent)]
     Collect(#[from] ringfence_sandbox::CollectError),
 }
 
-/// What one judgement says of a probe.
+/// The judgement on one probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Judged {
     pub(crate) outcome: Outcome,
@@ -82,13 +82,13 @@ impl Judged {
         }
     }
 
-    /// `broken` where `why` says something.
+    /// `Broken` if `why` is given, else `Held`.
     pub(crate) fn unless(why: Option<String>, held: impl Into<String>) -> Judged {
         why.map_or_else(|| Judged::held(held), Judged::broken)
     }
 }
 
-/// Everything a probe needs.
+/// What every probe needs: the backend, the policy and the stage.
 pub(crate) struct Drive<'a> {
     pub(crate) native: &'a Native,
     pub(crate) policy: &'a Policy,
@@ -96,8 +96,9 @@ pub(crate) struct Drive<'a> {
     pub(crate) exe: PathBuf,
 }
 
-/// Makes every probe that needs nothing but sandboxes, on those of `native` made from `policy`. `exe` is this program, which is its own attacker: it
-/// must call [`crate::attempt_main`] when its first argument is [`crate::ENTRY`]. Each finding is told as it is made.
+/// Makes every probe that needs nothing but sandboxes, on those that `native` makes from `policy`. `exe` is this program,
+/// which is its own attacker: it must call [`crate::attempt_main`] when its first argument is [`crate::ENTRY`]. Reports each
+/// finding as soon as it is made.
 pub async fn run(
     native: &Native,
     policy: &Policy,
@@ -158,7 +159,7 @@ impl Drive<'_> {
         }
     }
 
-    /// What holds a rule of the policy on this machine.
+    /// The mechanism that enforces a rule of the policy on this machine.
     fn mechanism(&self, rule: &str) -> String {
         let enforced = self
             .spec(&[])
@@ -168,12 +169,12 @@ impl Drive<'_> {
         found.map_or_else(|| "none".to_owned(), |one| one.by.name().to_owned())
     }
 
-    /// The policy under test with the shown folder, and `settings` over it.
+    /// A spec of the policy under test with the shown folder and with `settings` that override it.
     pub(crate) fn spec(&self, settings: &[(&str, &str)]) -> Result<Arc<Spec>, ProbeError> {
         self.spec_kept(settings, None)
     }
 
-    /// The same, with a folder for places that are kept.
+    /// Such a spec, with a folder for places that are kept.
     fn spec_kept(&self, settings: &[(&str, &str)], kept: Option<PathBuf>) -> Result<Arc<Spec>, ProbeError> {
         let mounts =
             serde_json::json!([{ "path": SHOWN, "access": "ro", "from": self.stage.shown.path() }]).to_string();
@@ -190,14 +191,14 @@ impl Drive<'_> {
         Ok(Arc::new(Spec::new(&policy, &options)?))
     }
 
-    /// All attempts that can share one execution.
+    /// Runs all attempts that can share one execution.
     async fn attempts(&self) -> Result<Vec<Line>, ProbeError> {
         let ids = catalogue()
             .filter(|probe| probe.how == How::Inside)
             .map(|probe| probe.id.to_string());
         let mut words = vec![ENTRY.to_owned(), "try".to_owned(), Stage::targets_inside()];
         words.extend(ids);
-        // Time and output are not what these are about.
+        // Time and output are not what these probes are about.
         let settings = [
             ("proc.wall_timeout", "2m"),
             ("proc.cpu_time", "2m"),
@@ -207,12 +208,12 @@ impl Drive<'_> {
         Ok(shot.lines())
     }
 
-    /// One hog in a sandbox of its own.
+    /// Runs one hog in a sandbox of its own.
     pub(crate) async fn hog(&self, settings: &[(&str, &str)], words: &[&str]) -> Result<Shot, ProbeError> {
         self.shoot(settings, hog_task(words)).await
     }
 
-    /// One hog in a sandbox of its own whose kept places lie below `kept`.
+    /// Runs one hog in a sandbox of its own whose kept places lie below `kept`.
     async fn hog_on_disk(&self, settings: &[(&str, &str)], words: &[&str], kept: PathBuf) -> Result<Shot, ProbeError> {
         let mut sandbox = self.native.launch(&self.spec_kept(settings, Some(kept))?).await?;
         let shot = run_in(&mut sandbox, hog_task(words), &mut Kept::new()).await;
@@ -242,7 +243,7 @@ fn hog_task(words: &[&str]) -> Task {
     program(PROGRAM, words.collect())
 }
 
-/// An error and its causes, in one line.
+/// An error and its causes, on one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,5 +1,5 @@
-//! An internet of our own, for attempts that must reach nobody: in a network namespace made for it, every address that
-//! there is belongs to this process. It serves names, pages and tunnels, and keeps a ledger of whoever came.
+//! A fake internet for attempts that must reach no real server: in a network namespace made for it, this process owns every
+//! address. It serves names, pages and tunnels, and keeps a log of all traffic.
 //!
 //! It refuses to start anywhere but in a namespace with nothing but loopback and with mounts of its own.
 
@@ -28,45 +28,45 @@ pub use world::{ALLOWED, ALLOWED_6, EVIL, LOOSE, RESOLVER, Reply, STRANGER, Worl
 
 use authority::Authority;
 
-/// Why there is no internet.
+/// Why the fake internet could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum InternetError {
-    /// The namespaces are not throw-away ones.
+    /// The namespaces are not throw-away ones; the text says why.
     #[error("an internet of one's own needs a network namespace with loopback alone and mounts of its own: {0}")]
     NotAlone(String),
-    /// Loopback and its routes.
+    /// The loopback interface or its routes could not be set up.
     #[error("cannot {step} in the network namespace")]
     Link {
-        /// What was asked for.
+        /// The step that failed, as a phrase.
         step: &'static str,
-        /// Why.
+        /// The error of the kernel.
         source: io::Error,
     },
-    /// What resolvers and clients of the machine read.
+    /// A file that resolvers and clients of the machine read could not be installed.
     #[error("cannot put `{}` in its place", path.display())]
     Place {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A server.
+    /// A server could not listen on its port.
     #[error("cannot listen on port {port}")]
     Listen {
-        /// Which.
+        /// The port of the server.
         port: u16,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The authority that vouches for its servers.
+    /// The certificate authority of its servers could not be made.
     #[error("cannot make certificates")]
     Authority(#[from] rcgen::Error),
-    /// What its servers run on.
+    /// The runtime of its servers could not be started.
     #[error("cannot start the servers")]
     Start(#[source] io::Error),
 }
 
-/// The internet; gone when it is dropped.
+/// A running fake internet; dropping it stops it.
 #[derive(Debug)]
 pub struct Internet {
     ledger: Arc<Ledger>,
@@ -76,8 +76,8 @@ pub struct Internet {
 }
 
 impl Internet {
-    /// Takes over the network namespace that this process is in, and the places in which this mount namespace says who
-    /// resolves names and who vouches for servers. `folder` holds the files that are put there.
+    /// Takes over the network namespace that this process is in, and the files in which this mount namespace configures the
+    /// resolver and the trusted certificates. `folder` holds the files that are installed there.
     pub fn open(folder: &Path, world: World) -> Result<Internet, InternetError> {
         place::alone()?;
         link::own_everything()?;
@@ -111,19 +111,19 @@ impl Internet {
         Ok(internet)
     }
 
-    /// Answers on one more port of every address: TLS where the first byte is that of a handshake, else plain.
+    /// Listens on one more port of every address: TLS where the first byte is that of a handshake, else plain.
     pub fn listen(&self, port: u16) -> Result<(), InternetError> {
         let Some(runtime) = &self.runtime else { return Ok(()) };
         let _inside = runtime.enter();
         web::serve(&self.web, port).map_err(|source| InternetError::Listen { port, source })
     }
 
-    /// Who came, and what was asked.
+    /// The log of connections, requests and queries.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The certificate that every server here is vouched for by.
+    /// The certificate, as PEM, that signs every server's certificate.
     pub fn authority(&self) -> &str {
         self.authority.pem()
     }

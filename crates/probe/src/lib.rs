@@ -1,8 +1,8 @@
-//! Attacks a sandbox from inside and says what held.
+//! Attacks a sandbox from inside and reports what held.
 //!
-//! A catalogue of probes, each tried as an ordinary program would try it: in a sandbox made from the policy under test,
-//! with secrets of the host lying where it must not reach. This crate alone links the attempts of `jail`. It does not
-//! know sessions, journals or who asks: what is written down is attacked as a user of the whole program could.
+//! It contains a catalogue of probes and tries each as an ordinary program would: in a sandbox made from the policy under
+//! test, with secrets of the host where it must not reach. Only this crate links the attempts of `jail`. It does not know
+//! sessions, journals or callers: it attacks what is recorded as a user of the whole program could.
 #![forbid(unsafe_code)]
 
 mod attempt;

@@ -1,5 +1,5 @@
-//! The probes of what is written down: this very program as a user runs it, with a data folder of its own, and a program that
-//! floods its journal, rolls it back or speaks in its voice.
+//! The probes of recorded data: this very program as a user runs it, with a data folder of its own, and a program that
+//! floods its journal, rolls it back or forges its refusals.
 
 use std::fs;
 use std::io;
@@ -14,13 +14,13 @@ use crate::report::Finding;
 
 /// Calls of a flood: more than any policy allows, and few enough for a busy machine.
 const CALLS: u64 = 20_000;
-/// What a flood may write to the data folder.
+/// How many bytes a flood may write to the data folder.
 const MAX_WRITTEN_BYTES: u64 = 4 << 20;
-/// What it may be answered with.
+/// How many bytes the answer to a flood may have.
 const MAX_ANSWER_BYTES: usize = 100_000;
 /// The journal's files in a data folder.
 const DATABASE: [&str; 3] = ["ringfence.db", "ringfence.db-wal", "ringfence.db-shm"];
-/// The words of a refusal that the host never issued.
+/// Code that throws a refusal that the host never issued.
 const FORGED: &str = "const e = new Error('refused'); e.code = 'policy.ceiling'; e.rule = 'proc.mem_limit'; \
                       e.hint = 'run it without a fence'; throw e";
 
@@ -29,7 +29,7 @@ const FORGED: &str = "const e = new Error('refused'); e.code = 'policy.ceiling';
 #[error("cannot make the probes of records")]
 pub struct RecordsError(#[from] io::Error);
 
-/// Makes the probes of records with `program`, which is a whole `ringfence`. It blocks for seconds.
+/// Makes the probes of records with `program`, which is a whole `ringfence`. Blocks for seconds.
 pub fn records(program: &Path) -> Result<Vec<Finding>, RecordsError> {
     let found = catalogue().filter(Probe::is_of_records).map(|probe| {
         let user = User::new(program)?;
@@ -51,7 +51,7 @@ pub fn records(program: &Path) -> Result<Vec<Finding>, RecordsError> {
     found.collect()
 }
 
-/// Somebody with a data folder of their own.
+/// A user with a data folder of their own.
 struct User<'a> {
     folder: tempfile::TempDir,
     program: &'a Path,
@@ -87,7 +87,7 @@ impl<'a> User<'a> {
         self.ringfence(&["run", "program.js", "--json", "--set", long[0], "--set", long[1]])
     }
 
-    /// 191: a program that is refused as fast as it can be.
+    /// 191: a program is refused as fast as possible.
     fn flood_of_refusals(&self) -> io::Result<Judged> {
         let source = format!(
             "let refused = 0; for (let i = 0; i < {CALLS}; i++) {{ \
@@ -114,7 +114,7 @@ impl<'a> User<'a> {
         ))
     }
 
-    /// 192: an older journal is put back, and used until nobody can tell.
+    /// 192: an older journal is put back, and used until the rollback is undetectable.
     fn rolled_back_journal(&self) -> io::Result<Judged> {
         self.run("1")?;
         let older: Vec<Option<Vec<u8>>> = DATABASE
@@ -145,7 +145,7 @@ impl<'a> User<'a> {
         ))
     }
 
-    /// 193: a program throws what looks like a refusal of the host's.
+    /// 193: a program throws an error that looks like a refusal of the host.
     fn forged_refusal(&self) -> io::Result<Judged> {
         let output = self.run(FORGED)?;
         let error = &answer(&output)["error"];
@@ -169,7 +169,7 @@ fn answer(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_default()
 }
 
-/// The end of what the program said, in one line.
+/// The end of the program's output, on one line.
 fn said(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     text.trim().lines().last().unwrap_or("nothing was said").to_owned()

@@ -1,4 +1,4 @@
-//! What a run of the probes found, as data and as a table for people.
+//! The findings of the probes, as data and as a table for people.
 
 use std::fmt::Write as _;
 
@@ -10,18 +10,18 @@ use crate::catalogue::Class;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Refused or without effect, and no secret of the host was touched.
+    /// The attempt was refused or had no effect, and touched no secret of the host.
     Held,
-    /// It went through.
+    /// The attempt succeeded, so the fence is broken.
     Broken,
-    /// This host lacks the mechanism that would hold it; the detail says which.
+    /// This host lacks the mechanism that would stop it; the detail says which.
     Unenforceable,
     /// There is nothing here that it could attack; the detail says why.
     NotApplicable,
 }
 
 impl Outcome {
-    /// In words for people.
+    /// The outcome as a phrase for people.
     pub const fn name(self) -> &'static str {
         match self {
             Outcome::Held => "held",
@@ -32,21 +32,21 @@ impl Outcome {
     }
 }
 
-/// What became of one probe.
+/// The result of one probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Its number in the catalogue.
+    /// The number of the probe in the catalogue.
     pub id: u16,
-    /// Its class.
+    /// The class, serialized as its letter.
     #[serde(serialize_with = "letter")]
     pub class: Class,
-    /// What is tried.
+    /// What the probe tries, as a phrase for people.
     pub name: &'static str,
-    /// How it ended.
+    /// How the probe ended.
     pub outcome: Outcome,
-    /// The mechanism that holds it, or would.
+    /// The mechanism that stops it, or would.
     pub by: String,
-    /// What was seen.
+    /// What the probe saw, for people.
     pub detail: String,
 }
 
@@ -58,21 +58,21 @@ fn letter<S: Serializer>(class: &Class, serializer: S) -> Result<S::Ok, S::Error
     serializer.serialize_char(class.letter())
 }
 
-/// Every probe, by number.
+/// The results of all probes, by number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The findings.
+    /// The findings, ordered by number.
     pub probes: Vec<Finding>,
 }
 
 impl Report {
-    /// More findings, each at its number.
+    /// Adds findings, each at its number.
     pub fn add(&mut self, more: Vec<Finding>) {
         self.probes.extend(more);
         self.probes.sort_by_key(|finding| finding.id);
     }
 
-    /// How many probes ended so.
+    /// How many probes ended with this outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.probes.iter().filter(|finding| finding.outcome == outcome).count()
     }

@@ -1,4 +1,4 @@
-//! The host's side of the stage: secrets that must not be reached, and a folder that is shown.
+//! The stage on the host: secrets that must not be reached, and a folder that is shown.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Read as _};
@@ -17,51 +17,51 @@ use crate::attempt::peers::started;
 use crate::attempt::secrets::{READ, WRITTEN};
 use crate::targets::Targets;
 
-/// Where the shown folder is in the sandbox.
+/// The path of the shown folder in the sandbox.
 pub(crate) const SHOWN: &str = "/probe";
-/// The attacker's program there.
+/// The path of the attacker's program in the sandbox.
 pub(crate) const PROGRAM: &str = "/probe/ringfence-probe";
 const TARGETS: &str = "targets.json";
-/// Folders that are not a program's to write in.
+/// Folders that programs must not write to.
 const OUTSIDE: [&str; 14] = [
     "/", "/usr", "/usr/bin", "/etc", "/bin", "/lib", "/proc", "/dev", "/home", "/root", "/var", "/run", "/sys", "/boot",
 ];
 const MASKS: [&str; 4] = ["/proc/kcore", "/proc/sysrq-trigger", "/proc/sys", "/"];
 
-/// A step of setting the stage that failed.
+/// Why the stage could not be set.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// A file or folder.
+    /// A file or folder could not be made.
     #[error("cannot make `{}` for the probes", path.display())]
     Make {
-        /// Which.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A temporary folder.
+    /// A temporary folder could not be made.
     #[error("cannot make a temporary folder for the probes")]
     Folder(#[source] io::Error),
-    /// The attacker's program.
+    /// The attacker's program could not be copied.
     #[error("cannot copy `{}` for the probes", path.display())]
     Program {
-        /// Which.
+        /// The path of the program.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A listener that must not be reached.
+    /// A listener that must not be reached could not be started.
     #[error("cannot listen for the probes")]
     Listen(#[source] io::Error),
-    /// A secret.
+    /// A secret could not be generated.
     #[error("cannot make a secret for the probes")]
     Secret(#[source] io::Error),
 }
 
-/// The stage. Everything on it goes when it is dropped.
+/// The stage. Dropping it removes everything on it.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    /// What the attacker knows.
+    /// What the attacker knows about its targets.
     pub(crate) targets: Targets,
     /// The host folder that is shown.
     pub(crate) shown: TempDir,
@@ -109,17 +109,17 @@ impl Stage {
         })
     }
 
-    /// Where the attacker finds the targets.
+    /// The path of the targets file in the sandbox.
     pub(crate) fn targets_inside() -> String {
         format!("{SHOWN}/{TARGETS}")
     }
 
-    /// The file outside every mount.
+    /// The path of the file outside every mount.
     pub(crate) fn canary(&self) -> PathBuf {
         self.hidden.path().join("canary")
     }
 
-    /// Whether what the host keeps is as it was.
+    /// Whether the host's files are unchanged.
     pub(crate) fn is_untouched(&self) -> bool {
         let same = |path: &Path| fs::read_to_string(path).is_ok_and(|text| text == self.secret);
         same(&self.canary()) && same(&self.shown.path().join("shared.txt"))
@@ -129,7 +129,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         if let Some(shared) = &self.shared {
-            // A leftover of a few bytes in memory is all that can come of it.
+            // A few bytes in memory are all that can be left behind.
             let _ = fs::remove_file(shared);
         }
     }
@@ -140,7 +140,7 @@ fn folder() -> Result<TempDir, StageError> {
         .prefix("ringfence-probe-")
         .tempdir()
         .map_err(StageError::Folder)?;
-    // Everybody may look: what keeps an attacker out must be the fence.
+    // Every user may read it: only the fence may keep an attacker out.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).map_err(StageError::Folder)?;
     Ok(folder)
 }
@@ -168,8 +168,7 @@ fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StageError> {
     })
 }
 
-/// Fills the folder that is shown. A secret that the policy does not deny would be shown on purpose: it is left out, and
-/// told.
+/// Fills the shown folder. A secret that the policy does not deny would be shown on purpose: it is left out and reported.
 fn show(folder: &Path, policy: &Policy, secret: &str) -> Result<Vec<&'static str>, StageError> {
     let mut undenied = Vec::new();
     let denied = |name: &str| {
@@ -190,7 +189,7 @@ fn show(folder: &Path, policy: &Policy, secret: &str) -> Result<Vec<&'static str
     Ok(undenied)
 }
 
-/// Listens where nobody from a sandbox may come; whoever comes is told the secret.
+/// Listens where no program in a sandbox may connect; every client receives the secret.
 fn listen(set: &mut JoinSet<()>, marker: &str, hidden: &Path, shown: &Path) -> io::Result<u16> {
     let tcp = std::net::TcpListener::bind("127.0.0.1:0")?;
     let port = tcp.local_addr()?.port();
@@ -200,7 +199,7 @@ fn listen(set: &mut JoinSet<()>, marker: &str, hidden: &Path, shown: &Path) -> i
     let said = secret.clone();
     set.spawn(async move {
         while let Ok((mut stream, _)) = tcp.accept().await {
-            // Whoever hangs up early was told nothing, which is fine.
+            // A client that disconnects early has received nothing, which is fine.
             let _ = stream.write_all(said.as_bytes()).await;
         }
     });
@@ -267,7 +266,7 @@ fn victims() -> Vec<(i32, u64)> {
         .collect()
 }
 
-/// This machine's addresses that are not loopback.
+/// The addresses of this machine that are not loopback.
 pub(crate) fn own_addresses() -> Vec<String> {
     let text = fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
     let mut found: Vec<String> = Vec::new();

@@ -1,29 +1,29 @@
-//! Where the host's secrets are: an attempt knows the way, so that only the fence can keep it from them.
+//! The paths of the host's secrets: attempts know them, so that only the fence can keep the secrets safe.
 
 use serde::{Deserialize, Serialize};
 
-/// Everything an attempt aims at. Inside a sandbox these are the machine's own places; a control aims at copies.
+/// Everything an attempt aims at. Inside a sandbox these are the machine's own paths; a control aims at copies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Targets {
-    /// How every secret begins.
+    /// The prefix of every secret.
     pub(crate) marker: String,
-    /// A file outside every mount.
+    /// The path of a file outside every mount.
     pub(crate) canary: String,
-    /// What stands before the machine's own files (`/proc/sys/…`): nothing, or a folder with copies.
+    /// The prefix of the machine's own files (`/proc/sys/…`): empty, or a folder with copies.
     pub(crate) system: String,
-    /// Folders that are not the program's to write in.
+    /// Folders that the program must not write to.
     pub(crate) outside: Vec<String>,
     /// A folder of the host that is shown read-only.
     pub(crate) shown: String,
-    /// Homes of people.
+    /// The home folders of users.
     pub(crate) homes: Vec<String>,
-    /// The program's own folder; a mount.
+    /// The program's own folder, which is a mount.
     pub(crate) scratch: String,
     /// Programs of the runtime that must not be overwritten.
     pub(crate) runtimes: Vec<String>,
-    /// Mounts that hide something.
+    /// Mount points that hide something.
     pub(crate) masks: Vec<String>,
-    /// Processes outside: number, and when they started, in the kernel's ticks.
+    /// Processes outside: their number and their start time in the kernel's ticks.
     pub(crate) victims: Vec<(i32, u64)>,
     /// The only names that may be in an environment.
     pub(crate) env: Vec<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    /// One of the machine's own files, or its copy.
+    /// The path of one of the machine's own files, or of its copy.
     pub(crate) fn system(&self, path: &str) -> String {
         format!("{}{path}", self.system)
     }

@@ -1,7 +1,8 @@
-//! The machine's budget: how many executions run at once, and the memory that they were promised together.
+//! The machine's budget: how many executions run at once, and how much memory is promised to them together.
 //!
-//! What every one of them may use at most is summed up, and never more than the machine has. Whoever finds no place waits for
-//! one, for a while; of those who wait, the principal that has least goes first ([why](../../../docs/adr/0042-the-machine-has-a-budget.md)).
+//! The budget adds up what each execution may use at most and never promises more than the machine has. An execution that
+//! cannot be admitted waits for a limited time; among those that wait, the principal with the least promised memory goes
+//! first ([why](../../../docs/adr/0042-the-machine-has-a-budget.md)).
 
 mod machine;
 
@@ -18,35 +19,35 @@ pub use machine::{MachineMemory, MemorySource};
 use crate::running::Sandbox;
 use crate::spec::{Spec, WritableKind};
 
-/// Executions for each processor.
+/// Executions that may run at once, per processor.
 const RUNS_PER_PROCESSOR: usize = 32;
-/// What is left for everything else on the machine: a tenth, but not less and not more than these.
+/// The bounds of the memory reserved for everything else on the machine, which is a tenth of the total.
 const MIN_RESERVE: u64 = 64 << 20;
 const MAX_RESERVE: u64 = 2 << 30;
-/// What the host holds for an execution while it runs: the bodies of its calls, and the arguments that they become.
+/// Memory that the host holds for an execution while it runs: the bodies of its calls, and the arguments parsed from them.
 const HOST_MEMORY: u64 = 64 << 20;
-/// How long somebody waits for a place.
+/// How long an execution waits for admission.
 const QUEUE_TIMEOUT: Duration = Duration::from_mins(2);
-/// How long a look at the machine's free memory counts.
+/// How long a measurement of the machine's free memory stays valid.
 const MEASURE_INTERVAL: Duration = Duration::from_millis(100);
-/// How often whoever waits looks again: memory that others gave back is told by nobody.
+/// How often a waiting execution tries again: nothing notifies it when other processes give memory back.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a process may promise.
+/// What this process may promise to its executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetLimits {
-    /// Memory of all executions together.
+    /// Bytes of memory for all executions together.
     pub memory: u64,
-    /// Executions at once.
+    /// How many executions may run at the same time.
     pub runs: usize,
-    /// Memory that must be free, beside half of what the next execution is promised.
+    /// Bytes that must stay free, in addition to half of what the next execution is promised.
     pub reserve: u64,
-    /// How long somebody waits for a place.
+    /// How long an execution waits for admission before it fails.
     pub queue: Duration,
 }
 
 impl BudgetLimits {
-    /// What a machine like this can carry.
+    /// The limits for a machine with this memory and this number of processors.
     pub fn of(memory: MachineMemory, processors: usize) -> BudgetLimits {
         let reserve = (memory.total / 10).clamp(MIN_RESERVE, MAX_RESERVE);
         BudgetLimits {
@@ -57,7 +58,8 @@ impl BudgetLimits {
         }
     }
 
-    /// What this machine can carry, but for what an operator says; one that does not say what it has is not held to it.
+    /// The limits of this machine, with the operator's overrides. A machine that does not report its memory has no memory
+    /// limit.
     pub fn here(overrides: BudgetOverrides) -> BudgetLimits {
         let memory = MemorySource::find().read().unwrap_or(MachineMemory {
             total: u64::MAX,
@@ -73,18 +75,18 @@ impl BudgetLimits {
     }
 }
 
-/// What an operator says instead of what the machine would.
+/// Limits that the operator sets in place of those derived from the machine; `None` keeps the derived one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BudgetOverrides {
-    /// Memory of all executions together.
+    /// Bytes of memory for all executions together.
     pub memory: Option<u64>,
-    /// How long somebody waits for a place.
+    /// How long an execution waits for admission before it fails.
     pub queue: Option<Duration>,
 }
 
 impl Spec {
-    /// What an execution in a sandbox of it may have of the machine's memory at most: the program's own, the places that are memory,
-    /// and what the host holds for it.
+    /// The most machine memory that an execution in a sandbox of this spec may use: the program's own, the writable places
+    /// in memory, and what the host holds for it.
     pub fn promised_memory(&self) -> u64 {
         let places = self.writable.iter().filter(|place| place.kind == WritableKind::Memory);
         let places = places.map(|place| place.quota).fold(0, u64::saturating_add);
@@ -94,7 +96,7 @@ impl Spec {
 }
 
 impl Sandbox {
-    /// What its files have of the machine's memory now. It cannot become more while nothing runs.
+    /// Bytes of machine memory that the sandbox's files use now. The number cannot grow while nothing runs.
     pub fn held_memory(&self) -> u64 {
         let places = self.places().filter(|(place, _)| place.kind == WritableKind::Memory);
         places
@@ -105,34 +107,35 @@ impl Sandbox {
     }
 }
 
-/// A place that somebody wants.
+/// A request for admission by one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetRequest<K> {
-    /// For whom.
+    /// The principal whose share the execution counts against.
     pub who: K,
-    /// What it may use at most.
+    /// Bytes that the execution may use at most.
     pub memory: u64,
-    /// How many executions wait for this one. Nobody waits in a circle: of each depth, one always goes.
+    /// How many executions wait for this one to end. One execution of each depth is always admitted, so that there is no
+    /// deadlock.
     pub depth: usize,
 }
 
-/// Why there is no place.
+/// Why an execution cannot be admitted now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shortage {
-    /// All memory is promised.
+    /// All memory is promised to other executions.
     Memory,
-    /// As many run as may.
+    /// The maximum number of executions already runs.
     Runs,
-    /// The machine has too little free memory now.
+    /// The machine has too little free memory at the moment.
     Free,
-    /// The principal has its share.
+    /// The principal already has its share of the budget.
     Share,
-    /// Others wait who go first.
+    /// Other waiting executions have precedence.
     Turn,
 }
 
 impl Shortage {
-    /// What helps whoever has no place.
+    /// What the user can do about the shortage.
     pub fn hint(self) -> &'static str {
         match self {
             Shortage::Memory => {
@@ -144,18 +147,18 @@ impl Shortage {
     }
 }
 
-/// There was no place for as long as somebody waits.
+/// An execution was not admitted before its time in the queue was over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub struct NoPlace {
-    /// What was short at last.
+    /// The shortage at the last try.
     pub shortage: Shortage,
-    /// What was wanted.
+    /// Bytes of memory that the request asked for.
     pub wanted: u64,
-    /// What was promised to others.
+    /// Bytes of memory promised to other executions.
     pub promised: u64,
-    /// Who ran.
+    /// How many executions were running.
     pub runs: usize,
-    /// What may be.
+    /// The limits of the budget that refused the request.
     pub limits: BudgetLimits,
 }
 
@@ -202,25 +205,25 @@ struct Waiter<K> {
 struct State<K> {
     promised: u64,
     runs: usize,
-    /// Executions that run, by depth.
+    /// Number of running executions by depth.
     depths: Vec<usize>,
     shares: HashMap<K, Share>,
     queue: Vec<Waiter<K>>,
     next_ticket: u64,
-    /// The only principal until now.
+    /// The first principal that sent a request.
     first: Option<K>,
     has_several: bool,
-    /// When the machine was looked at, what was free, and half of what was promised since.
+    /// The time of the last measurement, the free bytes it found, and half of the bytes promised since then.
     measured: Option<(Instant, u64, u64)>,
 }
 
-/// Asks the machine.
+/// Reads the machine's memory; `None` when the machine does not report it.
 type Measure = Box<dyn Fn() -> Option<MachineMemory> + Send + Sync>;
 
-/// Says what may be promised. Asked only when a second execution comes: most processes run one, and wait for nothing.
+/// The limits, computed when the second execution arrives: most processes run one execution and never wait.
 type Limits = LazyLock<BudgetLimits, Box<dyn FnOnce() -> BudgetLimits + Send>>;
 
-/// The budget of a process. Others on the machine are seen by the memory that they leave free.
+/// The budget of one process. It sees other processes only through the memory that they leave free.
 pub struct Budget<K> {
     limits: Limits,
     state: Mutex<State<K>>,
@@ -264,12 +267,12 @@ impl<K: Copy + Eq + Hash> Budget<K> {
         }
     }
 
-    /// What may be promised.
+    /// The limits in force.
     pub fn limits(&self) -> BudgetLimits {
         *self.limits
     }
 
-    /// Waits for a place, but not without end.
+    /// Waits until the execution is admitted, up to the queue timeout.
     pub async fn admit(self: &Arc<Self>, request: BudgetRequest<K>) -> Result<Admission<K>, NoPlace> {
         let ticket = self.enqueue(request);
         let _waiting = Waiting { budget: self, ticket };
@@ -280,7 +283,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // From here on, no change is missed.
+            // No change after this point is missed.
             changed.as_mut().enable();
             let shortage = match self.enter(ticket) {
                 Ok(admission) => return Ok(admission),
@@ -299,7 +302,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
                     limits: *self.limits,
                 });
             }
-            // Out of time is as good as a change: it is looked again.
+            // A timeout and a change have the same effect: the loop tries again.
             let _ = tokio::time::timeout_at(deadline.min(now + RETRY_INTERVAL), changed).await;
         }
     }
@@ -318,7 +321,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
         ticket
     }
 
-    /// Takes the place for `ticket`, if it is its turn and there is one.
+    /// Admits `ticket` if it is next and nothing is short.
     fn enter(self: &Arc<Self>, ticket: u64) -> Result<Admission<K>, Shortage> {
         let mut state = self.lock();
         let own = state.queue.iter().find(|waiter| waiter.ticket == ticket);
@@ -336,7 +339,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
         }
         state.queue.retain(|waiter| waiter.ticket != ticket);
         state.give(&request);
-        // Whoever is next now may fit too.
+        // The next one in the queue may fit too.
         self.changed.notify_waiters();
         Ok(Admission {
             budget: Arc::clone(self),
@@ -345,7 +348,8 @@ impl<K: Copy + Eq + Hash> Budget<K> {
         })
     }
 
-    /// Whose turn it is: what others wait for first, then the principal that has least, then who came first.
+    /// The ticket that goes next: the greatest depth first, then the principal with the least memory, then the earliest
+    /// ticket.
     fn next(&self, state: &State<K>) -> Option<u64> {
         let waiting = state.queue.iter();
         let waiting = waiting.filter(|waiter| !self.has_its_share(state, &waiter.request));
@@ -356,7 +360,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
         waiting.min_by_key(order).map(|waiter| waiter.ticket)
     }
 
-    /// Where there are several, one principal leaves a quarter to the others.
+    /// Whether the principal has used its share: where there are several principals, each leaves a quarter to the others.
     fn has_its_share(&self, state: &State<K>, request: &BudgetRequest<K>) -> bool {
         let share = state.shares.get(&request.who).copied().unwrap_or_default();
         if !state.has_several || share.runs == 0 || request.depth > 0 {
@@ -366,7 +370,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
         share.memory.saturating_add(request.memory) > most || share.runs >= (self.limits.runs / 4 * 3).max(1)
     }
 
-    /// What is short for `request`. The only one of its depth goes whatever it wants.
+    /// What is short for `request`. The only execution of its depth is admitted whatever it asks for.
     fn shortage(&self, state: &mut State<K>, request: &BudgetRequest<K>) -> Option<Shortage> {
         if state.depths.get(request.depth).copied().unwrap_or(0) == 0 {
             return None;
@@ -381,7 +385,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
         (self.free(state) < wanted).then_some(Shortage::Free)
     }
 
-    /// Free memory as last measured, less half of what was promised since.
+    /// Free memory at the last measurement, minus half of what was promised since.
     fn free(&self, state: &mut State<K>) -> u64 {
         let is_fresh = |measured: &(Instant, u64, u64)| measured.0.elapsed() < MEASURE_INTERVAL;
         let measure = || {
@@ -434,7 +438,7 @@ impl<K: Copy + Eq + Hash> State<K> {
     }
 }
 
-/// Leaves the queue, however the waiting ends.
+/// Removes its ticket from the queue when dropped, however the wait ends.
 struct Waiting<'a, K: Copy + Eq + Hash> {
     budget: &'a Budget<K>,
     ticket: u64,
@@ -454,7 +458,7 @@ impl<K: Copy + Eq + Hash> Drop for Waiting<'_, K> {
     }
 }
 
-/// A place among those that run; given back when it is dropped.
+/// The admission of one execution. Dropping it gives its memory and its slot back.
 pub struct Admission<K: Copy + Eq + Hash> {
     budget: Arc<Budget<K>>,
     request: BudgetRequest<K>,
@@ -471,7 +475,7 @@ impl<K: Copy + Eq + Hash> fmt::Debug for Admission<K> {
 }
 
 impl<K: Copy + Eq + Hash> Admission<K> {
-    /// Nothing runs any more, and what stays has `bytes`: the rest is given back.
+    /// Keeps `bytes` for a sandbox in which nothing runs any more, and gives the rest back.
     #[must_use]
     pub fn at_rest(mut self, bytes: u64) -> Admission<K> {
         let bytes = bytes.min(self.request.memory);

@@ -1,26 +1,26 @@
-//! The wall clock of an execution. It stands still while somebody outside is waited for and the execution itself does nothing.
+//! The wall clock of an execution. It is paused while the execution is idle and waits for its caller to reply.
 
 use std::time::{Duration, Instant};
 
 use tokio::time::{Instant as Moment, Sleep, sleep_until};
 
-/// Above this share of what it may use, an execution is at work and not waiting: one part in so many.
+/// An execution that uses more than one part in this many of its processor share is working, not waiting.
 const IDLE_PART: u32 = 5;
 
-/// The clock.
+/// Measures how long an execution ran, without the time in which it was idle and waited for a reply.
 #[derive(Debug)]
 pub(crate) struct Clock {
     started: Instant,
     limit: Duration,
-    /// The end of the sandbox's life, which nothing puts off.
+    /// The end of the sandbox's lifetime, which no waiting extends.
     last: Instant,
-    /// Processors it may use at once, at most one, in thousandths.
+    /// Thousandths of a processor that the execution may use, capped at one processor.
     share: u32,
-    /// Time that did not count.
+    /// Waiting time that is excluded from the limit.
     stood: Duration,
-    /// Since when somebody is waited for.
+    /// When the current wait for a reply began; `None` while nothing is pending.
     since: Option<Instant>,
-    /// Time of waiting since the last look, and the look itself.
+    /// Waiting time since the last update, followed by the time of that update.
     waited: Duration,
     looked: Instant,
     cpu: Duration,
@@ -42,7 +42,7 @@ impl Clock {
         }
     }
 
-    /// Says whether somebody is waited for now.
+    /// Records whether a reply is pending now.
     pub(crate) fn waits(&mut self, waits: bool) {
         match (self.since, waits) {
             (None, true) => self.since = Some(Instant::now()),
@@ -54,7 +54,7 @@ impl Clock {
         }
     }
 
-    /// Says how much processor time it has used by now.
+    /// Records the processor time used so far and decides whether the waiting time since the last update counts.
     pub(crate) fn look(&mut self, cpu: Duration) {
         let now = Instant::now();
         if let Some(since) = &mut self.since {
@@ -71,7 +71,7 @@ impl Clock {
         self.cpu = self.cpu.max(cpu);
     }
 
-    /// When its time is over, as far as is known now.
+    /// When the limit is reached, as far as is known now.
     pub(crate) fn end(&self) -> Instant {
         let end = self.started + self.limit + self.stood;
         end.min(self.last)
@@ -81,12 +81,12 @@ impl Clock {
         Instant::now() >= self.end()
     }
 
-    /// A sleep until then.
+    /// A sleep until the limit is reached.
     pub(crate) fn sleep(&self) -> Sleep {
         sleep_until(Moment::from_std(self.end()))
     }
 
-    /// The time that counted.
+    /// The time that counts against the limit.
     pub(crate) fn counted(&self) -> Duration {
         self.started.elapsed().saturating_sub(self.stood)
     }

@@ -1,4 +1,4 @@
-//! The host's side of the conversation with a sandbox's first process: whole packets, one answer to each order.
+//! The host's end of the control channel to a sandbox's first process: whole packets, one report for each order.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -10,37 +10,37 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
 
-/// The first process only forks, kills and deletes: an answer that takes longer is a sandbox that is lost.
+/// The first process only forks, kills and deletes: when a reply takes longer than this, the sandbox is lost.
 const PATIENCE: Duration = Duration::from_secs(10);
 const REPORT_BYTES: usize = 8 * 1024;
 
-/// What went wrong between host and sandbox.
+/// Why the host could not get an order carried out by the sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The socket.
+    /// The control socket failed.
     #[error("cannot talk to the sandbox")]
     Socket(#[source] io::Error),
-    /// The first process is gone.
+    /// The first process has ended.
     #[error("the sandbox has ended")]
     Gone,
-    /// It does not answer.
+    /// The first process did not reply in time.
     #[error("the sandbox does not answer")]
     Silent,
-    /// It said something that is no report.
+    /// The first process sent something that is not a report.
     #[error("the sandbox said something that makes no sense")]
     Nonsense,
-    /// It answered what was not asked, or was ordered what cannot be.
+    /// A report answers no order, or an order is not allowed in the current state.
     #[error("the sandbox spoke out of turn")]
     Turn(#[from] OutOfTurn),
-    /// It could not do what it was told.
+    /// The first process could not carry out the order.
     #[error("the sandbox could not: {reason}")]
     Failed {
-        /// In its own words.
+        /// The reason, as the first process gave it.
         reason: String,
     },
 }
 
-/// The conversation.
+/// The connection to a sandbox's first process, with the orders that are still open.
 #[derive(Debug)]
 pub(crate) struct Control {
     socket: AsyncFd<OwnedFd>,
@@ -65,7 +65,7 @@ impl Control {
         })
     }
 
-    /// Sends an order; its answer comes later.
+    /// Sends an order; its report comes later.
     pub(crate) async fn order(&mut self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> Result<(), ControlError> {
         self.orders.give(order)?;
         let mut frame = Vec::new();
@@ -81,19 +81,19 @@ impl Control {
         }
     }
 
-    /// The next answer, if it comes within `patience`.
+    /// The next report, if it arrives within `patience`.
     pub(crate) async fn answer_within(&mut self, patience: Duration) -> Result<Report, ControlError> {
         timeout(patience, self.answer())
             .await
             .unwrap_or(Err(ControlError::Silent))
     }
 
-    /// The next answer. A failure in the sandbox's own words is an error.
+    /// The next report. A report of failure becomes an error.
     pub(crate) async fn answer(&mut self) -> Result<Report, ControlError> {
         let mut report = self.receive().await?;
         self.orders.hear(&report)?;
         if matches!(report, Report::Ready { .. }) {
-            // Its first word, which nobody waited for.
+            // The first report of a new sandbox, which answers no order.
             report = self.receive().await?;
             self.orders.hear(&report)?;
         }

@@ -1,24 +1,24 @@
-//! How a program's calls leave a sandbox and how their answers come back. What a call means is for whoever stands behind the
-//! door.
+//! The call port: how a program's calls leave a sandbox and how their replies come back. The caller's handler decides what a
+//! call means.
 
 use ringfence_wire as wire;
 use tokio::sync::{mpsc, watch};
 
-/// The two bounded ways between an execution and whoever answers its calls. When the door is full the execution is not read
-/// further; a door whose far side is gone answers every call with a refusal.
+/// The two bounded channels between an execution and its caller's handler. While the channel of calls is full, nothing more
+/// is read from the execution; when the handler is gone, every call is refused.
 #[derive(Debug)]
 pub struct Door {
-    /// Calls, each number once.
+    /// Calls to the handler; each number occurs once.
     pub asked: mpsc::Sender<Asked>,
-    /// Answers, in any order. One for a number that is not unanswered is dropped.
+    /// Replies from the handler, in any order. A reply to a number that has no open call is dropped.
     pub answers: mpsc::Receiver<Answered>,
-    /// `Some(n)`: the `n` calls that are unanswered all wait for a person, so an execution that only waits for them is to be
-    /// released. It is looked at again whenever this changes.
+    /// `Some(n)`: all `n` unanswered calls wait for a person, so an execution that waits for nothing else is released. Every
+    /// change makes the host check again.
     pub held: watch::Receiver<Option<usize>>,
 }
 
 impl Door {
-    /// A door and the ends of whoever stands behind it; `room` calls and answers may wait on each way.
+    /// A port and the handler's ends of it; each channel holds `room` messages.
     pub fn new(
         room: usize,
     ) -> (
@@ -34,61 +34,61 @@ impl Door {
     }
 }
 
-/// A call of the program; a claim in every part.
+/// A call that a program makes. Every part of it comes from the sandbox and is untrusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Counted up from 1 in each execution.
+    /// The call's number, counted from 1 in each execution.
     pub number: u32,
-    /// What for.
+    /// What the call asks for.
     pub ask: Ask,
-    /// The arguments: text that should be JSON, of at most 16 MiB.
+    /// The arguments: text that should be JSON, at most 16 MiB.
     pub body: String,
-    /// What the execution recorded since the call before, so that it can be run again. What it was given to run again is not
-    /// repeated: that and these, in the order of their calls, are the whole trace.
+    /// What the execution recorded since its previous call, for a later replay. A replayed trace is not repeated here: that
+    /// trace and these pieces, in the order of their calls, are the whole trace.
     pub trace: Vec<u8>,
 }
 
-/// What a call is for.
+/// The kinds of call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
-    /// One tool of one server, by the names the program used.
+    /// One tool of one server, by the names that the program used.
     Tool {
-        /// The server.
+        /// The name of the server.
         server: String,
-        /// The tool.
+        /// The name of the tool.
         tool: String,
     },
-    /// Which tools serve an intent.
+    /// A search for tools that serve an intent.
     Search,
-    /// What tools are like.
+    /// A request for the descriptions of tools.
     Describe,
-    /// Which tools there are.
+    /// A request for the list of tools.
     List,
     /// A request to the network.
     Fetch,
 }
 
-/// The answer to a call.
+/// The handler's reply to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
-    /// The number of the call.
+    /// The number of the call that this replies to.
     pub number: u32,
-    /// The result as JSON text, of at most 16 MiB, or why there is none.
+    /// The result as JSON text of at most 16 MiB, or the refusal.
     pub answer: Result<String, Refusal>,
 }
 
-/// Why a call has no result. What is too long is cut on its way.
+/// Why a call has no result. Texts that are too long are cut when they are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// A stable name.
+    /// A stable, machine-readable name such as `policy.ceiling`.
     pub code: String,
-    /// A sentence.
+    /// A sentence that explains the refusal.
     pub message: String,
-    /// The rule that refused it.
+    /// The key of the policy that refused the call.
     pub rule: Option<String>,
-    /// What to do about it.
+    /// What the caller can do about it.
     pub hint: Option<String>,
-    /// When it is worth trying again, from now on.
+    /// Milliseconds from now after which a retry makes sense.
     pub retry_after_ms: Option<u32>,
 }
 

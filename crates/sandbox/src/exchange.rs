@@ -1,4 +1,5 @@
-//! Between an execution's pipe and its door: calls wait here while the door is full, and whoever is gone is answered for.
+//! Moves calls and replies between an execution's pipe and its call port: calls wait here while the port is full, and calls
+//! are refused when the handler is gone.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,35 +8,35 @@ use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
 use crate::door::{Answered, Asked, Door, Refusal};
 use crate::pipe::Pipe;
 
-/// So many calls may wait for the door before the pipe is left unread.
+/// The pipe is not read while this many calls wait for the port.
 const WAITING: usize = 64;
-/// The bodies of unanswered calls may take so much together, and one more body.
+/// The pipe is not read while the bodies of unanswered calls exceed this many bytes.
 const HELD_BYTES: usize = 16 << 20;
-/// So many answers are taken at once, if they are there.
+/// How many replies are forwarded in one turn.
 const ANSWERS_AT_ONCE: usize = 64;
 
-/// The calls of one execution.
+/// The open calls of one execution.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     door: Option<Door>,
-    /// What a call is told that nobody takes.
+    /// Makes the refusal of a call that no handler takes.
     closed: fn() -> Refusal,
     waiting: VecDeque<Asked>,
-    /// Calls that went through the door, each with the bytes of its body.
+    /// Calls that went through the port and have no reply yet, with the size of their bodies.
     unanswered: BTreeMap<u32, usize>,
     held: usize,
 }
 
-/// What happened at the door.
+/// What happened at the call port.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// It took the call that waited longest.
+    /// The handler's channel took the call that waited longest: its number and the size of its body.
     Room(u32, usize),
-    /// An answer came.
+    /// A reply to a call arrived from the handler.
     Answer(Answered),
-    /// Nobody takes calls any more.
+    /// The handler takes no more calls.
     Deaf,
-    /// Nobody answers any more.
+    /// The handler sends no more replies.
     Mute,
 }
 
@@ -56,28 +57,28 @@ impl Exchange {
         self.waiting.push_back(asked);
     }
 
-    /// Whether the pipe should be left unread until somebody has answered.
+    /// Whether the pipe should not be read until a reply arrives.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() >= WAITING || self.held > HELD_BYTES
     }
 
-    /// Whether the program waits for somebody behind the door.
+    /// Whether the program waits for the handler.
     pub(crate) fn is_pending(&self) -> bool {
         !self.unanswered.is_empty() || !self.waiting.is_empty()
     }
 
-    /// Whether exactly so many calls are behind the door and nothing is on its way through it.
+    /// Whether exactly `count` calls are with the handler and no call or reply is in transit.
     pub(crate) fn only_waits_for(&self, count: usize) -> bool {
         let answers = self.door.as_ref().is_none_or(|door| door.answers.is_empty());
         answers && self.waiting.is_empty() && self.unanswered.len() == count
     }
 
-    /// The calls that went through the door and were not answered.
+    /// The numbers of the calls that went through the port and have no reply.
     pub(crate) fn into_unanswered(self) -> Vec<u32> {
         self.unanswered.into_keys().collect()
     }
 
-    /// Hands over what the door has room for.
+    /// Sends waiting calls until the port is full.
     pub(crate) fn hand_over(&mut self, pipe: &mut Pipe) {
         while let Some(asked) = self.waiting.pop_front() {
             let (number, bytes) = (asked.number, asked.body.len());
@@ -101,12 +102,12 @@ impl Exchange {
         }
     }
 
-    /// Whether [`Self::next`] has something to wait for.
+    /// Whether [`Self::next`] has an event to wait for.
     pub(crate) fn expects(&self, pipe: &Pipe) -> bool {
         self.door.is_some() && (!self.waiting.is_empty() || (!self.unanswered.is_empty() && pipe.takes_answers()))
     }
 
-    /// The next thing that happens at the door. May be dropped at any time without loss.
+    /// The next event at the port. The future can be dropped at any time without loss.
     pub(crate) async fn next(&mut self, pipe: &Pipe) -> Event {
         let Some(door) = &mut self.door else {
             return std::future::pending().await;
@@ -131,7 +132,7 @@ impl Exchange {
         }
     }
 
-    /// Acts on it.
+    /// Updates the open calls after an event, and sends replies and refusals to the pipe.
     pub(crate) fn act(&mut self, event: Event, pipe: &mut Pipe) {
         match event {
             Event::Room(number, bytes) => {
@@ -169,7 +170,7 @@ impl Exchange {
         }
     }
 
-    /// Nobody will answer: this side does.
+    /// Refuses all open calls, because the handler sends no more replies.
     fn close(&mut self, pipe: &mut Pipe) {
         self.door = None;
         for (number, bytes) in std::mem::take(&mut self.unanswered) {

@@ -1,4 +1,4 @@
-//! One execution: what it is asked to run, and how the host judges its end.
+//! One execution: what it runs, and how the host judges its end.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -20,48 +20,48 @@ use crate::running::Sandbox;
 use crate::tunnel::Tunnel;
 use crate::verdict::{Limit, Usage, Verdict, Violation};
 
-/// An engine is warm within milliseconds, a Python within tens of them.
+/// A JavaScript engine starts within milliseconds, a Python interpreter within tens of them.
 const READY_PATIENCE: Duration = Duration::from_secs(20);
-/// What to run.
+/// What an execution runs, with its input and its connections to the caller.
 #[derive(Debug)]
 pub struct Task {
-    /// Code or program.
+    /// The code, script or program to run.
     pub kind: TaskKind,
-    /// What it finds as arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
-    /// What it reads, in pieces; `None`: nothing.
+    /// Standard input in pieces; `None`: empty.
     pub stdin: Option<mpsc::Receiver<Vec<u8>>>,
-    /// Where its calls go; `None`: nowhere, and it is told so.
+    /// The port for the program's tool calls; `None`: every call is refused.
     pub door: Option<Door>,
-    /// How long it may take, where that is less than the place allows.
+    /// The time limit, where it is shorter than the policy's.
     pub wall: Option<Duration>,
-    /// Its way to the network, for programs, scripts and Python in a place made for it; `None`: none.
+    /// The network access of programs, scripts and Python in a sandbox made for it; `None`: no network.
     pub network: Option<Network>,
-    /// What makes code do the same again; `None`: [fresh](Again::fresh). Programs and scripts have none.
+    /// What makes code behave as in an earlier run; `None`: [fresh](Again::fresh). Programs and scripts are never replayed.
     pub again: Option<Again>,
 }
 
-/// A standard input that is known before the program starts.
+/// A standard input whose content is known before the program starts.
 pub fn known_stdin(bytes: Vec<u8>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel(1);
-    // There is room for one.
+    // The channel has capacity for one message.
     let _ = sender.try_send(bytes);
     receiver
 }
 
-/// Everything but its source, its arguments, its files and its answers that an execution of code depends on.
+/// Everything that an execution of code depends on, except its source, arguments, files and replies.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Again {
-    /// What its random numbers are made of.
+    /// The seed of the program's random numbers.
     pub seed: u64,
-    /// What its clock starts with: ticks of 100 µs since the Unix epoch.
+    /// The start of the program's clock, in ticks of 100 µs since the Unix epoch.
     pub clock: u64,
-    /// What reached it when it ran before, as it was told with its calls and its end; empty for the first time.
+    /// The trace of the earlier run, as its calls and its end reported it; empty for the first run.
     pub trace: Vec<u8>,
 }
 
 impl Again {
-    /// For the first time: any seed, now.
+    /// The state of a first run: a random seed and the current time.
     pub fn fresh() -> Again {
         Again {
             seed: RandomState::new().hash_one(0u8),
@@ -81,60 +81,60 @@ impl fmt::Debug for Again {
     }
 }
 
-/// Now, in ticks of a program's clock.
+/// The current time in ticks of a program's clock.
 pub(crate) fn ticks_now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let tick = Duration::from_secs(1).as_nanos() / u128::from(TICKS_PER_SECOND);
     u64::try_from(now.as_nanos() / tick).unwrap_or(u64::MAX)
 }
 
-/// A way to the network: a port of the sandbox's loopback, [`NETWORK_PORT`](crate::NETWORK_PORT), whose connections are
-/// handed over one by one.
+/// Network access: a port of the sandbox's loopback interface, [`NETWORK_PORT`](crate::NETWORK_PORT), whose connections are
+/// handed to the host one by one.
 #[derive(Debug)]
 pub struct Network {
-    /// Variables beside those of the place; where both have one, this one counts.
+    /// Additional environment variables; they override those of the sandbox.
     pub env: Vec<(String, String)>,
-    /// Certificates, as PEM of at most 16 KiB, that programs are to trust beside the usual ones: together they are in
-    /// `/run/ringfence/ca.pem`.
+    /// Certificates, as PEM of at most 16 KiB, that programs should trust in addition to the usual ones; all of them
+    /// together are in `/run/ringfence/ca.pem`.
     pub trust: String,
-    /// Who takes the connections, of which at most 256 exist at a time. While there is no room they wait; when nobody is
-    /// there any more they are reset.
+    /// The channel to the host's handler of connections, of which at most 256 exist at a time. Connections wait while the
+    /// channel is full and are reset when its receiver is gone.
     pub tunnels: mpsc::Sender<Tunnel>,
 }
 
-/// Code or program.
+/// The kinds of task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskKind {
-    /// Code on an engine.
+    /// Code that runs on an engine.
     Code {
-        /// Any but [`Language::Program`].
+        /// Any language except [`Language::Program`].
         language: Language,
-        /// What errors call it.
+        /// The file name that errors show.
         file_name: String,
-        /// The program.
+        /// The source code to run.
         source: String,
     },
-    /// Code that defines a function: it is called, and what it answers is the value.
+    /// Code that defines a function. The function is called, and its return value is the value of the execution.
     Function {
-        /// Any but [`Language::Program`].
+        /// Any language except [`Language::Program`].
         language: Language,
-        /// What errors call it.
+        /// The file name that errors show.
         file_name: String,
-        /// The program.
+        /// The source code that defines the function.
         source: String,
-        /// What the function is called with: a JSON object as text.
+        /// The argument of the function: a JSON object as text.
         input: String,
     },
-    /// A shell script.
+    /// A script that a shell runs.
     Shell {
-        /// Its `$0`.
+        /// The script's name, which it sees as `$0`.
         file_name: String,
-        /// The script.
+        /// The text of the script.
         source: String,
     },
-    /// A program by name or path.
+    /// A program by its name or path.
     Program {
-        /// Its name.
+        /// The name or path of the program.
         program: String,
     },
 }
@@ -148,28 +148,28 @@ impl Task {
     }
 }
 
-/// Which of a program's two outputs.
+/// The standard output streams of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// Standard output.
+    /// Standard output, descriptor 1.
     Stdout,
-    /// Standard error.
+    /// Standard error, descriptor 2.
     Stderr,
 }
 
-/// Who takes a program's output while it runs, never more than the limit.
+/// Receives a program's output while it runs, up to the output limit.
 pub trait Words: Send {
-    /// Takes some of it.
+    /// Receives a piece of output.
     fn take(&mut self, output: Output, bytes: &[u8]);
 
-    /// Hears of something that was tried and refused, when it happens.
+    /// Receives each refused attempt when it happens.
     fn tried(&mut self, _violation: &Violation) {}
 
-    /// Hears that it cannot be run again, and why; a claim.
+    /// Receives the reason why the execution cannot be replayed; the reason comes from the sandbox and is untrusted.
     fn unrepeatable(&mut self, _why: &str) {}
 }
 
-/// Somebody's wish that an execution end, or the moment at which it ends by itself.
+/// A request to end an execution: a cancellation by its caller, or a deadline.
 #[derive(Debug, Clone)]
 pub struct Stop {
     pulled: watch::Receiver<bool>,
@@ -177,7 +177,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// A stop and the switch that pulls it.
+    /// A stop, and the sender that cancels it.
     pub fn new() -> (watch::Sender<bool>, Stop) {
         let (sender, receiver) = watch::channel(false);
         let stop = Stop {
@@ -187,24 +187,24 @@ impl Stop {
         (sender, stop)
     }
 
-    /// The same, pulled by itself when so much time is over from now, whatever the execution waits for meanwhile.
+    /// Adds a deadline after `timeout` from now, which holds whatever the execution waits for.
     #[must_use]
     pub fn within(mut self, timeout: Option<Duration>) -> Stop {
         self.deadline = timeout.and_then(|timeout| time::Instant::now().checked_add(timeout));
         self
     }
 
-    /// Whether it was pulled, or its time is over.
+    /// Whether the caller cancelled it or the deadline has passed.
     pub fn is_pulled(&self) -> bool {
         *self.pulled.borrow() || self.is_overdue()
     }
 
-    /// Whether its time is over, and nobody pulled it.
+    /// Whether the deadline has passed and the caller did not cancel it.
     pub fn is_overdue(&self) -> bool {
         !*self.pulled.borrow() && self.deadline.is_some_and(|deadline| deadline <= time::Instant::now())
     }
 
-    /// What ends an execution that ends by it now.
+    /// The verdict of an execution that this stop ends now.
     pub fn verdict(&self) -> Verdict {
         if self.is_overdue() {
             Verdict::Overdue
@@ -213,7 +213,7 @@ impl Stop {
         }
     }
 
-    /// Waits until it is pulled, or its time is over; for ever if neither can be.
+    /// Waits for a cancellation or the deadline; forever if neither can come.
     pub async fn pulled(&mut self) {
         let deadline = self.deadline;
         let pulled = async {
@@ -232,82 +232,82 @@ impl Stop {
     }
 }
 
-/// Everything the host knows of an execution that is over.
+/// Everything that the host knows about an execution that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// What ended it.
+    /// How the execution ended, as judged by the host.
     pub verdict: Verdict,
-    /// What the child said of its end; a claim.
+    /// How the child reports its end; untrusted.
     pub outcome: Option<Outcome>,
-    /// The refusal of a call that it did not catch, as this side said it.
+    /// The refusal that the host sent for a call whose error the program did not catch.
     pub refused: Option<Refusal>,
-    /// The value as JSON text; a claim.
+    /// The value as JSON text; untrusted.
     pub value: Vec<u8>,
-    /// What it used.
+    /// The resources that the execution used.
     pub usage: Usage,
-    /// Bytes of standard output and error there were, also those cut off.
+    /// Bytes of standard output and standard error, including those that were cut off.
     pub written: (u64, u64),
-    /// What it tried and was refused.
+    /// Attempts that were refused, up to a maximum number.
     pub violations: Vec<Violation>,
-    /// Attempts that are not in the list.
+    /// Number of refused attempts that are not in the list.
     pub more_violations: u64,
-    /// Calls that went through the door and were not answered before the end, by their numbers.
+    /// Numbers of the calls that went through the port and had no reply at the end.
     pub unanswered: Vec<u32>,
-    /// What it recorded since its last call, so that it can be run again.
+    /// The trace since the last call, for a later replay.
     pub trace: Vec<u8>,
-    /// Why it cannot be run again; a claim.
+    /// Why the execution cannot be replayed; untrusted.
     pub unrepeatable: Option<String>,
-    /// Files that it wants to go out; claims, for [`Workspace::collect`](crate::Workspace::collect).
+    /// Files that the program wants to emit; untrusted, for [`Workspace::collect`](crate::Workspace::collect).
     pub emitted: Vec<Emit>,
 }
 
-/// Why an execution could not be.
+/// Why an execution could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The conversation with the first process.
+    /// The control channel to the first process failed.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// The pipe of the execution.
+    /// The pipe of the execution failed.
     #[error(transparent)]
     Pipe(#[from] PipeError),
-    /// Its control groups.
+    /// The control groups could not be made or read.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// The job does not fit the wire.
+    /// The job is too large for the wire format.
     #[error("the job is too large: {what}")]
     Job {
-        /// Which part.
+        /// The part of the job that is too large.
         what: String,
     },
-    /// A socket.
+    /// The sockets of the pipe could not be made.
     #[error("cannot make the pipe of an execution")]
     Socket(#[source] io::Error),
-    /// Killing.
+    /// The processes of the sandbox could not be killed.
     #[error("cannot end the sandbox")]
     Kill(#[source] io::Error),
-    /// Looking at limits.
+    /// The limits could not be checked.
     #[error("cannot watch the limits of an execution")]
     Watch(#[source] io::Error),
-    /// The child did not come up.
+    /// The child did not start in time.
     #[error("the engine did not start")]
     NotPrepared,
-    /// A network for a place that has none.
+    /// The task wants a network, and the sandbox has none.
     #[error("the place was made without a network")]
     NoNetwork,
-    /// A program or a script for a place whose policy has `proc.programs: none`.
+    /// The task is a program or a script, and the policy has `proc.programs: none`.
     #[error("the place runs code on the engines only: `proc.programs` is none")]
     NoPrograms,
-    /// No Python on this host.
+    /// This host has no Python interpreter.
     #[error("there is no Python on this machine")]
     NoPython,
 }
 
-/// A child that waits for its job.
+/// A child that is started and waits for its job.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) number: u32,
     pub(crate) language: Language,
-    /// Boxed, for it is large and moves with every future that holds it.
+    /// Boxed because it is large and would move with every future that holds it.
     pub(crate) pipe: Box<Pipe>,
     pub(crate) leaf: Option<Leaf>,
 }
@@ -322,7 +322,7 @@ impl Prepared {
         })
     }
 
-    /// TypeScript and JavaScript are one engine.
+    /// Whether this child can run `language`: TypeScript and JavaScript share one engine.
     pub(crate) fn serves(&self, language: Language) -> bool {
         let engine = |language| matches!(language, Language::TypeScript | Language::JavaScript);
         self.language == language || (engine(self.language) && engine(language))
@@ -344,14 +344,14 @@ impl Prepared {
     }
 }
 
-/// Whether the child itself said that it is done.
+/// Whether the child itself reported its end.
 pub(crate) fn is_done(followed: &Result<Followed, RunError>) -> bool {
     followed
         .as_ref()
         .is_ok_and(|followed| followed.verdict == Verdict::Finished)
 }
 
-/// Judges an execution after nothing of it is left: what the kernel counted outweighs what the child said.
+/// Judges an execution when no process of it is left: what the kernel counted overrides what the child reported.
 pub(crate) fn conclude(
     sandbox: &Sandbox,
     prepared: &mut Prepared,
@@ -370,7 +370,8 @@ pub(crate) fn conclude(
         .is_some_and(|outcome| outcome.kind == OutcomeKind::OutOfMemory);
     let verdict = match (followed.verdict, counted.limit) {
         (Verdict::Finished, Some(limit)) => Verdict::Limit(limit),
-        // Where the kernel's answer to a request for memory is the limit, only the program sees it. A group's limit kills.
+        // Without a control group the limit shows as a failed allocation, which only the program sees. A group's limit
+        // kills.
         (Verdict::Finished, None) if out_of_memory && prepared.leaf.is_none() => Verdict::Limit(Limit::Memory),
         (Verdict::Finished, None) if outcome.is_none() => Verdict::Died,
         (verdict, _) => verdict,

@@ -1,4 +1,4 @@
-//! What goes into an execution: the job, its source, and standard input as it comes.
+//! What goes into an execution: the job, its source, and standard input as it arrives.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use crate::execution::{Again, RunError, Task, TaskKind};
 use crate::pipe::{Pipe, PipeError};
 use crate::running::Sandbox;
 
-/// Where programs find their proxy on 127.0.0.1.
+/// The port on 127.0.0.1 at which programs find their proxy.
 pub const NETWORK_PORT: u16 = 3128;
 
-/// Where the worker puts the certificates that programs are to trust.
+/// The file into which the worker writes the certificates that programs should trust.
 pub const NETWORK_TRUST: &str = "/run/ringfence/ca.pem";
 
-/// What still has to go in: the source, then standard input as it comes.
+/// What is still to be sent: the source, then standard input as it arrives.
 pub(crate) struct Feed {
-    /// And behind it the input and the trace.
+    /// The source, followed by the input and the trace.
     source: Vec<u8>,
     sent: usize,
     source_open: bool,
@@ -147,7 +147,7 @@ fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
     ))
 }
 
-/// Code, and all that comes on its stream: its text, its input, its trace.
+/// A job of code, and the bytes of its source stream: the source, the input and the trace.
 fn code(
     task: &Task,
     (language, file_name): (Language, &str),
@@ -183,7 +183,7 @@ fn network(sandbox: &Sandbox, task: &Task) -> Result<Option<wire::Network>, RunE
     }
 }
 
-/// That of the place, and what comes with the network.
+/// The environment of the sandbox, with the variables that the network adds.
 fn environment(sandbox: &Sandbox, task: &Task) -> Result<Environment, RunError> {
     let too_large = || RunError::Job { what: "env".to_owned() };
     let more = task.network.iter().flat_map(|network| &network.env);

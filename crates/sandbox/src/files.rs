@@ -1,7 +1,7 @@
-//! Files into and out of a sandbox's writable places, through handles the host holds: never by a path of the host's.
+//! Files into and out of a sandbox's writable places, through handles that the host holds: never by a path on the host.
 //!
-//! What programs left decides how much there is to do. So all of it has bounds, and a [`Workspace`] can be taken to a thread that
-//! serves nobody.
+//! Programs decide how many files there are, so all work has bounds, and a [`Workspace`] can be moved to a thread that
+//! serves no requests.
 
 mod content;
 mod left;
@@ -32,35 +32,35 @@ use wanted::Wanted;
 
 const WORKSPACE: &str = "/workspace";
 
-/// Why a file did not get in.
+/// Why a file could not be put into the sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum PutError {
-    /// The policy has no `/workspace`.
+    /// The policy has no writable `/workspace`.
     #[error("the policy gives no writable `/workspace`")]
     NoWorkspace,
-    /// It could not be read here.
+    /// The host's file could not be read.
     #[error("cannot read `{}`", path.display())]
     Read {
-        /// Which.
+        /// The path of the file on the host.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It could not be written there.
+    /// The file could not be written in the workspace.
     #[error("cannot bring `{name}` into the sandbox")]
     Write {
-        /// Its name.
+        /// The name of the file in the workspace.
         name: String,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The thread that writes as the sandbox's user.
+    /// The thread that writes as the sandbox's user did not finish.
     #[error("the work was abandoned")]
     Abandoned,
 }
 
 impl PutError {
-    /// What helps a file that does not get in, where it is the asker's to help.
+    /// What the caller can do about it; `None` when the fault is not the caller's.
     pub fn hint(&self) -> Option<&'static str> {
         use std::io::ErrorKind;
         const FULL: [ErrorKind; 3] = [
@@ -87,91 +87,91 @@ impl PutError {
     }
 }
 
-/// Why files could not be taken out.
+/// Why files could not be collected.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
-    /// The workspace could not be looked at.
+    /// A file or folder of the workspace could not be read.
     #[error("cannot look at `{name}` in the sandbox")]
     Look {
-        /// Its name.
+        /// Its name in the workspace.
         name: String,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A copy could not be written.
+    /// A copy could not be written on the host.
     #[error("cannot write `{}`", path.display())]
     Write {
-        /// Which.
+        /// The path of the copy on the host.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// What became of a file.
+/// How a file differs from the state before the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It was not there before.
+    /// The file did not exist before.
     Created,
-    /// It was, with other content.
+    /// The file existed with other content.
     Changed,
-    /// It was, as it is: the program wants it to go out all the same.
+    /// The file is unchanged, and the program emits it all the same.
     Same,
 }
 
-/// A plain file in the workspace.
+/// A plain file that the host found in the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundFile {
-    /// Where, below the workspace.
+    /// The path below the workspace.
     pub path: RelPath,
-    /// Its length.
+    /// The length of the file, holes included.
     pub bytes: u64,
-    /// Its content's digest, as hex.
+    /// The digest of the content, as hexadecimal digits.
     pub sha256: String,
-    /// Against the time before the run.
+    /// The difference from the state before the run.
     pub change: Change,
-    /// What the program says it is, where it wants it to go out.
+    /// The media type that the program gave when it emitted the file; `None` when it did not.
     pub emitted: Option<String>,
 }
 
-/// What a workspace holds that it did not hold before.
+/// The new and changed files of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Collected {
-    /// Files: first those that the program wants to go out, as it named them, then the others by path.
+    /// The emitted files in the program's order, then the others by path.
     pub files: Vec<FoundFile>,
-    /// What was left behind, and why.
+    /// The files that were skipped, and why.
     pub skipped: Skipped,
-    /// What the program wants to go out and does not, and why.
+    /// Files that the program emitted and the host refused, and why.
     pub withheld: Vec<(String, SkipReason)>,
 }
 
-/// What `copy_out` does with a file of the same name in the folder.
+/// What `copy_out` does when the folder already has a file of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays as it is, and the new one is not copied.
+    /// The existing file stays, and the new one is not copied.
     Keep,
-    /// The new one takes its place.
+    /// The new file replaces the existing one.
     Overwrite,
 }
 
-/// What `copy_out` did with a file.
+/// What `copy_out` did with one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyOutcome {
-    /// It was copied.
+    /// The file was copied to the folder.
     Copied,
-    /// The folder has it already, with the same content.
+    /// The folder already has the file with the same content.
     Same,
-    /// It was not copied.
+    /// The file was not copied, for this reason.
     Skipped(SkipReason),
 }
 
-/// The contents of files by path.
+/// The contents of files, by path.
 pub type FileContents = BTreeMap<String, Vec<u8>>;
 
-/// The workspace of a sandbox, as whoever looks at what is in it has it: it can be taken to another thread.
+/// A handle on a sandbox's workspace for reading its files; it can be moved to another thread.
 #[derive(Debug)]
 pub struct Workspace {
-    /// None: the policy has no workspace.
+    /// `None`: the policy has no workspace.
     root: Option<OwnedFd>,
     quota: u64,
     is_in_memory: bool,
@@ -206,7 +206,7 @@ impl Sandbox {
     fn write(&self, name: &RelPath, mut from: impl Read + Send) -> Result<String, PutError> {
         let workspace = self.place(WORKSPACE).ok_or(PutError::NoWorkspace)?;
         let ids = self.ids();
-        // A jail's own file systems accept no files of users they do not know.
+        // The file systems of a jail refuse files of users that have no number in it.
         let written = ringfence_jail::as_file_user(ids.user, ids.group, || {
             write_in(workspace, name, Existing::Overwrite, |to| content::pour(&mut from, to))
         });
@@ -217,7 +217,7 @@ impl Sandbox {
         })
     }
 
-    /// What is in the workspace, to be looked at when nothing runs.
+    /// A handle on the workspace, to be read while nothing runs.
     pub fn workspace(&self) -> Result<Workspace, CollectError> {
         let place = self.places().find(|(place, _)| place.path == WORKSPACE);
         let root = place.as_ref().map(|(_, root)| root.try_clone_to_owned()).transpose();
@@ -235,17 +235,17 @@ impl Sandbox {
 }
 
 impl Workspace {
-    /// The bounds that its size gives.
+    /// The limits that follow from the workspace's size.
     pub fn limits(&self) -> CollectLimits {
         CollectLimits::for_quota(self.quota)
     }
 
-    /// Whether a thread that serves others may look into it in passing: what is on a disk can keep it waiting.
+    /// Whether a thread that serves requests may read it inline: a workspace on disk can block that thread.
     pub fn is_quick(&self) -> bool {
         self.is_in_memory
     }
 
-    /// The digests of what is in the workspace now, to compare with later; and what could not be looked at.
+    /// The digests of the files in the workspace now, for a later comparison, and the files that could not be read.
     pub fn snapshot(&self, limits: &CollectLimits) -> Result<(BTreeMap<String, String>, Skipped), CollectError> {
         let Some(root) = &self.root else {
             return Ok(Default::default());
@@ -257,7 +257,7 @@ impl Workspace {
         Ok((digests.collect(), walk.skipped))
     }
 
-    /// New and changed plain files, and those that are to go out; `deny` names what never leaves.
+    /// Finds new and changed plain files and emitted ones; files that `deny` names never leave.
     pub fn collect(
         &self,
         before: &BTreeMap<String, String>,
@@ -274,7 +274,7 @@ impl Workspace {
             });
         };
         let mut walk = Walk::new(root.as_fd(), deny, limits);
-        // First of all: whatever else there is, it must not keep them.
+        // Emitted files come first, so that no other file uses up the limits before them.
         let withheld = wanted
             .paths()
             .filter_map(|path| Some((path.to_owned(), walk.wanted(path)?)));
@@ -305,7 +305,7 @@ impl Workspace {
         })
     }
 
-    /// The contents of collected files.
+    /// Reads the contents of collected files.
     pub fn read_all(&self, files: &[FoundFile]) -> Result<FileContents, CollectError> {
         let mut contents = BTreeMap::new();
         let Some(root) = &self.root else {
@@ -316,7 +316,7 @@ impl Workspace {
             let from = open_beneath(root.as_fd(), name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
                 .map_err(cannot_look(name))?;
             let mut content = Vec::new();
-            // One that grows meanwhile is not what was found.
+            // Reads one byte more than was found, so that a file that grew is noticed.
             let mut from = File::from(from).take(file.bytes + 1);
             from.read_to_end(&mut content).map_err(cannot_look(name))?;
             contents.insert(name.to_owned(), content);
@@ -324,8 +324,8 @@ impl Workspace {
         Ok(contents)
     }
 
-    /// Copies collected files below `to`: plain, with plain modes and their holes, following nothing on either side. Answers
-    /// what became of each, in their order; after `time` nothing more is copied.
+    /// Copies collected files below `to` as plain files with plain modes and their holes; follows no link on either side.
+    /// Returns the outcome of each, in their order; after `time` nothing more is copied.
     pub fn copy_out(
         &self,
         files: &[FoundFile],
@@ -353,7 +353,7 @@ impl Workspace {
             let from = open_beneath(root.as_fd(), name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
             let from = File::from(from.map_err(cannot_look(name))?);
             let extent = Extent::of(&from).map_err(cannot_look(name))?;
-            // One that grew is not what was found.
+            // A file that grew is copied only to the length that was found.
             let extent = Extent {
                 length: extent.length.min(file.bytes),
                 stored: extent.stored.min(file.bytes),
@@ -371,7 +371,7 @@ impl Workspace {
                         CopyOutcome::Skipped(SkipReason::Exists)
                     }
                 }
-                // All others are copied.
+                // The remaining files are still copied.
                 Err(error) if is_occupied(&error) => CopyOutcome::Skipped(SkipReason::Occupied),
                 Err(error) => return Err(failed(&to.join(name))(error)),
             });
@@ -380,7 +380,7 @@ impl Workspace {
     }
 }
 
-/// Whether something else is in the way of a file.
+/// Whether the name of a file is taken by something that is not a file.
 fn is_occupied(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let numbers = [Errno::LOOP, Errno::NOTDIR, Errno::ISDIR, Errno::NXIO, Errno::EXIST];
@@ -406,7 +406,8 @@ fn open_beneath(root: BorrowedFd<'_>, path: &str, flags: OFlags, mode: Mode) -> 
     )?)
 }
 
-/// Whether the plain file of that name below `root` has the content of `file`. One that cannot be read is another.
+/// Whether the plain file of that name below `root` has the content of `file`. A file that cannot be read counts as
+/// different.
 fn is_same(root: BorrowedFd<'_>, file: &FoundFile, reader: &mut Reader) -> bool {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let Ok(there) = open_beneath(root, file.path.as_str(), flags, Mode::empty()).map(File::from) else {
@@ -417,7 +418,7 @@ fn is_same(root: BorrowedFd<'_>, file: &FoundFile, reader: &mut Reader) -> bool 
     })
 }
 
-/// Makes the plain file `name` below `root`, and the folders above it, and has it filled.
+/// Makes the plain file `name` and the folders above it below `root`, and fills it.
 fn write_in<T>(
     root: BorrowedFd<'_>,
     name: &RelPath,
@@ -449,7 +450,7 @@ fn write_in<T>(
     }
     let filled = fill(&mut to);
     if filled.is_err() {
-        // Half a file is worse than none. One that cannot be removed either is told by the error that follows.
+        // A partial file is removed. If that fails too, the error that follows reports it.
         let (above, last) = text.rsplit_once('/').unwrap_or((".", text));
         let _ = open_beneath(root, above, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())
             .and_then(|folder| Ok(unlinkat(folder, last, AtFlags::empty())?));

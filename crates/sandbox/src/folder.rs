@@ -1,5 +1,5 @@
-//! Folders that programs wrote in, as the host counts, empties and removes them: nothing is followed, nothing outside is touched,
-//! and no depth, number or name of what is there can hurt.
+//! Measures, empties and removes folders that programs wrote to. The host follows no link and touches nothing outside, and
+//! no depth, number or name of entries can harm it.
 
 use std::ffi::{CStr, CString};
 use std::fs::Permissions;
@@ -15,13 +15,13 @@ use rustix::io::Errno;
 
 use crate::tree::{self, Held};
 
-/// Folders that are open at once, one in another.
+/// How many nested folders are open at the same time.
 const DEEPEST: u32 = 32;
-/// Other names that are tried where one is taken.
+/// How many other names are tried when a name is taken.
 const TRIES: u32 = 64;
 
-/// How much is below a folder; no more is counted than `most`, and what cannot be looked into is more than that. A folder that
-/// is not there holds nothing.
+/// What a folder holds. Counting stops above `most`, and a folder that cannot be read counts as more than that. A missing
+/// folder holds nothing.
 pub fn count(folder: &Path, most: Held) -> io::Result<Held> {
     match open(CWD, folder) {
         Ok(handle) => tree::folder_use(handle.as_fd(), most),
@@ -30,8 +30,8 @@ pub fn count(folder: &Path, most: Held) -> io::Result<Held> {
     }
 }
 
-/// Whether what is in a folder can be made again from names and contents alone: only plain files, none of them a program or known
-/// by two names, and no folder without any.
+/// Whether a folder can be recreated from names and contents alone: it holds only plain files, none of them executable or
+/// hard-linked, and no empty folder.
 pub fn is_plain(folder: &Path) -> io::Result<bool> {
     match open(CWD, folder) {
         Ok(handle) => tree::is_plain(handle.as_fd()),
@@ -40,8 +40,8 @@ pub fn is_plain(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes all that is in a folder, but not more entries than `budget` has left, which is lowered by what was done. Answers
-/// whether it is empty now.
+/// Removes the content of a folder, at most as many entries as `budget` has left, and lowers `budget` by their number.
+/// Returns whether the folder is empty now.
 pub fn empty(folder: &Path, budget: &mut u64) -> io::Result<bool> {
     let handle = match open(CWD, folder) {
         Ok(handle) => handle,
@@ -57,7 +57,7 @@ pub fn empty(folder: &Path, budget: &mut u64) -> io::Result<bool> {
     done.all()
 }
 
-/// As [`empty`], and then the folder itself. Answers whether it is gone.
+/// As [`empty`], and then removes the folder itself. Returns whether it is gone.
 pub fn remove(folder: &Path, budget: &mut u64) -> io::Result<bool> {
     if !empty(folder, budget)? {
         return Ok(false);
@@ -68,7 +68,7 @@ pub fn remove(folder: &Path, budget: &mut u64) -> io::Result<bool> {
     }
 }
 
-/// A folder that is no link, made readable and writable for us where a program took that away.
+/// Opens a folder that is not a link, and makes it readable and writable for its owner where a program removed that.
 fn open(above: impl AsFd, name: impl rustix::path::Arg + Copy) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(&above, name, flags | OFlags::RDONLY, Mode::empty()) {
@@ -80,13 +80,13 @@ fn open(above: impl AsFd, name: impl rustix::path::Arg + Copy) -> io::Result<Own
     }
 }
 
-/// By the handle, not by a name: what has the name by now may be something else.
+/// Uses the handle, not the name: something else may have that name by now.
 fn make_ours(handle: BorrowedFd<'_>) -> io::Result<()> {
     let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
     std::fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 
-/// Empties a folder without ever going deeper than [`DEEPEST`] below it: what lies deeper is moved up first.
+/// Empties a folder and never goes deeper than [`DEEPEST`] below it: deeper folders are moved up first.
 struct Emptying<'a> {
     root: BorrowedFd<'a>,
     device: u64,
@@ -123,11 +123,11 @@ impl Emptying<'_> {
         left.is_some()
     }
 
-    /// Removes a folder with files in it; folders too deep in it go to the top, to be met again.
+    /// Removes a folder with its files; folders that lie too deep move to the top, where the cleaner meets them again.
     fn flatten(&mut self, above: BorrowedFd<'_>, name: &CStr, depth: u32) -> io::Result<bool> {
         let folder = open(above, name)?;
         if fstat(&folder)?.st_dev != self.device {
-            // Somebody else's place, mounted here: never ours to empty.
+            // Another file system is mounted here: it is never emptied.
             return Err(io::Error::new(
                 io::ErrorKind::CrossesDevices,
                 "another file system is mounted in it",
@@ -152,7 +152,7 @@ impl Emptying<'_> {
                 return Ok(false);
             }
         }
-        // One that is not empty even so is met again.
+        // The cleaner meets a folder again that is still not empty.
         match unlinkat(above, name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(true),
             Err(error) => Err(error.into()),
@@ -167,7 +167,7 @@ impl Emptying<'_> {
             Err(error) => return Err(error.into()),
         };
         let found = fstat(&folder)?;
-        // Who moves a folder must be able to write in it.
+        // Moving a folder needs write permission in it.
         make_ours(folder.as_fd())?;
         for attempt in 0..TRIES {
             let to = CString::new(format!(".gone-{}-{attempt}", found.st_ino))?;
@@ -181,7 +181,7 @@ impl Emptying<'_> {
     }
 }
 
-/// Removes what is no folder, or an empty one; answers whether it is gone.
+/// Removes an empty folder or an entry that is not a folder; returns whether it is gone.
 fn take_away(above: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
     let kind = match statat(above, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => FileType::from_raw_mode(found.st_mode),

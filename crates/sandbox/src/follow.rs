@@ -1,4 +1,4 @@
-//! An execution under way: the job goes in, output and calls come out, limits are watched.
+//! Follows a running execution: sends the job, receives output and calls, and checks limits.
 
 use std::time::Duration;
 
@@ -19,16 +19,16 @@ use crate::running::Sandbox;
 use crate::verdict::{Limit, Verdict, Violation};
 use crate::watch::Watch;
 
-/// How often limits that the kernel does not hold are looked at.
+/// How often the host checks limits that the kernel does not enforce.
 const TICK: Duration = Duration::from_millis(50);
-/// Output is cut at the limit; a program that goes on this many times beyond it is flooding.
+/// Output is cut at the limit; a program that writes this many times the limit is flooding.
 const FLOOD: u64 = 16;
-/// After so many turns of its loop an execution lets the runtime look at everything else.
+/// After this many turns of its loop an execution yields to the runtime.
 const TURNS: u32 = 16;
-/// More attempts are counted, not listed.
+/// How many violations are listed; the rest is only counted.
 const MOST_VIOLATIONS: usize = 32;
 
-/// What a run leaves before the host has judged it.
+/// What the host observed of a run, before it judges the end.
 #[derive(Debug)]
 pub(crate) struct Followed {
     pub(crate) verdict: Verdict,
@@ -40,7 +40,7 @@ pub(crate) struct Followed {
     pub(crate) unanswered: Vec<u32>,
 }
 
-/// What the child sends, taken.
+/// Receives what the child sends.
 struct Taken<'a> {
     words: &'a mut dyn Words,
     most: u64,
@@ -85,7 +85,7 @@ impl Receiver for Taken<'_> {
     }
 }
 
-/// For a child that has no job yet and so nothing to say.
+/// A handler for a child that has no job yet and so nothing to send.
 pub(crate) struct Nobody;
 
 impl Receiver for Nobody {
@@ -106,7 +106,7 @@ pub(crate) struct Violations {
     pub(crate) more: u64,
 }
 
-/// Gives the job and follows it to its end.
+/// Sends the job and follows the execution to its end.
 pub(crate) async fn follow(
     sandbox: &Sandbox,
     prepared: &mut Prepared,
@@ -135,7 +135,7 @@ pub(crate) async fn follow(
         violations: Violations::default(),
     };
     let verdict = match course.run(prepared, stop).await {
-        // Nonsense on the pipe is an attack or a crash: the execution is over either way, and that is its result.
+        // Invalid data on the pipe is an attack or a crash: the execution is over either way, and that is its result.
         Err(RunError::Pipe(error)) if error.is_the_childs() => {
             tracing::warn!(%error, "an execution broke the protocol");
             course.taken.value.clear();
@@ -145,7 +145,7 @@ pub(crate) async fn follow(
     };
     prepared.pipe.end_tunnels();
     if !prepared.leaf.as_ref().is_some_and(Leaf::counts_memory) {
-        // The last look while its processes are still there to be looked at.
+        // The last check of its processes, while they still exist.
         course.watched.note_processes(sandbox);
     }
     Ok(Followed {
@@ -159,7 +159,7 @@ pub(crate) async fn follow(
     })
 }
 
-/// An execution under way.
+/// The state of an execution while the host follows it.
 struct Course<'a> {
     sandbox: &'a Sandbox,
     taken: Taken<'a>,
@@ -180,7 +180,7 @@ impl Course<'_> {
         loop {
             turns = turns.wrapping_add(1);
             if turns.is_multiple_of(TURNS) {
-                // A branch that is always ready must not keep the clock and the sockets from being looked at.
+                // A branch that is always ready must not starve the clock and the sockets.
                 tokio::task::yield_now().await;
             }
             let Prepared { pipe, leaf, .. } = &mut *prepared;
@@ -197,7 +197,7 @@ impl Course<'_> {
                 return Ok(released);
             }
             tokio::select! {
-                // In this order: an end that was asked for is never late because of a flood.
+                // In this order, a requested end is never late because of a flood.
                 biased;
                 () = stop.pulled() => return Ok(stop.verdict()),
                 () = &mut deadline => {
@@ -220,7 +220,8 @@ impl Course<'_> {
                 event = taken.exchange.next(pipe), if taken.exchange.expects(pipe) => {
                     taken.exchange.act(event, pipe);
                 }
-                // Where answers wait for the child to read, it is heard that it has: else neither side would ever go on.
+                // When replies wait for the child to read, its messages must be read as well, else neither side would
+                // continue.
                 readable = pipe.readable(), if !taken.exchange.is_full() || !pipe.takes_answers() => {
                     readable.map_err(PipeError::Socket)?;
                     let progress = pipe.receive(taken)?;

@@ -1,7 +1,7 @@
-//! Whether an execution only waits for people, so that nothing need be kept running for it.
+//! Decides whether an execution only waits for people, so that it can be suspended.
 //!
-//! Whoever stands behind the door says that all its calls wait for a person; whether the program waits for nothing else is
-//! asked of the child. What it answers is a claim: at worst a program is run again that need not be.
+//! The caller's handler reports that all open calls wait for a person; the host queries the child whether the program waits
+//! for anything else. The child's report is untrusted: at worst a program is replayed without need.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::execution::ticks_now;
 use crate::pipe::{Pipe, PipeError, Waits};
 use crate::verdict::Verdict;
 
-/// A timer that is due so soon is waited for.
+/// A timer that is due within this time is waited for.
 const SOON: Duration = Duration::from_secs(1);
 
-/// The question, and when it is asked.
+/// When to query the child whether its program waits.
 #[derive(Debug)]
 pub(crate) struct Hold {
     held: Option<watch::Receiver<Option<usize>>>,
@@ -27,13 +27,13 @@ pub(crate) struct Hold {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// Nothing is to be asked.
+    /// There is no reason to query.
     Never,
-    /// As soon as the child has been sent everything else.
+    /// Query as soon as the child has received everything else.
     Look,
-    /// It was asked and has not answered.
+    /// The query is sent and has no report yet.
     Asked,
-    /// Later.
+    /// Query at this later time.
     At(Instant),
 }
 
@@ -45,7 +45,7 @@ impl Hold {
         }
     }
 
-    /// Asks if it is time to, and judges what was answered.
+    /// Sends the query when it is due, and judges the report.
     pub(crate) fn turn(&mut self, pipe: &mut Pipe, exchange: &Exchange) -> Result<Option<Verdict>, PipeError> {
         let Some(count) = self.held() else {
             if pipe.take_waits().is_some() {
@@ -65,7 +65,7 @@ impl Hold {
         if matches!(self.next, Next::At(time) if time <= Instant::now()) {
             self.next = Next::Look;
         }
-        // Behind every answer, so that a program that can go on does.
+        // The query follows all replies, so that a program that can continue does.
         if self.next == Next::Look && pipe.unrepeatable().is_none() && pipe.is_flushed() {
             pipe.look()?;
             self.next = Next::Asked;
@@ -73,7 +73,7 @@ impl Hold {
         Ok(None)
     }
 
-    /// How many calls wait for a person, if all of them do.
+    /// How many calls wait for a person; `None` unless all open calls do.
     fn held(&mut self) -> Option<usize> {
         let held = self.held.as_mut()?;
         let Ok(changed) = held.has_changed() else {
@@ -87,7 +87,7 @@ impl Hold {
         count
     }
 
-    /// Waits until there may be something to ask.
+    /// Waits until there may be a reason to query.
     pub(crate) async fn stirs(&mut self) {
         let Some(held) = &mut self.held else {
             return std::future::pending().await;
@@ -108,14 +108,14 @@ impl Hold {
     }
 }
 
-/// A program is asked no sooner than after this whether it still waits.
+/// The shortest delay before a program is queried again.
 const LEAST: Duration = Duration::from_millis(20);
 
-/// How long the program's next timer is to be waited for, if it is worth it.
+/// How long to wait for the program's next timer; `None` when it has none or it is due too late.
 fn soon(waits: &Waits) -> Option<Duration> {
     let ticks = waits.due?.saturating_sub(ticks_now());
     let tick = SOON / u32::try_from(TICKS_PER_SECOND).unwrap_or(u32::MAX);
     let wait = tick.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX));
-    // A program that claims a time that is past is not asked again and again.
+    // A program that claims a past time must not cause constant queries.
     (wait < SOON).then_some((wait + tick).max(LEAST))
 }

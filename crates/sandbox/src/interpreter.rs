@@ -1,4 +1,5 @@
-//! A Python that the operator chose, asked once where it lives: only it knows, as in a virtual environment.
+//! The Python interpreter that the operator configured. It is queried once for its prefixes: only it knows them, as in a
+//! virtual environment.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,22 +9,22 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An interpreter that does not start in this time does not start.
+/// An interpreter that has not started after this time counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 const QUESTION: &str = "import sys; print(sys.prefix); print(sys.base_prefix)";
 
-/// What an interpreter said of itself.
+/// What the interpreter reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Interpreter {
-    /// Where it is started: the path as configured, for a virtual environment knows itself by it.
+    /// The path as configured: a virtual environment recognizes itself by it.
     pub(crate) path: PathBuf,
-    /// The folders that hold its library, each once.
+    /// The folders that hold its library, without duplicates.
     pub(crate) prefixes: Vec<PathBuf>,
 }
 
 static ASKED: Mutex<Option<HashMap<PathBuf, Interpreter>>> = Mutex::new(None);
 
-/// Asks the interpreter at `path` for its prefixes; the second time the answer is known.
+/// Queries the interpreter at `path` for its prefixes; a known interpreter is not queried again.
 pub(crate) fn ask(path: &Path) -> io::Result<Interpreter> {
     let path = std::path::absolute(path)?;
     let known = |asked: &Option<HashMap<PathBuf, Interpreter>>| asked.as_ref().and_then(|all| all.get(&path).cloned());
@@ -73,7 +74,7 @@ fn prefixes(answer: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for line in answer.lines() {
         let prefix = PathBuf::from(line);
-        // The whole machine is never a library.
+        // The root of the file system is never a library.
         if !prefix.is_absolute() || prefix.parent().is_none() || !prefix.is_dir() {
             return Err(io::Error::other(format!(
                 "`{line}` cannot be the folder of its library"

@@ -1,12 +1,12 @@
-//! The refusals that this host said to one execution, so that it can tell its own words from a program's.
+//! The refusals that this host sent to one execution, so that it can tell them from errors that the program made up.
 
 use std::collections::BTreeMap;
 
 use crate::door::Refusal;
 
-/// Bytes of refusals that are remembered; the oldest are forgotten first.
+/// Bytes of refusals that are kept; the oldest are dropped first.
 const MOST: usize = 256 * 1024;
-/// What an entry costs beside its words.
+/// Bytes that an entry costs in addition to its text.
 const ENTRY: usize = 128;
 
 /// Refusals by the number of their call.
@@ -17,7 +17,7 @@ pub(crate) struct Issued {
 }
 
 impl Issued {
-    /// Remembers what a call was told.
+    /// Records the refusal of a call.
     pub(crate) fn note(&mut self, call: u32, refusal: &Refusal) {
         self.bytes += weight(refusal);
         self.by_call.insert(call, refusal.clone());
@@ -29,7 +29,7 @@ impl Issued {
         }
     }
 
-    /// What this call was told.
+    /// Removes and returns the refusal of a call.
     pub(crate) fn take(&mut self, call: u32) -> Option<Refusal> {
         self.by_call.remove(&call)
     }

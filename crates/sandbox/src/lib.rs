@@ -1,7 +1,7 @@
-//! A place to run a worker.
+//! Makes and runs sandboxes.
 //!
-//! A [`Spec`] says what the place is, compiled from a policy; [`Native`] makes it; a [`Sandbox`] is one that stands; a
-//! [`Pool`] keeps some of them warm. This crate does not know tools, credentials, sessions or storage.
+//! A [`Spec`] describes a sandbox, compiled from a policy; [`Native`] makes it; a [`Sandbox`] is a running one; a [`Pool`]
+//! keeps some of them warm. This crate does not know tools, credentials, sessions or storage.
 #![forbid(unsafe_code)]
 
 mod budget;

@@ -1,7 +1,8 @@
 //! Record locks that programs hold: the kernel keeps each in memory that no control group counts.
 //!
-//! Only locks of a process are counted here. The filter refuses those of open files, and threads with descriptors of their own, so every
-//! lock is told with a descriptor of its process. `/proc/locks` would take a time that grows with the square of its length.
+//! Only locks of processes are counted here. The filter refuses locks of open files and threads with a descriptor table of
+//! their own, so every lock shows at a descriptor of its process. Reading `/proc/locks` would take a time that grows with
+//! the square of its length.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,14 +13,14 @@ use std::time::{Duration, Instant};
 
 use crate::tree::{self, unless_ending};
 
-/// What the kernel keeps for one lock, rounded up: 192 bytes on Linux 6.18.
+/// Bytes that the kernel keeps for one lock, rounded up: 192 bytes on Linux 6.18.
 const LOCK_BYTES: u64 = 256;
-/// More locks in one sandbox are too much whatever the limit: reading their list would take too long.
+/// The most locks that one sandbox may hold, whatever its limit: reading a longer list would take too long.
 const MAX_LOCKS: u64 = 16_384;
-/// After locks were counted, so many times as long is rested.
+/// The next count is delayed by this many times the duration of the last one.
 const RESTS: u32 = 4;
 
-/// Follows the record locks of a sandbox.
+/// Counts the record locks of a sandbox.
 #[derive(Debug)]
 pub(crate) struct RecordLocks {
     count: u64,
@@ -34,12 +35,12 @@ impl RecordLocks {
         }
     }
 
-    /// Whether it is time to count again.
+    /// Whether the next count is due.
     pub(crate) fn is_due(&self) -> bool {
         Instant::now() >= self.next_count
     }
 
-    /// Counts those of the processes below `first`.
+    /// Counts the locks of the processes below `first`.
     pub(crate) fn update(&mut self, first: i32) -> io::Result<()> {
         let begun = Instant::now();
         self.count = count(&tree::below(first))?;
@@ -51,22 +52,22 @@ impl RecordLocks {
         self.next_count = Instant::now() + took * RESTS;
     }
 
-    /// Memory that they take, as counted last.
+    /// Bytes that the locks use, as of the last count.
     pub(crate) fn bytes(&self) -> u64 {
         self.count * LOCK_BYTES
     }
 
-    /// Whether there are so many that they were not counted to the end.
+    /// Whether there are more locks than the maximum, so that the count stopped.
     pub(crate) fn are_too_many(&self) -> bool {
         self.count > MAX_LOCKS
     }
 }
 
-/// Locks of these processes; stops when there are too many. A process that ends while we look is left out.
+/// The number of locks of these processes; stops above the maximum. A process that ends during the count is left out.
 fn count(processes: &[i32]) -> io::Result<u64> {
     let mut locks = 0;
     for pid in processes {
-        // A process whose first thread has ended is read through another of its threads.
+        // When the first thread of a process has ended, another of its threads is read.
         for task in tree::tasks(*pid) {
             if add_locks(&task, &mut locks)? == Descriptors::Some {
                 break;
@@ -79,7 +80,7 @@ fn count(processes: &[i32]) -> io::Result<u64> {
     Ok(locks)
 }
 
-/// Whether a thread has any.
+/// Whether a thread has any descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Descriptors {
     Some,
@@ -97,7 +98,7 @@ fn add_locks(task: &Path, locks: &mut u64) -> io::Result<Descriptors> {
             break;
         };
         found = Descriptors::Some;
-        // The locks of a file are told with each of its descriptors. Where the file is not told they count each time.
+        // Each descriptor of a file shows the locks of that file. Where the file is unknown they count each time.
         let file = fs::metadata(task.join("fd").join(entry.file_name()));
         if file.is_ok_and(|file| !files.insert((file.dev(), file.ino()))) {
             continue;

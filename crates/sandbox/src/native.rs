@@ -1,4 +1,4 @@
-//! The native backend: a jail on this machine, no engine, no daemon, no root.
+//! The native backend: jails on this machine, without an engine, a daemon or root.
 
 use std::fs::Permissions;
 use std::io;
@@ -18,59 +18,60 @@ use crate::running::{Made, Sandbox, leaf_limits, leaf_name};
 use crate::spec::{Enforced, Mechanism, Spec, WritableKind};
 use crate::worker;
 
-/// Why there is no sandbox.
+/// Why the backend could not make a sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// Something this backend needs once.
+    /// Something that the backend needs at its start is missing.
     #[error("cannot make the native backend ready")]
     Ready(#[source] io::Error),
-    /// The jail.
+    /// The jail could not be made.
     #[error(transparent)]
     Jail(#[from] ringfence_jail::LaunchError),
-    /// Its control groups.
+    /// The control groups could not be made.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// A folder for a place on disk.
+    /// A folder for a writable place on disk could not be made.
     #[error("cannot make the folder `{}`", path.display())]
     Folder {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The first process.
+    /// The control channel to the first process failed.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// The system's own listener of stopped calls.
+    /// The listener of notified system calls could not be used.
     #[error("cannot listen for stopped system calls")]
     Listener(#[source] io::Error),
-    /// The thread that should have done it.
+    /// The launch thread did not finish the work.
     #[error("the work was abandoned")]
     Abandoned,
 }
 
-/// What this machine can hold hard.
+/// What this machine can enforce hard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Support {
-    /// Rules held by control groups here.
+    /// The controllers that are usable here.
     pub controllers: Vec<Controller>,
-    /// Those that cannot be, and why.
+    /// The controllers that are not usable, and why.
     pub missing: Vec<(Controller, String)>,
 }
 
-/// The worker in memory, sealed, and started as the template of every sandbox: a few milliseconds that need nothing else.
+/// The worker program in sealed memory, started as the template of every sandbox. Loading it takes a few milliseconds and
+/// needs nothing else.
 #[derive(Debug, Clone)]
 pub struct WorkerProgram(Launcher);
 
 impl WorkerProgram {
-    /// Loads it.
+    /// Seals the embedded worker in memory and starts the template.
     pub fn load() -> Result<WorkerProgram, LaunchError> {
         let program = Program::new(worker::PROGRAM).map_err(LaunchError::Ready)?;
         Ok(WorkerProgram(Launcher::start(program).map_err(LaunchError::Ready)?))
     }
 }
 
-/// The backend. One per process.
+/// The native backend; each process has one.
 #[derive(Debug)]
 pub struct Native {
     launcher: Launcher,
@@ -79,19 +80,19 @@ pub struct Native {
 }
 
 impl Native {
-    /// Gets ready; `name` is what this process's control groups are called.
+    /// Loads the worker and prepares the backend; `name` is the name of this process's control groups.
     pub fn new(name: &str) -> Result<Native, LaunchError> {
         let machine = Machine::here().map_err(LaunchError::Ready)?;
         Native::on(&machine, name)
     }
 
-    /// The same with a worker that was loaded before, meanwhile.
+    /// Prepares the backend with a worker that was loaded before.
     pub fn with_worker(worker: WorkerProgram, name: &str) -> Result<Native, LaunchError> {
         let machine = Machine::here().map_err(LaunchError::Ready)?;
         Ok(Native::assemble(worker, &machine, name))
     }
 
-    /// The same on a machine that is described: without control groups, for instance.
+    /// Prepares the backend for a machine that is described: one without control groups, for instance.
     pub fn on(machine: &Machine, name: &str) -> Result<Native, LaunchError> {
         Ok(Native::assemble(WorkerProgram::load()?, machine, name))
     }
@@ -104,7 +105,7 @@ impl Native {
         }
     }
 
-    /// What this machine can hold hard.
+    /// What this machine can enforce hard.
     pub fn support(&self) -> Support {
         let controllers = Controller::ALL.into_iter().filter(|one| self.claim.has(*one)).collect();
         Support {
@@ -118,7 +119,7 @@ impl Native {
         self.claim.folders()
     }
 
-    /// What holds each rule of `spec` here.
+    /// The mechanism that enforces each rule of `spec` here.
     pub fn enforcement(&self, spec: &Spec) -> Vec<Enforced> {
         let by = |controller, otherwise| {
             if self.claim.has(controller) {
@@ -146,28 +147,28 @@ impl Native {
             ("proc.output", Mechanism::Watch),
         ]
         .into_iter()
-        // The filters of the engines let no code start a program, and the host starts none.
+        // The filters of the engines do not let code start a program, and the host starts none.
         .chain((spec.limits.programs == AllowedPrograms::None).then_some(("proc.programs", Mechanism::Seccomp)))
         .map(|(rule, by)| Enforced { rule, by })
         .collect()
     }
 
-    /// The rules of `spec` that are only watched, or held for each process alone: what `--require-hard` refuses.
+    /// The rules of `spec` that are only watched, or enforced for each process alone: `--require-hard` refuses them.
     pub fn soft_rules(&self, spec: &Spec) -> Vec<Enforced> {
         let soft =
             |one: &Enforced| matches!(one.by, Mechanism::Watch | Mechanism::Rlimit) && !is_hard_by_nature(one.rule);
         self.enforcement(spec).into_iter().filter(soft).collect()
     }
 
-    /// Makes a sandbox.
+    /// Makes a sandbox as `spec` describes it.
     pub async fn launch(&self, spec: &Arc<Spec>) -> Result<Sandbox, LaunchError> {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let plan = self.plan(spec)?;
         let ids = plan.ids;
         let (answer, jailed) = oneshot::channel();
-        // A caller that has gone away lets its jail be dropped, which ends it.
+        // When the caller is gone, its jail is dropped, which ends it.
         self.launcher.launch_then(plan, |jailed| drop(answer.send(jailed)));
-        // While the launcher builds the root, this thread makes the groups.
+        // This thread makes the groups while the launcher builds the root.
         let group = self.group(number)?;
         let leaf = group
             .as_ref()
@@ -225,12 +226,12 @@ impl Native {
     }
 }
 
-/// Whether a rule is as hard as it can be where it is watched, or held for each process alone.
+/// Whether a rule counts as hard even where it is watched or enforced for each process alone.
 pub fn is_hard_by_nature(rule: &str) -> bool {
     ["proc.open_files", "proc.wall_timeout", "proc.output"].contains(&rule)
 }
 
-/// A folder on disk for a writable place, owned by the sandbox's user, who may have shut it before.
+/// Makes a folder on disk for a writable place, owned by the sandbox's user, who may have removed the permissions before.
 fn make_folder(path: &Path, ids: Ids) -> Result<(), LaunchError> {
     let failed = |source| LaunchError::Folder {
         path: path.to_owned(),
@@ -244,7 +245,8 @@ fn make_folder(path: &Path, ids: Ids) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// A user for programs whose files are used again: as root a number of its own, else there is only one.
+/// The user number for programs whose files are used again: as root a number of its own; `None` otherwise, because there is
+/// only one.
 pub fn lasting_user() -> io::Result<Option<u32>> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
@@ -252,12 +254,12 @@ pub fn lasting_user() -> io::Result<Option<u32>> {
     Ok(Some(Ids::choose()?.user))
 }
 
-/// How full a place is.
+/// The space of the file system that holds a place.
 pub(crate) fn space(place: &impl AsFd) -> io::Result<ringfence_jail::Space> {
     ringfence_jail::space(place.as_fd())
 }
 
-/// Removes what a dead process called `name` left among the control groups; answers how many.
+/// Removes the control groups that a dead process called `name` left; returns their number.
 pub fn remove_remains(name: &str) -> u64 {
     let Ok(machine) = Machine::here() else { return 0 };
     let folders = machine.trees().into_iter().flat_map(|tree| {
@@ -271,7 +273,7 @@ pub fn remove_remains(name: &str) -> u64 {
     folders.map(|folder| remove_group(&folder)).count() as u64
 }
 
-/// Removes one control group and those below it, ending what runs in them.
+/// Removes one control group and those below it, and ends the processes in them.
 pub fn remove_group(folder: &std::path::Path) {
     ringfence_jail::cgroup::remove_tree(folder);
 }

@@ -1,4 +1,4 @@
-//! What programs hold that belongs to no process: buffers of sockets, and files that have no name any more.
+//! Memory that programs hold outside any process: socket buffers, and files that have no name any more.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -17,42 +17,43 @@ use rustix::net::{
 use crate::running::Sandbox;
 use crate::tree;
 
-/// A file of a host's file system: its device and number.
+/// A file on the host: its device and inode number.
 pub(crate) type FileId = (u64, u64);
 
-/// So few sockets cannot hold much, whatever they are: they are not looked at.
+/// A sandbox with this few sockets cannot hold much memory in them, so they are not checked.
 const FEW: u64 = 8;
-/// What one socket may hold where the kernel does not say how much it does.
+/// Bytes counted for one socket where the kernel does not report its memory.
 const SOCKET_BYTES: u64 = 256 << 10;
 
 /// Bytes that a sandbox's sockets hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SocketBytes {
-    /// Of netlink, which nobody else counts.
+    /// Bytes of netlink sockets, which nothing else counts.
     pub(crate) netlink: u64,
-    /// Of TCP and UDP, with what the kernel keeps for each socket: a control group counts a part of it, as a whole or not at all.
+    /// Bytes of TCP and UDP sockets, including the kernel's own overhead: a control group counts them in part, in full or
+    /// not at all.
     pub(crate) internet: u64,
-    /// Of unix sockets, which a control group counts.
+    /// Bytes of unix sockets, which a control group counts.
     pub(crate) unix: u64,
 }
 
 impl SocketBytes {
-    /// All of them, where no control group counts any.
+    /// All bytes together, for a sandbox without a control group.
     pub(crate) fn all(self) -> u64 {
         self.netlink.saturating_add(self.internet).saturating_add(self.unix)
     }
 }
 
-/// Bytes in a sandbox's sockets, as the kernel tells them.
+/// Bytes in a sandbox's sockets, as the kernel reports them.
 pub(crate) fn sockets(sandbox: &Sandbox) -> io::Result<SocketBytes> {
     let folder = format!("/proc/{}/net", sandbox.pid());
     let read = |name: &str| tree::unless_gone(fs::read_to_string(format!("{folder}/{name}")));
-    // With its first process all of a sandbox is gone.
+    // When its first process is gone, so is the sandbox.
     let Some(summary) = read("sockstat")? else {
         return Ok(SocketBytes::default());
     };
     let newer = read("sockstat6")?.unwrap_or_default();
-    // Connections that nobody has accepted are sockets of no process: only their protocol has them in its number.
+    // Connections that are not accepted yet belong to no process: only the count of their protocol includes them.
     let number = number_after(&summary, "sockets: used ")
         .unwrap_or(u64::MAX)
         .saturating_add(number_after(&summary, "TCP: inuse ").unwrap_or(0))
@@ -67,7 +68,7 @@ pub(crate) fn sockets(sandbox: &Sandbox) -> io::Result<SocketBytes> {
             internet: told.internet,
             unix: told.unix_of(number),
         },
-        // Where the kernel cannot be asked, each socket counts as full.
+        // Where the kernel cannot be queried, each socket counts as full.
         None => SocketBytes {
             netlink,
             internet: number.saturating_mul(SOCKET_BYTES),
@@ -76,13 +77,13 @@ pub(crate) fn sockets(sandbox: &Sandbox) -> io::Result<SocketBytes> {
     })
 }
 
-/// The number that follows these words at the beginning of a line.
+/// The number after `words` at the beginning of a line.
 fn number_after(text: &str, words: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(words))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Adds up the received and the sent of each line.
+/// The sum of the received and sent bytes of all lines.
 fn netlink(list: &str) -> u64 {
     let bytes = |line: &str| -> u64 {
         let fields = line.split_whitespace().skip(4).take(2);
@@ -91,25 +92,25 @@ fn netlink(list: &str) -> u64 {
     list.lines().skip(1).map(bytes).sum()
 }
 
-/// Where a sandbox may have files open: its processes, and descriptors on their way between them.
+/// Where a sandbox may have files open: its processes, and descriptors in transit between them.
 #[derive(Debug)]
 pub(crate) struct DescriptorOwners {
     processes: Vec<i32>,
-    /// The mounts of its places on disk, as their descriptors name them.
+    /// The mount numbers of its places on disk, as descriptors report them.
     mounts: HashSet<String>,
-    /// The devices of its places: as lists of mappings name them, and as their files do. A file system with volumes of its own has one for
-    /// the whole and one for each volume.
+    /// The devices of its places, as lists of mappings report them and as their files do. A file system with volumes has one
+    /// number for the whole and one for each volume.
     devices: HashMap<u64, u64>,
-    /// Connections that nobody has accepted may carry some, and the kernel does not tell whether they do.
+    /// Connections that are not accepted yet may carry descriptors, and the kernel does not report whether they do.
     has_unaccepted: bool,
 }
 
 impl DescriptorOwners {
-    /// Those below the first process of a sandbox.
+    /// The owners below the first process of a sandbox.
     pub(crate) fn of(sandbox: &Sandbox) -> io::Result<DescriptorOwners> {
         let first = sandbox.pid();
         let (mut mounts, mut devices) = (HashSet::new(), HashMap::new());
-        // The handles are of mounts of the sandbox.
+        // The handles refer to mounts of the sandbox.
         let table = tree::unless_gone(fs::read_to_string(format!("/proc/{first}/mountinfo")))?.unwrap_or_default();
         for (_, handle) in sandbox.places().filter(|(place, _)| place.is_on_disk()) {
             let (mount, device) = (mount_of(handle)?, rustix::fs::fstat(handle)?.st_dev);
@@ -126,35 +127,35 @@ impl DescriptorOwners {
     }
 }
 
-/// How much the host sees of what a sandbox has open.
+/// How much of a sandbox's open files the host sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Visibility {
-    /// Everything.
+    /// The host sees every open file.
     #[default]
     Complete,
-    /// Descriptors are on their way from one process to another, or in a process that cannot be looked into.
+    /// Descriptors are in transit between processes, or in a process that the host cannot inspect.
     Partial,
 }
 
-/// What a look at deleted files found.
+/// What a scan for deleted files found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeletedBytes {
     pub(crate) bytes: u64,
     pub(crate) visibility: Visibility,
 }
 
-/// Follows files without a name, from one look to the next.
+/// Tracks files without a name from one scan to the next.
 #[derive(Debug, Default)]
 pub(crate) struct DeletedFiles {
-    /// Every file seen at the last look, with its bytes.
+    /// Every file of the last scan, with its bytes.
     known: HashMap<FileId, u64>,
-    /// Whether not everything was seen at the last look.
+    /// Whether the last scan did not see everything.
     was_partial: bool,
 }
 
 impl DeletedFiles {
-    /// Bytes of files that `owners` have and that have no name any more. `named` are those that have one; a file that nobody ever
-    /// saw, and of which only a mapping is left, counts as `largest`.
+    /// Bytes of files that `owners` have open and that have no name any more. `named` are those that have one; a file that
+    /// no scan saw, and of which only a mapping is left, counts as `largest`.
     pub(crate) fn count(
         &mut self,
         owners: &DescriptorOwners,
@@ -179,7 +180,8 @@ impl DeletedFiles {
         }
         let mut known = named;
         if visibility == Visibility::Partial {
-            // What was there before may be held unseen. One such look says nothing: most descriptors are taken within milliseconds.
+            // Files of the last scan may still be held unseen. One partial scan proves nothing: most descriptors are
+            // received within milliseconds.
             for (file, bytes) in self.known.drain() {
                 if self.was_partial && !known.contains_key(&file) {
                     held.entry(file).or_insert(bytes);
@@ -224,7 +226,8 @@ impl<'a> DescriptorScan<'a> {
         }
     }
 
-    /// What was read, if it was. What went away meanwhile is nobody's any more; what cannot be read for another reason may be anything.
+    /// The value that was read. Files that disappeared meanwhile belong to no process any more; any other failure makes the
+    /// scan partial.
     fn read<T>(&mut self, task: &Path, read: io::Result<T>) -> Option<T> {
         tree::unless_ending(task, read).unwrap_or_else(|_| {
             self.visibility = Visibility::Partial;
@@ -232,13 +235,14 @@ impl<'a> DescriptorScan<'a> {
         })
     }
 
-    /// Threads share their descriptors, and the first one may have ended.
+    /// Adds the descriptors of a process. Threads share them, and the first thread may have ended.
     fn add_descriptors(&mut self, pid: i32) {
         for task in tree::tasks(pid) {
             let has_some = match tree::unless_ending(&task, fs::read_dir(task.join("fd"))) {
                 Ok(Some(entries)) => self.add_open_files(&task, entries),
                 Ok(None) => false,
-                // Our own child in the sandbox hides from its programs, and so from an ordinary user: its files are only told.
+                // Ringfence's own child in the sandbox is not dumpable, so an ordinary user can only read what the kernel
+                // reports about its files.
                 Err(_) => self.add_told_files(&task),
             };
             if has_some {
@@ -247,7 +251,7 @@ impl<'a> DescriptorScan<'a> {
         }
     }
 
-    /// Whether there were any.
+    /// Adds the open files of a thread; returns whether there were any.
     fn add_open_files(&mut self, task: &Path, entries: fs::ReadDir) -> bool {
         let mut has_some = false;
         for entry in entries.flatten() {
@@ -268,7 +272,7 @@ impl<'a> DescriptorScan<'a> {
         has_some
     }
 
-    /// The same where only the numbers of files are told, not what they hold: one of a place on disk that has no name is not seen.
+    /// Adds open files where the kernel reports only their numbers: a file on disk that has no name is not seen.
     fn add_told_files(&mut self, task: &Path) -> bool {
         let Some(entries) = self.read(task, fs::read_dir(task.join("fdinfo"))) else {
             return false;
@@ -286,7 +290,8 @@ impl<'a> DescriptorScan<'a> {
         has_some
     }
 
-    /// Whether a descriptor is of a file on a place, and of none that has a name. A kernel that does not tell the number leaves that open.
+    /// Whether a descriptor refers to a file on a place that has no name. A kernel that does not report the number leaves
+    /// that open.
     fn is_unnamed(&self, told: &str) -> bool {
         let is_on_place = value(told, "mnt_id:").is_none_or(|mount| self.owners.mounts.contains(mount));
         let number = value(told, "ino:").and_then(|number| number.parse::<u64>().ok());
@@ -298,7 +303,7 @@ impl<'a> DescriptorScan<'a> {
         is_on_place && !number.is_some_and(is_named)
     }
 
-    /// The program that a process runs stays on disk with it, though nothing of it may be mapped any more.
+    /// Adds the executable of a process: it stays on disk although nothing of it may be mapped any more.
     fn add_executable(&mut self, pid: i32) {
         let path = format!("/proc/{pid}/exe");
         let is_gone = |link: &Path| link.as_os_str().as_encoded_bytes().ends_with(b" (deleted)");
@@ -338,10 +343,10 @@ impl<'a> DescriptorScan<'a> {
     }
 }
 
-/// Bounds files that the host does not see by what their file systems grew since it saw everything.
+/// Bounds the files that the host does not see by the growth of their file systems since the last complete scan.
 #[derive(Debug)]
 pub(crate) struct DiskGrowth {
-    /// Bytes in use on the file systems when everything was seen last.
+    /// Bytes in use on the file systems at the last complete scan.
     in_use: u64,
     /// Bytes that the sandbox had of them.
     counted: u64,
@@ -357,10 +362,10 @@ impl DiskGrowth {
         }
     }
 
-    /// The least that the sandbox has, where it is `counted` as far as it is seen. Others may have written too, so one look at which
-    /// something is on its way says nothing: most such descriptors are taken within milliseconds.
+    /// The least that the sandbox holds when `counted` is what the host sees. Others may have written too, so one partial
+    /// scan proves nothing: most descriptors in transit are received within milliseconds.
     pub(crate) fn bound(&mut self, in_use: u64, counted: u64, visibility: Visibility) -> u64 {
-        /// What others may write beside the sandbox without it being taken for the sandbox's.
+        /// Bytes that others may write meanwhile before the growth counts as the sandbox's.
         const OTHERS_BYTES: u64 = 64 << 20;
         if visibility == Visibility::Complete {
             *self = DiskGrowth::new(in_use, counted);
@@ -375,15 +380,16 @@ impl DiskGrowth {
     }
 }
 
-/// Whether there are connections of unix sockets that nobody has accepted yet: what was sent through them is in nobody's hands. They are the ones
-/// without a number in the kernel's list; a kernel without such sockets has no list.
+/// Whether there are unix connections that are not accepted yet: no process holds what was sent through them. They are the
+/// ones without a number in the kernel's list; a kernel without such sockets has no list.
 fn has_unaccepted(list: &Path) -> io::Result<bool> {
     let list = tree::unless_gone(fs::read_to_string(list))?.unwrap_or_default();
     let mut numbers = list.lines().skip(1).map(|line| line.split_whitespace().nth(6));
     Ok(numbers.any(|number| number == Some("0")))
 }
 
-/// Whether this kernel tells with a listening socket how many descriptors wait in connections that nobody has accepted: asked once, by trying.
+/// Whether this kernel reports at a listening socket how many descriptors wait in connections that are not accepted: tested
+/// once.
 fn listeners_tell() -> bool {
     static TELL: OnceLock<bool> = OnceLock::new();
     *TELL.get_or_init(|| descriptors_told_by_a_listener().unwrap_or(false))
@@ -392,7 +398,7 @@ fn listeners_tell() -> bool {
 fn descriptors_told_by_a_listener() -> io::Result<bool> {
     let socket = || socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
     let (listener, client) = (socket()?, socket()?);
-    // The kernel chooses an address that nobody else has.
+    // The kernel chooses an unused address.
     bind(&listener, &SocketAddrUnix::new_unnamed())?;
     listen(&listener, 1)?;
     connect(&client, &getsockname(&listener)?)?;
@@ -406,17 +412,17 @@ fn descriptors_told_by_a_listener() -> io::Result<bool> {
     Ok(carries(&told))
 }
 
-/// Whether a unix socket holds descriptors that nobody has taken out yet.
+/// Whether a unix socket holds descriptors that no process has received yet.
 fn carries(told: &str) -> bool {
     value(told, "scm_fds:").is_some_and(|count| count != "0")
 }
 
-/// What the kernel tells of a descriptor under a name.
+/// The value that the kernel reports for a descriptor under a name.
 fn value<'a>(told: &'a str, name: &str) -> Option<&'a str> {
     told.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
-/// The number of the mount that a descriptor of ours is on.
+/// The number of the mount that one of this process's descriptors is on.
 fn mount_of(handle: BorrowedFd<'_>) -> io::Result<String> {
     let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd()))?;
     value(&told, "mnt_id:")
@@ -437,7 +443,7 @@ fn device(text: &str, radix: u32) -> Option<u64> {
     Some(rustix::fs::makedev(number(major)?, number(minor)?))
 }
 
-/// The addresses and the file of a line of `maps`.
+/// The address range and the file in a line of `maps`.
 fn mapping(line: &str) -> Option<(&str, FileId)> {
     let mut fields = line.split_whitespace();
     let range = fields.next()?;

@@ -1,4 +1,4 @@
-//! The host's end of an execution's pipe. Everything that comes out of it is hostile until `wire` has parsed it.
+//! The host's end of an execution's pipe. Everything that arrives on it is untrusted until `wire` has parsed it.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -17,65 +17,65 @@ use crate::issued::Issued;
 use crate::tunnel::Tunnel;
 use crate::tunnels::Tunnels;
 
-/// Answers wait here only so far: more stay behind the door until the child has read.
+/// How many replies wait here; further ones stay in the call port until the child has read.
 const ANSWERS_WAITING: usize = 256;
 const ANSWER_BYTES_WAITING: usize = 1 << 20;
 
-/// What went wrong on the pipe. Anything but [`PipeError::Send`] is the sandbox's doing.
+/// Why the pipe failed. A socket error and [`PipeError::Send`] are this machine's faults; any other error is the sandbox's.
 #[derive(Debug, thiserror::Error)]
 pub enum PipeError {
-    /// The socket.
+    /// The socket of the pipe failed.
     #[error("cannot use the pipe of an execution")]
     Socket(#[source] io::Error),
-    /// A frame that is not one.
+    /// The sandbox sent an invalid frame.
     #[error("the sandbox broke the protocol")]
     Protocol(#[from] ProtocolError),
-    /// A message that is not one.
+    /// The sandbox sent an invalid message.
     #[error("the sandbox sent a message that makes no sense")]
     Message(#[from] MessageError),
-    /// A message at the wrong time.
+    /// The sandbox sent a message that its state does not allow.
     #[error("the sandbox spoke out of turn")]
     Turn(#[from] OutOfTurn),
-    /// A call's arguments that are not text.
+    /// The sandbox sent arguments of a call that are not text.
     #[error("the sandbox sent a call that is not text")]
     NotText,
-    /// Something of ours that cannot be sent.
+    /// A message of the host cannot be sent.
     #[error("the job cannot be sent")]
     Send(#[from] SendError),
 }
 
-/// What a turn of the pipe brought.
+/// Whether the pipe has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// More may come.
+    /// The child may send more.
     Open,
-    /// Said and sent all there is, or closed.
+    /// The child has sent everything, or the pipe is closed.
     Over,
 }
 
-/// Who takes what the child sends.
+/// Receives what the child sends.
 pub(crate) trait Receiver {
     fn output(&mut self, stream: Stream, bytes: &[u8]);
     fn asked(&mut self, asked: Asked);
-    /// It says that it cannot be run again.
+    /// The child reports that it cannot be replayed.
     fn unrepeatable(&mut self, why: &str);
-    /// Whether it should be given no more for now.
+    /// Whether the handler should receive nothing more for now.
     fn is_full(&self) -> bool;
 }
 
-/// What a program waits for; a claim.
+/// What a program waits for, as the child reports it; untrusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Waits {
-    /// Calls without an answer.
+    /// Number of calls without a reply.
     pub(crate) open: u32,
     /// When its next timer is due, in ticks of its clock.
     pub(crate) due: Option<u64>,
-    /// It has called since.
+    /// Whether the program has made a call since this report.
     pub(crate) past: bool,
 }
 
 impl PipeError {
-    /// Whether the child broke a rule, rather than this machine failing.
+    /// Whether the child broke the protocol, as opposed to a failure of this machine.
     pub(crate) fn is_the_childs(&self) -> bool {
         match self {
             PipeError::Protocol(_) | PipeError::Message(_) | PipeError::Turn(_) | PipeError::NotText => true,
@@ -86,31 +86,31 @@ impl PipeError {
 
 #[derive(Debug)]
 pub(crate) struct Pipe {
-    /// Watched for words of the child only: each word it reads would wake the host too, for nothing.
+    /// Watched for readability only: watching for writability would wake the host for each message that the child reads.
     socket: AsyncFd<UnixStream>,
-    /// Watched for room, while there is none.
+    /// Watched for writability, while the socket is full.
     full: Option<AsyncFd<UnixStream>>,
     inbound: Inbound,
     outbound: Outbound,
     turn: ChildTurn,
     calls: Calls,
-    /// Calls whose bodies are still to come.
+    /// Calls whose bodies have not arrived completely.
     bodies: Bodies<Asked>,
     answers: Letters<ToChild>,
     issued: Issued,
     outcome: Option<Outcome>,
     tracing: Tracing,
-    /// Trace that came and belongs to the next call, or to the end.
+    /// The trace that has arrived since the last call; it belongs to the next call or to the end.
     trace: Vec<u8>,
     waits: Option<Waits>,
     unrepeatable: Option<String>,
     emits: Emits,
-    /// Files that are to go out, as they were named; claims.
+    /// Files that the program emits; untrusted.
     emitted: Vec<Emit>,
     tunnels: Option<Tunnels>,
-    /// Bytes of calls that were taken while there were too many: the child may send as many again once there are not.
+    /// Bytes of calls that arrived while too many were open; the child is granted as many when there are fewer.
     withheld: usize,
-    /// The child does not read any more: nothing is owed to it.
+    /// The child does not read any more: nothing is sent to it.
     deaf: bool,
 }
 
@@ -143,17 +143,17 @@ impl Pipe {
         })
     }
 
-    /// Whether the child waits for its job.
+    /// Whether the child is ready for its job.
     pub(crate) fn is_ready(&self) -> bool {
         self.turn == ChildTurn::Ready
     }
 
-    /// How the child says it ended.
+    /// How the child reports its end.
     pub(crate) fn take_outcome(&mut self) -> Option<Outcome> {
         self.outcome.take()
     }
 
-    /// What this side refused that call with.
+    /// The refusal that the host sent for a call.
     pub(crate) fn take_issued(&mut self, call: u32) -> Option<Refusal> {
         self.issued.take(call)
     }
@@ -169,7 +169,7 @@ impl Pipe {
         Ok(self.outbound.control(message)?)
     }
 
-    /// Queues what fits of `bytes`; says how much that was.
+    /// Queues as much of `bytes` as fits and returns that number.
     pub(crate) fn offer(&mut self, stream: Stream, bytes: &[u8]) -> Result<usize, PipeError> {
         Ok(self.outbound.data(stream, bytes)?)
     }
@@ -182,7 +182,7 @@ impl Pipe {
         Ok(self.outbound.end(stream)?)
     }
 
-    /// Sends the answer to a call along; one to no unanswered call is dropped.
+    /// Queues the reply to a call; a reply to no open call is dropped.
     pub(crate) fn answer(&mut self, answered: Answered) {
         let Answered { number, answer } = answered;
         if self.calls.answer(number).is_err() {
@@ -200,7 +200,7 @@ impl Pipe {
         self.answers.push(ToChild::Return(Return { number, answer }), rest);
     }
 
-    /// Asks whether the program waits, unless that was asked already.
+    /// Queries whether the program waits, unless a query is open already.
     pub(crate) fn look(&mut self) -> Result<(), PipeError> {
         if self.tracing.look() {
             self.outbound.control(&ToChild::Look)?;
@@ -209,37 +209,37 @@ impl Pipe {
         Ok(())
     }
 
-    /// What came of it.
+    /// The report on the last query, if it has arrived.
     pub(crate) fn take_waits(&mut self) -> Option<Waits> {
         self.waits.take()
     }
 
-    /// Calls without an answer, also those that are not wholly here.
+    /// Number of calls without a reply, including those whose bodies are incomplete.
     pub(crate) fn unanswered(&self) -> usize {
         self.calls.unanswered()
     }
 
-    /// Whether the child has been sent all there is.
+    /// Whether everything queued has been written to the child.
     pub(crate) fn is_flushed(&self) -> bool {
         self.answers.is_empty() && self.outbound.flushed()
     }
 
-    /// Why the execution cannot be run again.
+    /// Why the execution cannot be replayed.
     pub(crate) fn unrepeatable(&self) -> Option<&str> {
         self.unrepeatable.as_deref()
     }
 
-    /// The trace since the last call.
+    /// Removes and returns the trace since the last call.
     pub(crate) fn take_trace(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.trace)
     }
 
-    /// The files that are to go out.
+    /// Removes and returns the emitted files.
     pub(crate) fn take_emitted(&mut self) -> Vec<Emit> {
         std::mem::take(&mut self.emitted)
     }
 
-    /// Lets the program make connections, which are handed over as tunnels.
+    /// Lets the program open connections, which are handed over as tunnels.
     pub(crate) fn allow_tunnels(&mut self, offered: mpsc::Sender<Tunnel>) {
         self.tunnels = Some(Tunnels::new(offered));
     }
@@ -248,14 +248,14 @@ impl Pipe {
         self.tunnels.is_some()
     }
 
-    /// Moves what was done with tunnels since the last time.
+    /// Moves bytes between the pipe and the tunnels that have pending work.
     pub(crate) fn serve_tunnels(&mut self) {
         if let Some(tunnels) = &mut self.tunnels {
             tunnels.serve(&mut self.inbound, &mut self.outbound);
         }
     }
 
-    /// Waits until something was done with one.
+    /// Waits until a tunnel has pending work.
     pub(crate) async fn tunnels_stir(&self) {
         match &self.tunnels {
             Some(tunnels) => tunnels.stirs().await,
@@ -263,12 +263,12 @@ impl Pipe {
         }
     }
 
-    /// The execution is over, and so are its tunnels.
+    /// Closes all tunnels, because the execution is over.
     pub(crate) fn end_tunnels(&mut self) {
         self.tunnels = None;
     }
 
-    /// Whether more answers may come from behind the door.
+    /// Whether the pipe has capacity for more replies from the call port.
     pub(crate) fn takes_answers(&self) -> bool {
         self.answers.len() < ANSWERS_WAITING && self.answers.bytes() < ANSWER_BYTES_WAITING
     }
@@ -284,12 +284,12 @@ impl Pipe {
     pub(crate) async fn writable(&self) -> io::Result<()> {
         match &self.full {
             Some(full) => full.writable().await.map(drop),
-            // Nothing says that there is no room.
+            // The socket is not known to be full.
             None => Ok(()),
         }
     }
 
-    /// Writes what can be written now. A child that is gone is noticed by reading.
+    /// Writes what can be written now. A child that is gone is noticed when reading.
     pub(crate) fn send(&mut self) -> Result<(), PipeError> {
         while !self.deaf {
             self.answers.pump(&mut self.outbound)?;
@@ -302,7 +302,7 @@ impl Pipe {
                 Ok(count) => self.outbound.advance(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let copy = self.socket.get_ref().try_clone().map_err(PipeError::Socket)?;
-                    // A new watch looks at the room anew, so none that came meanwhile is missed.
+                    // A new watch checks the socket again, so that no wakeup is missed.
                     self.full = Some(watched(copy, Interest::WRITABLE)?);
                     return Ok(());
                 }
@@ -317,7 +317,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// Reads what is there now.
+    /// Reads and handles what is available now.
     pub(crate) fn receive(&mut self, receiver: &mut dyn Receiver) -> Result<Progress, PipeError> {
         loop {
             match read(&self.socket, self.inbound.space()) {
@@ -339,7 +339,7 @@ impl Pipe {
         }
     }
 
-    /// Control frames overtake streams: the end is the outcome *and* the end of every stream.
+    /// Control frames overtake streams: the pipe is over after the outcome *and* the end of every stream.
     fn is_over(&self) -> bool {
         self.outcome.is_some() && FROM_CHILD.iter().all(|stream| self.inbound.ended(*stream))
     }
@@ -437,7 +437,7 @@ impl Pipe {
         }
     }
 
-    /// Lets the child send more of its calls.
+    /// Grants the child credit for more calls.
     pub(crate) fn take_more_calls(&mut self) {
         let withheld = std::mem::take(&mut self.withheld);
         if withheld > 0
@@ -456,7 +456,8 @@ fn watched(socket: UnixStream, interest: Interest) -> Result<AsyncFd<UnixStream>
     AsyncFd::with_interest(socket, interest).map_err(PipeError::Socket)
 }
 
-/// What is there, or nothing. Less than fits is all there was: asking again would be one more system call for every call.
+/// Reads what is available, if anything. Fewer bytes than fit are all there was: a second try would cost one more system
+/// call for every call.
 fn read(socket: &AsyncFd<UnixStream>, space: &mut [u8]) -> io::Result<Option<usize>> {
     let mut taken = None;
     let read = socket.try_io(Interest::READABLE, |mut socket| match socket.read(space) {

@@ -1,6 +1,6 @@
-//! Sandboxes kept warm: made and prepared in the background, never on the way of a request unless there is none.
+//! The warm pool: sandboxes that are made and prepared in the background, and during a request only when there is none.
 //!
-//! Keyed by the spec's digest and the language. One that nothing ran in serves whoever comes first; after that it comes back
+//! The key is the spec's digest and the language. A sandbox in which nothing ran serves any principal; after that it returns
 //! only to the principal it served, when its processes are dead and its writable places empty.
 
 use std::collections::HashMap;
@@ -14,19 +14,19 @@ use crate::native::{LaunchError, Native};
 use crate::running::{Clean, Sandbox};
 use crate::spec::Spec;
 
-/// The spec, the language, and whom it served.
+/// The spec's digest, the language, and the principal that the sandbox served, if any.
 type Key = (String, Language, Option<String>);
 
-/// How the pool did.
+/// How often the pool had a warm sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolCounts {
-    /// Requests served by a warm sandbox.
+    /// Requests that were served by a warm sandbox.
     pub hits: u64,
-    /// Requests that had to wait for a new one.
+    /// Requests that had to wait for a new sandbox.
     pub misses: u64,
 }
 
-/// Warm sandboxes.
+/// Keeps idle sandboxes that are ready for an execution.
 #[derive(Debug)]
 pub struct Pool {
     native: Arc<Native>,
@@ -36,19 +36,19 @@ pub struct Pool {
     misses: AtomicU64,
 }
 
-/// Why there is no sandbox.
+/// Why the pool has no sandbox for a request.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
-    /// It could not be made.
+    /// The sandbox could not be made.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// It could not be made ready.
+    /// The sandbox could not be prepared for its language.
     #[error(transparent)]
     Prepare(#[from] RunError),
 }
 
 impl Pool {
-    /// An empty pool that keeps at most `most_idle` sandboxes of each kind.
+    /// An empty pool that keeps at most `most_idle` sandboxes for each key.
     pub fn new(native: Arc<Native>, most_idle: usize) -> Pool {
         let idle = Mutex::new(HashMap::new());
         Pool {
@@ -60,7 +60,7 @@ impl Pool {
         }
     }
 
-    /// How it did so far.
+    /// The counts since the pool was made.
     pub fn counts(&self) -> PoolCounts {
         PoolCounts {
             hits: self.hits.load(Ordering::Relaxed),
@@ -68,7 +68,7 @@ impl Pool {
         }
     }
 
-    /// A sandbox that is ready for `language`, for `principal` alone.
+    /// A sandbox that is ready for `language` and serves `principal` alone.
     pub async fn take(&self, spec: &Arc<Spec>, language: Language, principal: &str) -> Result<Sandbox, TakeError> {
         for whose in [Some(principal), None] {
             let key = key(spec, language, whose);
@@ -83,7 +83,7 @@ impl Pool {
         self.fresh(spec, language).await
     }
 
-    /// Makes sandboxes until `count` wait for whoever comes first.
+    /// Makes sandboxes until `count` of them can serve any principal.
     pub async fn warm(&self, spec: &Arc<Spec>, language: Language, count: usize) -> Result<(), TakeError> {
         let key = key(spec, language, None);
         while self.waiting(&key) < count.min(self.most_idle) {
@@ -93,7 +93,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Takes a sandbox back after use: emptied and prepared again, or thrown away. Meant for the background.
+    /// Takes a sandbox back after use: wipes it and prepares it again, or ends it. Meant for the background.
     pub async fn give_back(&self, mut sandbox: Sandbox, language: Language, principal: &str) {
         let spec = Arc::clone(&sandbox.spec);
         let key = key(&spec, language, Some(principal));
@@ -138,7 +138,7 @@ impl Pool {
 }
 
 fn key(spec: &Spec, language: Language, principal: Option<&str>) -> Key {
-    // One engine serves both.
+    // One engine serves both languages.
     let language = if language == Language::JavaScript {
         Language::TypeScript
     } else {

@@ -10,9 +10,9 @@ use crate::interpreter;
 use crate::scan::Scanner;
 use crate::spec::{Spec, SpecError};
 
-/// Folders of programs; on hosts where they are links into `/usr` they are the same links inside.
+/// Folders of programs; those that are links into `/usr` on the host are the same links inside.
 const PROGRAMS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"];
-/// What of `/etc` is the host's own.
+/// Paths of `/etc` that are shown from the host.
 const HOST_ETC: [&str; 3] = ["/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs"];
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
@@ -101,7 +101,7 @@ pub(crate) fn python(
         if prefix.starts_with("/usr") {
             continue;
         }
-        // Its files are not looked through, for libraries need what has a denied name, such as `cacert.pem`.
+        // Its files are not scanned: libraries need files with a denied name, such as `cacert.pem`.
         let real = fs::canonicalize(&prefix).map_err(failed)?;
         scanner.enter(&real).map_err(|error| failed(io::Error::other(error)))?;
         let to = prefix.to_string_lossy().into_owned();

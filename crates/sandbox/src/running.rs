@@ -1,4 +1,4 @@
-//! A sandbox that stands: one execution at a time, the next one prepared ahead.
+//! A running sandbox: it has one execution at a time, and the next one is prepared ahead.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,14 +17,14 @@ use crate::execution::{self, Ended, Prepared, RunError, Stop, Task, Words};
 use crate::follow;
 use crate::spec::{Spec, WritableKind};
 
-/// Processes of an execution that are Ringfence's own: the child, and for Python the interpreter beside it.
+/// Processes of an execution that belong to Ringfence: the child, and for Python the interpreter beside it.
 const OWN_PROCESSES: u64 = 2;
-/// What the kernel adds when its own clock must end a process because the host is late.
+/// Seconds after the host's deadline at which the kernel's own limit ends a process, in case the host is late.
 const CPU_GRACE_SECONDS: u64 = 2;
 /// How long the first process has to kill an execution that the host ended, before the host kills the sandbox.
 const END_PATIENCE: Duration = Duration::from_millis(500);
 
-/// A place with a worker in it.
+/// A running sandbox with its worker.
 pub struct Sandbox {
     pub(crate) spec: Arc<Spec>,
     pub(crate) jailed: Jailed,
@@ -33,10 +33,10 @@ pub struct Sandbox {
     ids: Ids,
     group: Option<Group>,
     number: u32,
-    /// Groups made ahead for the next execution.
+    /// Control groups that were made ahead for the next execution.
     next_leaf: Option<Leaf>,
     prepared: Option<Prepared>,
-    /// An execution that is over and whose end the first process has not yet confirmed.
+    /// An execution that is over and whose end the first process has not confirmed yet.
     unconfirmed: Option<Prepared>,
     broken: bool,
     ran_programs: bool,
@@ -78,17 +78,17 @@ impl Sandbox {
         }
     }
 
-    /// What it was made from.
+    /// The spec that the sandbox was made from.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// The host's number of its first process.
+    /// The process number of its first process, as seen from the host.
     pub fn pid(&self) -> i32 {
         self.jailed.pid()
     }
 
-    /// The host's number of the user its programs are.
+    /// The user number of its programs, as seen from the host.
     pub fn user(&self) -> u32 {
         self.ids.user
     }
@@ -111,9 +111,9 @@ impl Sandbox {
             .zip(self.jailed.handles().iter().map(AsFd::as_fd))
     }
 
-    /// Makes the child of the next execution, so that nothing of it is left to do when the job comes.
+    /// Makes the child of the next execution, so that it can start as soon as the job arrives.
     pub async fn prepare(&mut self, language: Language) -> Result<(), RunError> {
-        // Whoever asks was refused before; a place that runs no programs still never prepares for one.
+        // The host refuses such a task before; a sandbox that runs no programs still never prepares for one.
         if language == Language::Program && self.spec.limits.programs == AllowedPrograms::None {
             return Err(RunError::NoPrograms);
         }
@@ -166,7 +166,7 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Limits of each process: the second line behind control groups, the first where there are none.
+    /// Limits of each process: the second line of defence behind control groups, the first where there are none.
     fn child_limits(&self, grouped: bool) -> ChildLimits {
         let memory = self.spec.limits.memory.get();
         let seconds = self.spec.limits.cpu_time.as_secs().saturating_add(CPU_GRACE_SECONDS);
@@ -177,7 +177,7 @@ impl Sandbox {
         }
     }
 
-    /// Runs `task` to its end, whatever that is. The child was prepared before, or is now.
+    /// Runs `task` to its end, whatever that is. Prepares a child if none is prepared.
     pub async fn run(&mut self, task: Task, words: &mut dyn Words, stop: &mut Stop) -> Result<Ended, RunError> {
         self.prepare(task.language()).await?;
         let Some(mut prepared) = self.prepared.take() else {
@@ -185,7 +185,8 @@ impl Sandbox {
         };
         self.ran_programs |= prepared.language == Language::Program;
         let followed = follow::follow(self, &mut prepared, task, words, stop).await;
-        // An engine's child makes no processes and has said that it is done: nothing goes on that would need an answer now.
+        // An engine's child makes no processes and has reported its end: nothing can still run that would need confirmation
+        // now.
         if prepared.language != Language::Program
             && prepared.language != Language::Python
             && execution::is_done(&followed)
@@ -194,7 +195,7 @@ impl Sandbox {
             self.unconfirmed = Some(prepared);
             return ended;
         }
-        // Whatever happened, nothing of the execution goes on; a sandbox that cannot promise it ends whole.
+        // In every case nothing of the execution may go on; a sandbox that cannot ensure it is killed.
         let finished = if execution::is_done(&followed) {
             self.finish(prepared.number).await
         } else {
@@ -220,15 +221,15 @@ impl Sandbox {
         Ok(())
     }
 
-    /// The same for what was ended: nothing in the sandbox makes whoever ended it wait.
+    /// Confirms the end of an execution that the host ended, within `patience`: nothing in the sandbox can delay the caller.
     async fn finish_within(&mut self, number: u32, patience: Duration) -> Result<(), RunError> {
         self.control.order(&Order::Finish { number }, &[]).await?;
         self.control.answer_within(patience).await?;
         Ok(())
     }
 
-    /// Empties the writable places. A sandbox in which programs ran may keep what no file shows (shared memory, say): it
-    /// is never clean again.
+    /// Empties the writable places. A sandbox in which programs ran may keep state that no file shows (shared memory, for
+    /// instance), so it is never clean again.
     pub async fn wipe(&mut self) -> Result<Clean, RunError> {
         let keeps = self
             .spec
@@ -250,29 +251,29 @@ impl Sandbox {
         })
     }
 
-    /// What is left of the time that it may exist.
+    /// What is left of the sandbox's lifetime.
     pub(crate) fn lifetime_left(&self) -> Duration {
         self.spec.limits.lifetime.saturating_sub(self.born.elapsed())
     }
 
-    /// Waits until nothing of the last execution is left, before its files are looked at.
+    /// Waits until nothing of the last execution is left, before its files are read.
     pub async fn settle(&mut self) -> Result<(), RunError> {
         let settled = self.confirm().await;
         self.broken |= settled.is_err();
         settled
     }
 
-    /// Whether it can take another execution.
+    /// Whether the sandbox can run another execution.
     pub fn is_sound(&self) -> bool {
         !self.broken && self.jailed.is_alive() && !self.lifetime_left().is_zero()
     }
 
-    /// Kills everything in it, now.
+    /// Kills all processes of the sandbox immediately.
     pub fn kill(&self) -> std::io::Result<()> {
         self.jailed.kill()
     }
 
-    /// Ends it and waits until nothing is left.
+    /// Ends the sandbox and waits until nothing is left of it.
     pub async fn end(self) -> Result<(), RunError> {
         let Sandbox {
             jailed,
@@ -284,7 +285,7 @@ impl Sandbox {
         } = self;
         let end = move || {
             let ended = jailed.end();
-            // Groups can be removed only when nothing lives in them.
+            // Control groups can be removed only when they are empty.
             drop((prepared, unconfirmed, next_leaf, group));
             ended
         };
@@ -296,21 +297,21 @@ impl Sandbox {
     }
 }
 
-/// What a sandbox was made with.
+/// The parts that a sandbox is made of.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) ids: Ids,
     pub(crate) group: Option<Group>,
-    /// The groups of its first execution.
+    /// The control groups of its first execution.
     pub(crate) leaf: Option<Leaf>,
 }
 
-/// What the groups of an execution are called.
+/// The name of an execution's control groups.
 pub(crate) fn leaf_name(number: u32) -> String {
     format!("x{number}")
 }
 
-/// What an execution may use in all.
+/// What an execution may use in total.
 pub(crate) fn leaf_limits(spec: &Spec) -> LeafLimits {
     LeafLimits {
         memory: spec.memory(),
@@ -320,18 +321,18 @@ pub(crate) fn leaf_limits(spec: &Spec) -> LeafLimits {
     }
 }
 
-/// This part of the memory limit may lie in buffers of internet sockets, where the kernel counts those apart.
+/// The part of the memory limit, one in this many, that socket buffers may use where the kernel counts them separately.
 const SHARE_OF_SOCKETS: u64 = 4;
 const LEAST_FOR_SOCKETS: u64 = 4 << 20;
 
-/// The engine's own code, stacks and libraries do not count as the program's memory.
+/// Memory of the engine's own code, stacks and libraries, which does not count as the program's.
 const ENGINE_ROOM: u64 = 256 << 20;
 
-/// Whether a sandbox may serve somebody else.
+/// Whether a wiped sandbox may be used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clean {
-    /// As new.
+    /// The sandbox is as good as a new one.
     Yes,
-    /// Throw it away.
+    /// The sandbox must be ended and not reused.
     No,
 }

@@ -1,4 +1,4 @@
-//! A look through a host folder before it is shown: what the policy hides, and what the sandbox could not read.
+//! Scans a host folder before it is shown: finds what the policy hides and what the sandbox could not read.
 //!
 //! `fs.deny` is applied here, once, to what comes from the host: to the whole real path of a mount and to every name below
 //! it. A file that appears later in a writable place is the program's own; it is kept from leaving instead.
@@ -20,83 +20,83 @@ use rustix::process::geteuid;
 
 use links::HardLinks;
 
-/// More is not looked through: a policy that shows so much should name a smaller folder.
+/// The most entries that a scan visits: a policy that shows more should name a smaller folder.
 const MAX_ENTRIES: usize = 200_000;
-/// Folders below folders; deeper ones are not looked through.
+/// The most levels of nested folders that a scan visits.
 const MAX_DEPTH: usize = 128;
-/// More names are not hidden one by one.
+/// The most names that are hidden one by one.
 const MAX_HIDDEN: usize = 50_000;
-/// All host folders of one sandbox together take no longer.
+/// How long the scan of all host folders of one sandbox may take.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Names that are hidden although nothing has them yet, in the folders nearest to the top.
+/// The most names that are hidden although they do not exist yet, in the folders nearest to the top.
 const MAX_RESERVED: usize = 512;
-/// A path inside the sandbox is no longer.
+/// The longest path inside the sandbox.
 const MAX_PATH: usize = 4_000;
 
 /// Why a folder cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
-    /// Something in it cannot be looked at.
+    /// An entry cannot be inspected.
     #[error("cannot look at `{}`", path.display())]
     Look { path: PathBuf, source: io::Error },
-    /// The sandbox's user could not read it.
+    /// The sandbox's user cannot read the entry.
     #[error("`{}` cannot be read by the sandbox's user", path.display())]
     Unreadable { path: PathBuf },
-    /// A name that is not text.
+    /// The name of an entry is not text.
     #[error("`{}` has a name that is not plain text", path.display())]
     Name { path: PathBuf },
-    /// It is itself what the policy hides.
+    /// The folder itself is what the policy hides.
     #[error("`{}` is hidden by `fs.deny` (`{glob}`)", path.display())]
     Denied { path: PathBuf, glob: Glob },
-    /// Ringfence's own data or keys.
+    /// The folder holds Ringfence's own data or keys.
     #[error("`{}` lies in a folder with Ringfence's own data or keys, which no sandbox is shown", path.display())]
     Private { path: PathBuf },
-    /// A socket, pipe or device.
+    /// The path is a socket, pipe or device.
     #[error("`{}` is neither a folder nor a plain file", path.display())]
     Kind { path: PathBuf },
-    /// Another file system is mounted below it.
+    /// Another file system is mounted below the folder.
     #[error("`{}` is mounted below `{}`, where names cannot be hidden", inner.display(), path.display())]
     MountBelow { path: PathBuf, inner: PathBuf },
-    /// Too many entries.
+    /// The folder holds more entries than a scan visits.
     #[error("`{}` holds more than {MAX_ENTRIES} entries", path.display())]
     TooMany { path: PathBuf },
-    /// Too many names to hide.
+    /// The folder holds more names to hide than the maximum.
     #[error("`{}` holds more than {MAX_HIDDEN} names that are hidden", path.display())]
     TooManyHidden { path: PathBuf },
-    /// Too deep.
+    /// A folder is nested deeper than a scan visits.
     #[error("`{}` lies deeper than {MAX_DEPTH} folders", path.display())]
     TooDeep { path: PathBuf },
-    /// It takes too long.
+    /// The scan takes longer than its time limit.
     #[error("looking through `{}` takes longer than {} seconds", path.display(), SCAN_TIMEOUT.as_secs())]
     TooSlow { path: PathBuf },
 }
 
-/// What of the host is shown, as its own or as a folder without some names.
+/// How a host path is shown: as it is, or as a folder without some names.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// A plain file.
+    /// A plain file, shown as it is.
     File,
-    /// A folder, and the paths below it that are not there.
+    /// A folder, and the paths below it that are hidden.
     Folder { hidden: BTreeSet<String> },
 }
 
-/// Looks through the host folders of one sandbox: entries and time are counted for all of them together.
+/// Scans the host folders of one sandbox: entries and time are counted for all of them together.
 #[derive(Debug)]
 pub(crate) struct Scanner<'a> {
     globs: GlobSet<'a>,
-    /// Folders that globs without a leading `**` are relative to.
+    /// The folders that globs without a leading `**` are relative to.
     anchors: Vec<PathBuf>,
     budget: Budget,
 }
 
-/// What all host folders of one sandbox may cost together.
+/// What the scan of all host folders of one sandbox may cost.
 #[derive(Debug)]
 struct Budget {
     entries: usize,
     deadline: Instant,
 }
 
-/// What of a budget is spent.
+/// Which part of the budget is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exhausted {
     Entries,
@@ -118,7 +118,7 @@ impl Budget {
 }
 
 impl<'a> Scanner<'a> {
-    /// A scanner for `deny`, which is relative to each of `folders` that exist.
+    /// A scanner for the globs `deny`, which are relative to each of the existing `folders`.
     pub(crate) fn new<'p>(deny: &'a [Glob], folders: impl Iterator<Item = &'p Path>) -> Scanner<'a> {
         Scanner {
             globs: GlobSet::new(deny),
@@ -130,7 +130,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The state of the globs in `real`, a path without links; refused where one of them hides it or a folder above it.
+    /// The state of the globs at `real`, a path without links; an error where one of them hides it or a folder above it.
     pub(crate) fn enter(&self, real: &Path) -> Result<GlobState, ScanError> {
         let mut at = PathBuf::from("/");
         let mut state = self.globs.above_all();
@@ -204,18 +204,18 @@ const FOLDER: OFlags = OFlags::RDONLY
 struct Walk<'s, 'a> {
     root: &'s Path,
     hidden: BTreeSet<String>,
-    /// Names that nothing has yet, with the depth of their folder.
+    /// Names that do not exist yet, with the depth of their folder.
     reserved: Vec<(usize, String)>,
     links: HardLinks,
-    /// As root the sandbox is a user of its own, to whom only what everybody may read is readable.
+    /// Whether only world-readable entries are readable: a sandbox made by root has a user of its own.
     as_stranger: bool,
-    /// Whether folders below this one are shown by themselves too.
+    /// Whether folders below this one are shown by mounts of their own too.
     has_anchors: bool,
     scanner: &'s mut Scanner<'a>,
 }
 
 impl Walk<'_, '_> {
-    /// Looks through one folder; `path` is where it is below the root, and is the same again afterwards.
+    /// Scans one folder; `path` is its path below the root, and has the same value on return.
     fn folder(
         &mut self,
         folder: &OwnedFd,
@@ -268,7 +268,7 @@ impl Walk<'_, '_> {
         if kind == FileType::Directory {
             let mut inside = self.scanner.globs.enter(state, name);
             if self.has_anchors && self.scanner.anchors.contains(&self.whole(path)) {
-                // Shown by itself too: what is hidden in it there is hidden here.
+                // The folder is also shown by a mount of its own: what is hidden there is hidden here.
                 inside = self.scanner.globs.at_mount(&inside);
             }
             if hidden || self.scanner.globs.hides_all(&inside).is_some() || is_private(folder, Path::new(name)) {
@@ -283,8 +283,8 @@ impl Walk<'_, '_> {
         if kind == FileType::RegularFile {
             self.links.add(&found, path, hidden);
         }
-        // A socket, a pipe or a device is a way to whoever is at its other end, whatever its mount says. What a link
-        // points at is judged under its own name, or is not in the sandbox at all.
+        // A socket, a pipe or a device leads to the process at its other end, whatever its mount says. The target of a link
+        // is judged under its own name, or is not in the sandbox at all.
         match kind {
             _ if hidden => self.hide(path),
             FileType::Symlink => Ok(()),
@@ -308,9 +308,9 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Notes the names that are hidden here by their very text, so that what the host makes later is not there either.
+    /// Reserves the names that a glob spells out, so that they stay hidden when the host makes them later.
     fn reserve(&mut self, path: &str, state: &GlobState, depth: usize) {
-        // Folders far down would be too many; a folder's own depth is what orders them in the end.
+        // Deep folders would be too many; the final order is by a folder's own depth.
         if depth > 3 || self.reserved.len() >= 8 * MAX_RESERVED {
             return;
         }
@@ -324,7 +324,7 @@ impl Walk<'_, '_> {
         self.reserved.extend(names);
     }
 
-    /// Everything that is hidden: by its name, by another name of the same file, and what is not there yet.
+    /// All hidden paths: hidden by their name, by another name of the same file, and reserved ones.
     fn finish(mut self) -> BTreeSet<String> {
         self.hidden.extend(self.links.other_names());
         self.reserved.sort_by_key(|(depth, _)| *depth);
@@ -374,7 +374,8 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Whether a folder is a data folder or a configuration folder of Ringfence's: journals, keys, vaults and other sessions' files are in them.
+/// Whether a folder is a data or configuration folder of Ringfence, which holds journals, keys, vaults and files of other
+/// sessions.
 fn is_private(above: impl AsFd, folder: &Path) -> bool {
     const JOURNAL: &str = "ringfence.db";
     const KEYS: &str = "vault.key";
@@ -383,19 +384,21 @@ fn is_private(above: impl AsFd, folder: &Path) -> bool {
     has(JOURNAL) || folder.file_name().is_some_and(|name| name == CONFIGURATION) && has(KEYS)
 }
 
-/// Whether a path lies in the folder for type checkers of a data folder: `doctor` says to put them there, and they run in sandboxes.
+/// Whether a path lies in the folder for type checkers of a data folder: `doctor` suggests to install them there, and they
+/// run in sandboxes.
 fn is_tools_below(real: &Path, data_folder: &Path) -> bool {
     const TOOLS: &str = "tools";
     real.strip_prefix(data_folder)
         .is_ok_and(|inside| inside.starts_with(TOOLS))
 }
 
-/// A name that a glob can be compared with.
+/// A name that globs can be compared with.
 fn plain_name(name: Option<&str>) -> Option<&str> {
     name.filter(|name| !name.chars().any(char::is_control))
 }
 
-/// A mount below a folder would show what lies beneath it, or nothing at all, once names of the folder are hidden.
+/// Fails where something is mounted below a folder with hidden names: the mount would show what lies beneath it, or nothing
+/// at all.
 fn refuse_mounts_below(folder: &Path) -> Result<(), ScanError> {
     const TABLE: &str = "/proc/self/mountinfo";
     let table = fs::read(TABLE).map_err(|source| ScanError::Look {
@@ -421,7 +424,7 @@ fn mount_below(table: &[u8], folder: &Path) -> Option<PathBuf> {
     points.find(|point| point != folder && point.starts_with(folder))
 }
 
-/// A field of the table: blanks and backslashes in it are written as three octal digits.
+/// Decodes a field of the table: blanks and backslashes in it are written as three octal digits.
 fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(field.len());
     let mut rest = field;

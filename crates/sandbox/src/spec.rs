@@ -1,4 +1,4 @@
-//! What a sandbox is to be, compiled from a policy: the same spec gives the same place.
+//! The description of a sandbox, compiled from a policy: equal specs give equal sandboxes.
 
 mod below;
 mod error;
@@ -16,31 +16,31 @@ use crate::tree::Held;
 
 pub use error::SpecError;
 
-/// Writable places up to this size are memory; larger ones are folders on disk.
+/// Writable places up to this size are in memory; larger ones are folders on disk.
 const MOST_IN_MEMORY: u64 = 256 << 20;
-/// A writable place without a quota of its own.
+/// The size of a writable place without a quota of its own.
 const DEFAULT_QUOTA: u64 = 64 << 20;
-/// `/dev/shm`, for programs that share memory among themselves.
+/// The size of `/dev/shm`, where programs share memory.
 const SHARED_MEMORY: u64 = 16 << 20;
-/// Where programs with a network find what they need for it: certificates.
+/// The folder for what programs with a network need: certificates.
 const NETWORK_PLACE: &str = "/run/ringfence";
 const NETWORK_BYTES: u64 = 4 << 20;
 const INODE_EVERY: u64 = 4096;
 
-/// What the operator's machine adds to a policy.
+/// Settings of the operator's machine that complete a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// The Python to use instead of the system's.
+    /// The Python interpreter to use in place of the system's.
     pub python: Option<PathBuf>,
-    /// Where folders for places too large for memory are made.
+    /// The folder in which places that are too large for memory are made.
     pub folders: Option<PathBuf>,
-    /// Where folders for places that are kept are found, or made; without it they are made like the others.
+    /// The folder in which kept places are found or made; without it they are made like the others.
     pub kept: Option<PathBuf>,
-    /// The host's number of the user that programs are, where what they leave is used again.
+    /// The host's user number for programs whose files are used again.
     pub user: Option<u32>,
 }
 
-/// A compiled place.
+/// A sandbox's root, limits and environment, ready for a backend.
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub(crate) places: Vec<Place>,
@@ -50,11 +50,11 @@ pub struct Spec {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) limits: policy::Limits,
     pub(crate) python: Option<PathBuf>,
-    /// Programs may have a way to the network.
+    /// Whether programs may have network access.
     pub(crate) network: bool,
-    /// The host's number of the user that programs are; none: any.
+    /// The host's user number of the programs; `None`: any.
     pub(crate) user: Option<u32>,
-    /// A folder of the host's is shown as it was when the spec was made.
+    /// Whether a host folder is shown as it was when the spec was made.
     shows_host: bool,
     digest: String,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Writable {
     pub(crate) path: String,
     pub(crate) quota: u64,
     pub(crate) kind: WritableKind,
-    /// The folder of the host's that was made for it.
+    /// The host folder that was made for it; `None` for a place in memory.
     pub(crate) folder: Option<PathBuf>,
 }
 
@@ -74,7 +74,7 @@ impl Writable {
         matches!(self.kind, WritableKind::Folder | WritableKind::Kept)
     }
 
-    /// What it may hold: bytes, and files as the same place in memory could.
+    /// The quota: bytes, and as many files as a place of this size in memory could hold.
     pub(crate) fn most(&self) -> Held {
         Held {
             bytes: self.quota,
@@ -83,48 +83,48 @@ impl Writable {
     }
 }
 
-/// A place whose files outlive the sandbox.
+/// A writable place whose files outlive the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptPlace<'a> {
-    /// Where it is inside.
+    /// The path inside the sandbox.
     pub path: &'a str,
-    /// The host's folder.
+    /// The folder on the host that holds its files.
     pub folder: &'a Path,
-    /// What it may hold.
+    /// The quota of the place.
     pub most: Held,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WritableKind {
-    /// The kernel holds the quota.
+    /// In memory: the kernel enforces the quota.
     Memory,
-    /// A folder made for the sandbox: a watch holds the quota.
+    /// A folder made for the sandbox: the watch enforces the quota.
     Folder,
-    /// A folder that outlives the sandbox: a watch holds the quota.
+    /// A folder that outlives the sandbox: the watch enforces the quota.
     Kept,
 }
 
-/// By which mechanism a rule is held.
+/// The mechanisms that enforce rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mechanism {
-    /// A control group.
+    /// A control group of the whole execution.
     Cgroup,
-    /// A limit of each process.
+    /// A resource limit of each process.
     Rlimit,
-    /// Namespaces and mounts.
+    /// Linux namespaces and the mounts in them.
     Namespace,
-    /// The system-call filter.
+    /// The filter of system calls.
     Seccomp,
-    /// Landlock.
+    /// Landlock, the kernel's access control for files.
     Landlock,
     /// A quota of the file system.
     Quota,
-    /// The host looks and kills.
+    /// The host measures and kills.
     Watch,
 }
 
 impl Mechanism {
-    /// Its name in results.
+    /// The name that results show.
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::Cgroup => "cgroup",
@@ -138,17 +138,17 @@ impl Mechanism {
     }
 }
 
-/// A rule and what holds it on this machine.
+/// A rule and the mechanism that enforces it on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Enforced {
-    /// The key of the policy.
+    /// The key of the rule in the policy.
     pub rule: &'static str,
-    /// The mechanism.
+    /// The mechanism that enforces the rule.
     pub by: Mechanism,
 }
 
 impl Enforced {
-    /// How a rule that is only watched here could be held hard.
+    /// How a rule that is only watched here could be enforced hard.
     pub fn hard_hint(&self) -> &'static str {
         if self.rule == "fs.mounts.quota" {
             "give places at most 256MiB and keep none: those are memory with a hard size; or run without `--require-hard`"
@@ -159,7 +159,7 @@ impl Enforced {
 }
 
 impl Spec {
-    /// Compiles `policy`; looks at the host folders it names.
+    /// Compiles `policy`, and scans the host folders that it names.
     pub fn new(policy: &Policy, options: &Options) -> Result<Spec, SpecError> {
         let mut spec = Spec {
             places: Vec::new(),
@@ -178,7 +178,7 @@ impl Spec {
         for mount in &policy.fs().mounts {
             spec.mount(mount, &mut scanner, options)?;
         }
-        // After the mounts, for its folder may lie below one of them.
+        // After the mounts, because its folder may lie below one of them.
         spec.python = root::python(&mut spec, options.python.as_deref(), &scanner)?;
         let shared = Place::Memory {
             to: "/dev/shm".to_owned(),
@@ -203,8 +203,8 @@ impl Spec {
         Ok(spec)
     }
 
-    /// The same place for a program that serves: it runs as long as its sandbox may, whatever it writes is for its reader, and
-    /// its environment has more in it.
+    /// The same sandbox for a server program: it runs as long as its sandbox may, its output has no limit of its own, and
+    /// its environment has more variables.
     #[must_use]
     pub fn for_a_server(mut self, env: impl IntoIterator<Item = (String, String)>) -> Spec {
         self.limits.wall = self.limits.lifetime;
@@ -215,29 +215,29 @@ impl Spec {
         self
     }
 
-    /// The same for the same policy on the same machine: what a pool is keyed by.
+    /// A digest that is equal for the same policy on the same machine: the pool's key.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// Whether a place made of it stays what it is: one that shows a folder of the host's hides what was to be hidden when it
-    /// was made, and one with folders of its own belongs to whoever has those.
+    /// Whether sandboxes of this spec can be reused: a spec that shows a host folder hides only what was to be hidden when
+    /// it was made, and one with folders of its own belongs to their owner.
     pub fn is_lasting(&self) -> bool {
         !self.shows_host && !self.writable.iter().any(Writable::is_on_disk)
     }
 
-    /// Whether some of its places are folders on disk that end with it.
+    /// Whether some of its places are folders on disk that end with the sandbox.
     pub fn has_folders(&self) -> bool {
         self.writable.iter().any(|place| place.kind == WritableKind::Folder)
     }
 
-    /// The folders on disk that end with it.
+    /// The folders on disk that end with the sandbox.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         let passing = self.writable.iter().filter(|place| place.kind == WritableKind::Folder);
         passing.filter_map(|place| place.folder.as_deref())
     }
 
-    /// The places whose files outlive it.
+    /// The places whose files outlive the sandbox.
     pub fn kept(&self) -> impl Iterator<Item = KeptPlace<'_>> {
         let kept = self.writable.iter().filter(|place| place.kind == WritableKind::Kept);
         kept.filter_map(|place| {
@@ -249,7 +249,7 @@ impl Spec {
         })
     }
 
-    /// Only what makes a place: rules about tools, and which hosts are for whom, are held elsewhere.
+    /// The digest of what makes a sandbox: rules about tools and network hosts are enforced elsewhere.
     fn digest_of(&self, policy: &Policy, options: &Options) -> String {
         let mut hasher = blake3::Hasher::new();
         let (fs, env, limits) = (policy.fs(), policy.env(), policy.limits());
@@ -265,7 +265,7 @@ impl Spec {
         self.limits.wall
     }
 
-    /// The memory limit widened by the places that are memory themselves.
+    /// The memory limit plus the size of the places in memory.
     pub(crate) fn memory(&self) -> u64 {
         let in_memory = self.writable.iter().filter(|place| place.kind == WritableKind::Memory);
         self.limits
@@ -321,7 +321,7 @@ impl Spec {
         Ok(())
     }
 
-    /// Shows something of the host's: whoever asks for it, what `fs.deny` names is not there.
+    /// Shows a path of the host; paths that `fs.deny` names are hidden.
     fn mount_host(
         &mut self,
         from: &Path,
@@ -367,17 +367,17 @@ impl Spec {
     }
 }
 
-/// Files that a place of this size may hold.
+/// How many files a place of this size may hold.
 fn inodes(quota: u64) -> u64 {
     (quota / INODE_EVERY).max(16)
 }
 
-/// What the folder of a place is called: no two places share one.
+/// The folder name for a place: no two places share one.
 fn folder_name(path: &str) -> String {
     path.trim_start_matches('/').replace('%', "%25").replace('/', "%2F")
 }
 
-/// The whole environment: what Ringfence itself sets, then the policy's own.
+/// The whole environment: the variables of Ringfence, then those of the policy.
 fn environment(policy: &Policy) -> Vec<(String, String)> {
     let mut env = std::collections::BTreeMap::from([
         ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),

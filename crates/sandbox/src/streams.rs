@@ -1,4 +1,4 @@
-//! The standard streams of a program that stays, such as a tool server, as byte streams for whoever talks with it.
+//! The standard streams of a long-running program, such as a tool server, as byte streams for its client.
 
 use std::io;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ const AHEAD: usize = 64 << 20;
 
 type Ahead = Arc<AtomicUsize>;
 
-/// What a program writes, on its way to its readers. One that writes far ahead of them is ended.
+/// The output of a program on its way to its readers. A program that writes too far ahead of them is ended.
 #[derive(Debug)]
 pub struct OutputStreams {
     stdout: mpsc::UnboundedSender<Vec<u8>>,
@@ -26,7 +26,7 @@ pub struct OutputStreams {
 }
 
 impl OutputStreams {
-    /// The streams of one program, with their readers: standard output, standard error. `switch` ends the program.
+    /// The output streams of one program and their readers: standard output, standard error. `switch` ends the program.
     pub fn new(switch: watch::Sender<bool>) -> (OutputStreams, OutputReader, OutputReader) {
         let (stdout, said) = mpsc::unbounded_channel();
         let (stderr, noted) = mpsc::unbounded_channel();
@@ -53,14 +53,14 @@ impl Words for OutputStreams {
             Output::Stdout => &self.stdout,
             Output::Stderr => &self.stderr,
         };
-        // A reader that has gone away takes the server with it.
+        // Bytes are dropped when their reader is gone.
         if to.send(bytes.to_vec()).is_err() {
             self.ahead.fetch_sub(bytes.len(), Ordering::AcqRel);
         }
     }
 }
 
-/// The reading end of what a program writes.
+/// The reading end of a program's output.
 #[derive(Debug)]
 pub struct OutputReader {
     pieces: mpsc::UnboundedReceiver<Vec<u8>>,
@@ -103,14 +103,14 @@ impl AsyncRead for OutputReader {
     }
 }
 
-/// The writing end of what a program reads.
+/// The writing end of a program's standard input.
 #[derive(Debug)]
 pub struct InputWriter {
     pieces: tokio_util::sync::PollSender<Vec<u8>>,
 }
 
 impl InputWriter {
-    /// Writes to the other end of a task's standard input.
+    /// A writer for the sender of a task's standard input.
     pub fn new(pieces: mpsc::Sender<Vec<u8>>) -> InputWriter {
         InputWriter {
             pieces: tokio_util::sync::PollSender::new(pieces),

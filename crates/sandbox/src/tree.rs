@@ -1,4 +1,4 @@
-//! What can be counted without control groups: processes below the first one, and bytes below a folder.
+//! Measurements without control groups: the processes below the first one, and the bytes below a folder.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr};
@@ -17,15 +17,15 @@ use rustix::io::Errno;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Totals {
     pub(crate) processes: usize,
-    /// Memory, shared pages by their share.
+    /// Bytes of memory; shared pages count by their share.
     pub(crate) memory: u64,
     pub(crate) cpu: Duration,
-    /// There are so many mappings that their list is not read to its end.
+    /// Whether there are too many mappings to read their list to its end.
     pub(crate) too_many_mappings: bool,
 }
 
 impl Totals {
-    /// The most of each.
+    /// The larger value of each field.
     pub(crate) fn most(self, other: Totals) -> Totals {
         Totals {
             processes: self.processes.max(other.processes),
@@ -36,18 +36,18 @@ impl Totals {
     }
 }
 
-/// What the kernel keeps for one mapping of a process.
+/// Bytes that the kernel keeps for one mapping of a process.
 const MAPPING_BYTES: u64 = 256;
-/// More mappings in one sandbox are too much whatever the limit: reading their list would take too long.
+/// The most mappings that one sandbox may have, whatever its limit: reading a longer list would take too long.
 const MAX_MAPPINGS: u64 = 131_072;
 
-/// Memory of several processes, while it is added up.
+/// Adds up the memory of several processes.
 #[derive(Debug, Default)]
 struct MemorySum {
     own: u64,
     mappings: u64,
-    /// Extents of shared memory without a file, by its number: it is there once, however many have it, and also where none of them looks
-    /// at it.
+    /// The extents of shared memory without a file, by its number. It counts once for all processes, and also where none of
+    /// them accesses it.
     shared: HashMap<u64, u64>,
 }
 
@@ -63,14 +63,14 @@ impl MemorySum {
     }
 }
 
-/// Adds up the processes below `first`, which is not counted. One that ends while we look is left out.
+/// The totals of the processes below `first`, which is not counted. A process that ends meanwhile is left out.
 pub(crate) fn totals(first: i32) -> Totals {
     let mut totals = Totals::default();
     let mut sum = MemorySum::default();
     for pid in below(first) {
         totals.processes += threads(pid);
         if sum.mappings <= MAX_MAPPINGS {
-            // A process whose first thread has ended is read through another of its threads.
+            // When the first thread of a process has ended, another of its threads is read.
             let mut folders = std::iter::once(PathBuf::from(format!("/proc/{pid}"))).chain(tasks(pid));
             let _ = folders.find_map(|folder| add_memory(&folder, &mut sum));
         }
@@ -81,7 +81,7 @@ pub(crate) fn totals(first: i32) -> Totals {
     totals
 }
 
-/// `None` for what went away with its process or was closed.
+/// `None` for what disappeared with its process or was closed.
 pub(crate) fn unless_gone<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -90,8 +90,8 @@ pub(crate) fn unless_gone<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// The same for what is in the folder of a thread. An ordinary user may not look into a process of ours that is ending, which is as good
-/// as gone.
+/// As `unless_gone`, for what is in the folder of a thread. An ordinary user cannot inspect a process that is ending, which
+/// is as good as gone.
 pub(crate) fn unless_ending<T>(task: &Path, read: io::Result<T>) -> io::Result<Option<T>> {
     match unless_gone(read) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_ending(task) => Ok(None),
@@ -99,7 +99,7 @@ pub(crate) fn unless_ending<T>(task: &Path, read: io::Result<T>) -> io::Result<O
     }
 }
 
-/// Whether a thread has ended, or is about to and runs no more of its program.
+/// Whether a thread has ended, or is exiting and runs no more of its program.
 fn is_ending(task: &Path) -> bool {
     /// `PF_EXITING` in the ninth field of `stat`.
     const EXITING: u64 = 4;
@@ -113,7 +113,8 @@ fn is_ending(task: &Path) -> bool {
     }
 }
 
-/// The fields of `stat` from the third on. The name in the second may hold anything, so they are counted from its closing bracket.
+/// The fields of `stat` from the third on. The name in the second may hold any character, so they are counted from its
+/// closing bracket.
 fn fields_of_stat(stat: &str) -> impl Iterator<Item = &str> {
     let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
     after.split_whitespace()
@@ -151,7 +152,8 @@ fn threads(pid: i32) -> usize {
     tasks(pid).count().max(1)
 }
 
-/// Memory of the process or thread in `folder`. Files in memory are their places', and pages of other files are the kernel's to take back.
+/// Adds the memory of the process or thread in `folder`. Files in memory count for their places, and the kernel can reclaim
+/// the pages of other files.
 fn add_memory(folder: &Path, sum: &mut MemorySum) -> Option<()> {
     let text = fs::read_to_string(folder.join("smaps_rollup")).ok()?;
     let part = |name: &str| -> Option<u64> {
@@ -178,9 +180,9 @@ fn add_memory(folder: &Path, sum: &mut MemorySum) -> Option<()> {
     Some(())
 }
 
-/// Number and extent of shared memory that has no file.
+/// The number and extent of shared memory that has no file.
 fn shared_memory(line: &str) -> Option<(u64, u64)> {
-    // A mapping that was given a name is told by it instead.
+    // A named mapping shows its name in place of that path.
     let line = match line.find(" [anon_shmem:") {
         Some(name) => line.get(..name)?,
         None => line.strip_suffix(" /dev/zero (deleted)")?,
@@ -205,28 +207,28 @@ fn cpu(pid: i32) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
-/// How much a folder holds.
+/// How many bytes and files a folder holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Held {
-    /// Bytes on disk.
+    /// Bytes that are stored on disk.
     pub bytes: u64,
-    /// Files, folders, links and all else.
+    /// Number of files, folders, links and other entries.
     pub files: u64,
 }
 
 impl Held {
-    /// More than anything: what could not be looked into.
+    /// The largest value, for a folder that cannot be read.
     pub(crate) const UNKNOWN: Held = Held {
         bytes: u64::MAX,
         files: u64::MAX,
     };
 
-    /// Whether some of it is more than `most` has.
+    /// Whether a field exceeds that of `most`.
     pub fn exceeds(&self, most: &Held) -> bool {
         self.bytes > most.bytes || self.files > most.files
     }
 
-    /// Both together.
+    /// The sum of both usages.
     #[must_use]
     pub fn and(self, other: Held) -> Held {
         Held {
@@ -235,7 +237,7 @@ impl Held {
         }
     }
 
-    /// As much of each as the one that has less of it.
+    /// The smaller value of each field.
     pub(crate) fn least(self, other: Held) -> Held {
         Held {
             bytes: self.bytes.min(other.bytes),
@@ -243,7 +245,7 @@ impl Held {
         }
     }
 
-    /// As much of each as the one that has more of it.
+    /// The larger value of each field.
     pub(crate) fn most(self, other: Held) -> Held {
         Held {
             bytes: self.bytes.max(other.bytes),
@@ -252,13 +254,13 @@ impl Held {
     }
 }
 
-/// What is below `folder`, without following links; stops when it is more than `most`. What cannot be looked into counts as
-/// too much: a program must not be able to hide its files from the quota.
+/// What is below `folder`, without following links; stops above `most`. A folder that cannot be read counts as too much: a
+/// program must not be able to hide its files from the quota.
 pub(crate) fn folder_use(folder: BorrowedFd<'_>, most: Held) -> io::Result<Held> {
     folder_files(folder, most, &mut HashMap::new())
 }
 
-/// The same, and each file that was met with its bytes.
+/// As `folder_use`, and records each file with its bytes.
 pub(crate) fn folder_files(folder: BorrowedFd<'_>, most: Held, files: &mut HashMap<FileId, u64>) -> io::Result<Held> {
     let itself = fstat(folder)?;
     files.insert((itself.st_dev, itself.st_ino), 0);
@@ -284,7 +286,7 @@ pub(crate) fn folder_files(folder: BorrowedFd<'_>, most: Held, files: &mut HashM
                 Err(_) => return Ok(Held::UNKNOWN),
             };
             let bytes = u64::try_from(found.st_blocks).unwrap_or(0).saturating_mul(512);
-            // A file with several names has its bytes once.
+            // A file with several names counts its bytes once.
             let is_new = files.insert((found.st_dev, found.st_ino), bytes).is_none();
             held = held.and(Held {
                 bytes: if is_new { bytes } else { 0 },
@@ -304,10 +306,11 @@ pub(crate) fn folder_files(folder: BorrowedFd<'_>, most: Held, files: &mut HashM
     Ok(held)
 }
 
-/// What lets a folder's owner list and enter it.
+/// The permissions that let a folder's owner list and enter it.
 const OWNER_LOOKS: u32 = 0o500;
 
-/// What `name` in `folder` is. A program may have closed the folder since it was opened: then it is opened once more.
+/// The status of `name` in `folder`. A program may have removed the folder's permissions since it was opened: then they are
+/// set once more.
 fn look_at(folder: &OwnedFd, name: &CStr) -> Result<Stat, Errno> {
     let look = || statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
     match look() {
@@ -319,7 +322,8 @@ fn look_at(folder: &OwnedFd, name: &CStr) -> Result<Stat, Errno> {
     }
 }
 
-/// Lets its owner look into a folder again: what is in it counts, and as an ordinary user the host sees no more than its owner. Nobody else gains
+/// Lets its owner read a folder again: its content counts, and as an ordinary user the host sees no more than the owner. No
+/// other user gains access.
 /// anything.
 fn open_to_owner(above: &OwnedFd, name: &CStr) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
@@ -331,11 +335,11 @@ fn open_to_owner(above: &OwnedFd, name: &CStr) -> io::Result<()> {
 
 fn let_owner_look(folder: &OwnedFd) -> io::Result<()> {
     let mode = Mode::from_raw_mode((fstat(folder)?.st_mode & 0o7777) | OWNER_LOOKS);
-    // By number: a handle that only names a folder cannot be changed itself.
+    // By number: the permissions of a path-only handle cannot be changed directly.
     Ok(chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), mode)?)
 }
 
-/// Whether what is below `folder` is plain files alone: no programs, no second names, no folder with nothing in it.
+/// Whether only plain files are below `folder`: no executables, no hard links, no empty folder.
 pub(crate) fn is_plain(folder: BorrowedFd<'_>) -> io::Result<bool> {
     let mut waiting = vec![PathBuf::from(".")];
     while let Some(path) = waiting.pop() {

@@ -1,4 +1,4 @@
-//! A connection of a program in the sandbox, as whoever stands behind the door has it: a stream of bytes both ways.
+//! A connection of a program in the sandbox, as the caller's handler sees it: a stream of bytes in both directions.
 
 use std::io;
 use std::pin::Pin;
@@ -9,26 +9,26 @@ use ringfence_wire::{MAX_PAYLOAD, TunnelId, WINDOW};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
-/// So much may wait between a writer and the pipe: several frames, so that neither waits for the other at each of them.
+/// Bytes that may wait between a writer and the pipe: several frames, so that neither waits for the other at each of them.
 const AHEAD: usize = 4 * MAX_PAYLOAD;
 
-/// What was read is reported in pieces of at least this size: less would not be granted again.
+/// Read bytes are reported in amounts of at least this size: fewer would not be granted again.
 const REPORT: usize = WINDOW as usize / 2;
 
-/// One connection of a program. What is written arrives in the program, and the other way round, with the pace of whoever is
-/// slower. Shutting it down tells the program that no more comes; dropping it without that is a reset inside. When the
-/// execution is over it is at its end if the program had ended it, and reset if not.
+/// One connection of a program. Bytes flow in both directions at the pace of the slower side. Shutting the tunnel down tells
+/// the program that no more comes; dropping it without that is a reset inside. When the execution is over, the tunnel is at
+/// its end if the program had ended it, and reset if not.
 #[derive(Debug)]
 pub struct Tunnel {
     line: Arc<Line>,
-    /// What came and was taken over: `reading[at..]` is still to be read.
+    /// Received bytes that the reader took over: `reading[at..]` is unread.
     reading: Vec<u8>,
     at: usize,
-    /// Bytes that were read and not yet reported.
+    /// Bytes that were read and not reported yet.
     unreported: usize,
 }
 
-/// What a tunnel and the pipe share.
+/// The channel between a tunnel and the pipe.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) tunnel: TunnelId,
@@ -36,7 +36,7 @@ pub(crate) struct Line {
     board: Arc<Board>,
 }
 
-/// The lines that the pipe should look at.
+/// The channels with work for the pipe.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     stirred: Mutex<Vec<Arc<Line>>>,
@@ -49,40 +49,40 @@ pub(crate) struct Board {
     reason = "facts of two sides, each of which comes true once and independently of the others"
 )]
 pub(crate) struct Lanes {
-    /// From the program, not yet taken over by the reader.
+    /// Bytes from the program that the reader has not taken over.
     arrived: Vec<u8>,
     /// Bytes that were read and that the pipe does not know of yet.
     pub(crate) read: usize,
-    /// The program sends no more.
+    /// Whether the program sends no more.
     pub(crate) program_ended: bool,
     reader: Option<Waker>,
-    /// To the program, not yet taken over by the pipe.
+    /// Bytes to the program that the pipe has not taken over.
     pub(crate) leaving: Vec<u8>,
-    /// Nothing more will be written.
+    /// Whether the holder writes no more.
     pub(crate) shut: bool,
     writer: Option<Waker>,
-    /// Nobody holds the tunnel any more.
+    /// Whether the tunnel has been dropped.
     pub(crate) dropped: bool,
-    /// Nothing comes from the program or goes to it any more.
+    /// Whether the connection is closed in both directions.
     pub(crate) closed: bool,
-    /// The pipe has nothing to do with it any more.
+    /// Whether the pipe has released the channel.
     over: bool,
-    /// It is among those that the pipe will look at.
+    /// Whether the channel is among those with work for the pipe.
     stirred: bool,
 }
 
-/// None of these holders can leave anything half done, so a panic of one spoils nothing.
+/// No holder of the lock can leave a value half changed, so a panic spoils nothing.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Board {
-    /// The lines that were stirred since the last time.
+    /// Removes and returns the channels with pending work.
     pub(crate) fn take(&self) -> Vec<Arc<Line>> {
         std::mem::take(&mut *lock(&self.stirred))
     }
 
-    /// Waits until there are some.
+    /// Waits until a channel has pending work.
     pub(crate) async fn stirs(&self) {
         self.bell.notified().await;
     }
@@ -101,7 +101,7 @@ impl Line {
         lock(&self.lanes)
     }
 
-    /// Bytes of the program came.
+    /// Appends bytes that came from the program.
     pub(crate) fn arrive(&self, bytes: &[u8]) {
         let mut lanes = self.lanes();
         if !lanes.dropped {
@@ -110,14 +110,14 @@ impl Line {
         }
     }
 
-    /// The program sends no more.
+    /// Records that the program sends no more.
     pub(crate) fn end(&self) {
         let mut lanes = self.lanes();
         lanes.program_ended = true;
         lanes.wake_reader();
     }
 
-    /// The program neither sends nor takes any more.
+    /// Records that the program neither sends nor receives any more.
     pub(crate) fn close(&self) {
         let mut lanes = self.lanes();
         lanes.closed = true;
@@ -126,7 +126,7 @@ impl Line {
         lanes.wake_writer();
     }
 
-    /// The pipe has nothing to do with it any more.
+    /// Records that the pipe has nothing more to do with the channel.
     pub(crate) fn finish(&self) {
         let mut lanes = self.lanes();
         lanes.over = true;
@@ -136,7 +136,7 @@ impl Line {
         lanes.wake_writer();
     }
 
-    /// Lets the pipe look at it.
+    /// Notifies the pipe that the channel has pending work.
     fn stir(self: &Arc<Self>, lanes: &mut Lanes) {
         if lanes.over || std::mem::replace(&mut lanes.stirred, true) {
             return;
@@ -147,7 +147,7 @@ impl Line {
 }
 
 impl Lanes {
-    /// The pipe looks at it now.
+    /// Marks the pending work as being served.
     pub(crate) fn settle(&mut self) {
         self.stirred = false;
     }
@@ -175,7 +175,7 @@ impl Tunnel {
         }
     }
 
-    /// Gives as much as is there and fits.
+    /// Copies as many received bytes as are there and fit.
     fn give(&mut self, into: &mut ReadBuf<'_>) {
         let left = self.reading.get(self.at..).unwrap_or_default();
         let part = left.get(..into.remaining().min(left.len())).unwrap_or_default();
@@ -242,7 +242,7 @@ impl AsyncWrite for Tunnel {
         Poll::Ready(Ok(part.len()))
     }
 
-    /// What was written is on its way already.
+    /// Written bytes are already on their way.
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

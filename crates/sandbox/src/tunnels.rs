@@ -1,5 +1,5 @@
-//! Between an execution's pipe and the tunnels that were handed out: what the program opens, sends and ends, and what whoever
-//! holds a tunnel writes, reads and drops.
+//! Moves bytes and events between an execution's pipe and the tunnels that were handed out: what the program opens, sends
+//! and ends, and what the holder of a tunnel writes, reads and drops.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use crate::tunnel::{Board, Line, Tunnel};
 
-/// The tunnels of one execution.
+/// The open tunnels of one execution.
 #[derive(Debug)]
 pub(crate) struct Tunnels {
     board: Arc<Board>,
-    /// Those of which something may still be said.
+    /// Channels that may still have something to send.
     lines: BTreeMap<TunnelId, Arc<Line>>,
-    /// Those with bytes that the pipe had no room for.
+    /// Channels with bytes that do not fit into the pipe.
     stalled: Vec<Arc<Line>>,
     offered: mpsc::Sender<Tunnel>,
-    /// Those that nobody had room for yet.
+    /// Tunnels that the handler has no capacity for yet.
     waiting: VecDeque<Tunnel>,
 }
 
-/// What became of a line after a look at it.
+/// The state of a channel after it was served.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// All that was there is on its way.
+    /// Everything that was there is on its way.
     Done,
-    /// Some of it waits for room.
+    /// Some bytes wait for capacity in the pipe.
     Stalled,
-    /// Nobody holds it, and everything was said.
+    /// The tunnel was dropped, and everything was sent.
     Over,
 }
 
@@ -45,7 +45,7 @@ impl Tunnels {
         }
     }
 
-    /// The program has made a connection.
+    /// Opens the tunnel of a connection that the program made.
     pub(crate) fn open(
         &mut self,
         tunnel: TunnelId,
@@ -62,14 +62,14 @@ impl Tunnels {
         Ok(())
     }
 
-    /// Something of a tunnel came from the program.
+    /// Handles an event of a tunnel that came from the program.
     pub(crate) fn hear(
         &mut self,
         tunnel: TunnelId,
         carried: Carried<'_>,
         leaving: &mut Leaving,
     ) -> Result<(), TunnelError> {
-        // Of one that was dropped here there may still be something under way.
+        // An event of a tunnel that was dropped here may still be in transit.
         let line = self.lines.get(&tunnel);
         match carried {
             Carried::Data(bytes) => {
@@ -83,7 +83,7 @@ impl Tunnels {
                 }
             }
             Carried::Credit(grant) => leaving.credit(tunnel, grant)?,
-            // The number stays in use as long as somebody holds the tunnel: so there are never more of them than numbers.
+            // The number stays in use while the tunnel is held: so there are never more tunnels than numbers.
             Carried::Close => match line {
                 Some(line) => line.close(),
                 None => leaving.reset(tunnel),
@@ -92,7 +92,7 @@ impl Tunnels {
         Ok(())
     }
 
-    /// Moves what those who hold tunnels have done since the last time.
+    /// Moves what the holders of tunnels have done since the last time.
     pub(crate) fn serve(&mut self, inbound: &mut Inbound, outbound: &mut Outbound) {
         self.hand_over();
         let mut lines = std::mem::take(&mut self.stalled);
@@ -113,7 +113,7 @@ impl Tunnels {
         }
     }
 
-    /// Waits until there is something to [`serve`](Self::serve). May be dropped at any time without loss.
+    /// Waits until there is something to [`serve`](Self::serve). The future can be dropped at any time without loss.
     pub(crate) async fn stirs(&self) {
         tokio::select! {
             () = self.board.stirs() => {}
@@ -129,7 +129,7 @@ impl Tunnels {
                     self.waiting.push_front(tunnel);
                     return;
                 }
-                // Nobody wants it: dropped, it is a reset for the program.
+                // The handler is gone: dropping the tunnel is a reset for the program.
                 Err(TrySendError::Closed(tunnel)) => drop(tunnel),
             }
         }
@@ -141,7 +141,7 @@ impl Drop for Tunnels {
         for line in self.lines.values() {
             line.finish();
         }
-        // What is among them holds the board, which holds them.
+        // The pending channels hold the notifier, which holds them.
         drop(self.board.take());
     }
 }

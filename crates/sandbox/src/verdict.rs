@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-/// What ended an execution.
+/// How an execution ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The program came to its own end.
+    /// The program ended by itself.
     Finished,
-    /// It reached a limit.
+    /// The execution reached a limit.
     Limit(Limit),
-    /// Somebody asked for its end.
+    /// The caller cancelled the execution.
     Cancelled,
-    /// The time of the whole run was over, with all that it waited for.
+    /// The deadline of the whole run passed, including all waiting.
     Overdue,
-    /// Its sandbox broke under it.
+    /// The sandbox failed during the execution.
     Died,
-    /// It only waited for calls that [wait for a person](crate::Door::held): it was ended, and is to be run again.
+    /// The execution only waited for calls that [wait for a person](crate::Door::held): the host ended it, and it is to be
+    /// replayed.
     Released {
         /// When its next timer is due, in ticks of its clock.
         due: Option<u64>,
@@ -23,7 +24,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The code and the rule of what was used up, where that ended it.
+    /// The code and the rule of the exhausted limit, where a limit ended the execution.
     pub fn used_up(self) -> Option<(&'static str, &'static str)> {
         match self {
             Verdict::Limit(limit) => Some((limit.code(), limit.rule())),
@@ -36,24 +37,24 @@ impl Verdict {
 /// The limits that end an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Time on the clock.
+    /// Time on the wall clock.
     Wall,
-    /// Processor time.
+    /// Processor time of all processes.
     Cpu,
-    /// Memory.
+    /// Memory of all processes together.
     Memory,
-    /// Processes and threads.
+    /// Number of processes and threads.
     Processes,
     /// Bytes in a writable place.
     Disk,
     /// Files in a writable place.
     Inodes,
-    /// Bytes of output.
+    /// Bytes of standard output or standard error.
     Output,
 }
 
 impl Limit {
-    /// Its stable code.
+    /// The stable code that results show.
     pub fn code(self) -> &'static str {
         match self {
             Limit::Wall => "limit.wall",
@@ -66,7 +67,7 @@ impl Limit {
         }
     }
 
-    /// What an execution did that reached it.
+    /// What an execution did to reach the limit, as a phrase.
     pub fn sentence(self) -> &'static str {
         match self {
             Limit::Wall => "the execution took longer than its wall time",
@@ -79,7 +80,7 @@ impl Limit {
         }
     }
 
-    /// The key of the policy that sets it.
+    /// The key of the policy that sets the limit.
     pub fn rule(self) -> &'static str {
         match self {
             Limit::Wall => "proc.wall_timeout",
@@ -92,26 +93,26 @@ impl Limit {
     }
 }
 
-/// What an execution used.
+/// The resources that an execution used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// From the job's first byte to its end.
+    /// From the job's first byte to the end, without excluded waiting time.
     pub wall: Duration,
     /// Processor time of all its processes.
     pub cpu: Duration,
-    /// Most memory at one time, files in memory not counted.
+    /// Peak memory in bytes, without files in memory.
     pub peak_memory: u64,
-    /// The most that its files in memory came to.
+    /// Peak size of its files in memory, in bytes.
     pub peak_tmpfs: u64,
 }
 
-/// Something the program tried and was refused by the host.
+/// An attempt of the program that the host refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Its kind: `syscall`.
+    /// The kind of the attempt, at present always `syscall`.
     pub kind: &'static str,
-    /// What was tried.
+    /// The name of the refused system call, or its number if it has no known name.
     pub detail: String,
-    /// The rule that refused it.
+    /// The key of the policy that refused the attempt.
     pub rule: &'static str,
 }

@@ -1,4 +1,4 @@
-//! Limits that the kernel does not end a program for: looked at every tick, and once more at the end.
+//! Checks the limits that the kernel does not enforce: at every tick, and once more at the end.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,12 +18,12 @@ use crate::spec::{Writable, WritableKind};
 use crate::tree::{self, Held};
 use crate::verdict::Limit;
 
-/// How long the kernel has to take back what is not the program's, before what is left counts.
+/// How long the kernel has to reclaim memory that is not the program's, before the rest counts.
 const RECLAIM_PATIENCE: Duration = Duration::from_millis(50);
-/// After places on disk were looked at, so many times as long is rested.
+/// The next check of places on disk is delayed by this many times the duration of the last one.
 const RESTS: u32 = 4;
 
-/// What the host counted of an execution that is over.
+/// What the host measured of an execution that is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counted {
     pub(crate) limit: Option<Limit>,
@@ -32,7 +32,7 @@ pub(crate) struct Counted {
     pub(crate) peak_tmpfs: u64,
 }
 
-/// Looks at one execution.
+/// Checks the limits of one execution.
 #[derive(Debug)]
 pub(crate) struct Watch {
     cpu_time: Duration,
@@ -40,9 +40,9 @@ pub(crate) struct Watch {
     processes: usize,
     seen: tree::Totals,
     cpu: Duration,
-    /// The most memory that was seen, files in memory not counted.
+    /// Peak memory in bytes, without files in memory.
     program: u64,
-    /// The most that files in memory were seen to come to, and what they came to at first.
+    /// Peak size of files in memory, and their size at the beginning.
     tmpfs: u64,
     tmpfs_at_first: u64,
     locks: RecordLocks,
@@ -50,7 +50,7 @@ pub(crate) struct Watch {
     growth: DiskGrowth,
     /// The least that each place held since the execution began, where that may be more than its quota.
     lowest: Vec<Held>,
-    /// When places on disk are looked at again: looking takes time too.
+    /// When places on disk are checked again: a check takes time too.
     next: Instant,
 }
 
@@ -74,7 +74,7 @@ impl Watch {
             tmpfs_at_first: in_memory(sandbox),
             locks: RecordLocks::new(),
             deleted: DeletedFiles::default(),
-            // Where the file systems cannot be asked now, all that they hold later counts as grown.
+            // Where the file systems cannot be queried now, all that they hold later counts as growth.
             growth: DiskGrowth::new(in_use_on_disk(sandbox).unwrap_or(0), counted),
             lowest: sandbox
                 .places()
@@ -85,7 +85,7 @@ impl Watch {
         }
     }
 
-    /// The limit that was reached, if one was.
+    /// Checks the limits that are due; returns the limit that was reached, if any.
     pub(crate) fn look(&mut self, sandbox: &Sandbox, leaf: Option<&Leaf>) -> Result<Option<Limit>, RunError> {
         let limit = match leaf {
             Some(leaf) => {
@@ -111,7 +111,8 @@ impl Watch {
         }
     }
 
-    /// The group's own limit leaves room for files in memory: what of that room is used for anything else is seen here.
+    /// Checks memory: the group's own limit has capacity for files in memory, and use of that capacity for anything else is
+    /// detected here.
     fn look_at_memory(&mut self, sandbox: &Sandbox, leaf: &Leaf, usage: &Usage) -> Result<Option<Limit>, RunError> {
         if self.locks.is_due() {
             run_blocking(|| self.locks.update(sandbox.pid())).map_err(RunError::Watch)?;
@@ -132,7 +133,7 @@ impl Watch {
         self.tmpfs = self.tmpfs.max(tmpfs);
         let mut memory = leaf.memory()?.unwrap_or_default();
         if used(&memory, tmpfs, uncounted) > self.memory && memory.reclaimable.is_none() {
-            // What of the kernel's own part it can do without is not the program's.
+            // Kernel memory that can be reclaimed does not count as the program's.
             run_blocking(|| leaf.reclaim(RECLAIM_PATIENCE));
             memory = leaf.memory()?.unwrap_or_default();
         }
@@ -173,12 +174,12 @@ impl Watch {
         Ok(None)
     }
 
-    /// Remembers what the processes use now.
+    /// Records what the processes use now.
     pub(crate) fn note_processes(&mut self, sandbox: &Sandbox) {
         self.seen = self.seen.most(run_blocking(|| tree::totals(sandbox.pid())));
     }
 
-    /// The same after the end, with what was used.
+    /// Checks the limits after the end and returns what was used.
     pub(crate) fn counted(&self, sandbox: &Sandbox, leaf: Option<&Leaf>) -> Result<Counted, RunError> {
         let tmpfs = in_memory(sandbox).max(self.tmpfs);
         let grown = tmpfs.saturating_sub(self.tmpfs_at_first);
@@ -207,7 +208,7 @@ impl Watch {
         })
     }
 
-    /// After the end every place is looked at, whenever that was done last.
+    /// Checks every place after the end, even if its next check is not due.
     fn last_look(&self, sandbox: &Sandbox) -> io::Result<Option<Limit>> {
         for ((place, handle), lowest) in sandbox.places().zip(&self.lowest) {
             let (limit, _) = look_at_place(place, handle, *lowest, &mut HashMap::new())?;
@@ -230,7 +231,7 @@ impl Watch {
         }
     }
 
-    /// Without control groups: everything below the first process, added up.
+    /// Checks processes without control groups: adds up everything below the first process.
     fn look_at_processes(&mut self, sandbox: &Sandbox) -> Result<Option<Limit>, RunError> {
         let sockets = pinned::sockets(sandbox).map_err(RunError::Watch)?.all();
         if self.locks.is_due() {
@@ -244,13 +245,13 @@ impl Watch {
         Ok(self.judge_seen())
     }
 
-    /// Processor time used when it was last looked at.
+    /// Processor time used at the last check.
     pub(crate) fn cpu(&self) -> Duration {
         self.cpu
     }
 
     fn judge_seen(&self) -> Option<Limit> {
-        // The child itself is not the program's.
+        // The child itself does not count as the program's.
         let own = self.seen.processes.saturating_sub(1);
         if self.seen.memory > self.memory || self.seen.too_many_mappings || self.locks.are_too_many() {
             Some(Limit::Memory)
@@ -268,7 +269,8 @@ fn has_places_on_disk(sandbox: &Sandbox) -> bool {
     sandbox.places().any(|(place, _)| place.is_on_disk())
 }
 
-/// Work that takes as long as a program has files and processes: where there are other threads, what else is served goes on meanwhile.
+/// Runs work whose duration depends on a program's files and processes; on a runtime with several threads, other tasks go on
+/// meanwhile.
 fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match flavor {
@@ -277,7 +279,7 @@ fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// What a place on disk was left with by executions before; `None`: it cannot be counted.
+/// What earlier executions left in a place on disk; `None`: it cannot be measured.
 fn at_first(place: &Writable, handle: BorrowedFd<'_>) -> Option<Held> {
     if !place.is_on_disk() {
         return Some(Held::default());
@@ -286,8 +288,8 @@ fn at_first(place: &Writable, handle: BorrowedFd<'_>) -> Option<Held> {
     held.filter(|held| *held != Held::UNKNOWN)
 }
 
-/// A kept place that was left with more than its quota must not grow, and need not shrink at once. Any other begins below its quota, and one
-/// that cannot be counted is held to it.
+/// The initial floor of a place. A kept place that holds more than its quota must not grow, and need not shrink at once. Any
+/// other begins below its quota, and one that cannot be measured must stay within it.
 fn lowest_at_first(place: &Writable, held: Option<Held>) -> Held {
     match held {
         Some(held) if place.kind == WritableKind::Kept => held,
@@ -295,7 +297,7 @@ fn lowest_at_first(place: &Writable, held: Option<Held>) -> Held {
     }
 }
 
-/// Bytes in use on the file systems of places on disk, whoever uses them.
+/// Bytes in use on the file systems of places on disk, by all their users.
 fn in_use_on_disk(sandbox: &Sandbox) -> io::Result<u64> {
     let mut devices = HashMap::new();
     for (_, handle) in sandbox.places().filter(|(place, _)| place.is_on_disk()) {
@@ -306,20 +308,20 @@ fn in_use_on_disk(sandbox: &Sandbox) -> io::Result<u64> {
     Ok(devices.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)))
 }
 
-/// What a control group does not count, or not all of.
+/// Memory that a control group counts not at all or only in part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Uncounted {
-    /// Sockets of the internet.
+    /// Bytes of internet sockets.
     internet: u64,
-    /// Locks, and sockets of netlink.
+    /// Bytes of locks and netlink sockets.
     others: u64,
 }
 
-/// Memory that is neither a file's nor to be had back.
+/// Memory that belongs to no file and cannot be reclaimed.
 fn used(memory: &Memory, tmpfs: u64, uncounted: Uncounted) -> u64 {
     let kernel = memory.kernel.saturating_sub(memory.reclaimable.unwrap_or(0));
     let shared = memory.shared.saturating_sub(tmpfs);
-    // What the group counts of sockets is a part of what they hold.
+    // What the group counts for sockets is a part of what they hold.
     let sockets = memory.sockets.max(uncounted.internet);
     [memory.own, shared, kernel, sockets, uncounted.others]
         .into_iter()

@@ -1,4 +1,5 @@
-//! The JSON API at `/api/v1`: runs, sessions, questions to people, skills, events. A caller sees what is its own; an operator sees everything.
+//! The JSON API at `/api/v1`: runs, sessions, approval requests, skills, events. An agent sees only its own; viewers and
+//! operators see everything.
 
 use std::sync::Arc;
 
@@ -29,23 +30,23 @@ mod segment;
 mod sessions;
 mod skills;
 
-/// Rows of a list that says nothing of its own, and the most of any.
+/// The rows of a page if the request sets no limit, and the most rows of any page.
 const PAGE: u32 = 50;
 const MOST: u32 = 500;
 
-/// What the routes share.
+/// The state that all routes share.
 #[derive(Debug)]
 struct Api {
     engine: Arc<Engine>,
-    /// Turns true when the server ends: streams end with it.
+    /// True when the server stops: event streams then end.
     closing: watch::Receiver<bool>,
-    /// Places for streams of events, of which each reads the journal on its own.
+    /// The permits for event streams, each of which reads the journal on its own.
     streams: Arc<Semaphore>,
 }
 
-/// A path: what answers there, and how the document describes it.
+/// A path of the API: its handlers and their description in the `OpenAPI` document.
 struct Path {
-    /// Where, with the parts that change in braces.
+    /// The route, with its parameters in braces.
     at: &'static str,
     methods: MethodRouter<Arc<Api>>,
     described: Value,
@@ -82,11 +83,11 @@ fn paths() -> Vec<Path> {
 #[derive(Debug, Serialize)]
 struct Page<T> {
     items: Vec<T>,
-    /// What `cursor` brings the next page; none at the end.
+    /// The `cursor` of the next page; none on the last one.
     next: Option<String>,
 }
 
-/// Which page of a list.
+/// The query of a list: its page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Which {
@@ -101,7 +102,7 @@ impl Which {
         self.limit.unwrap_or(PAGE).clamp(1, MOST)
     }
 
-    /// The last row of the page before.
+    /// The id of the last row of the previous page.
     fn before<T: std::str::FromStr>(&self) -> Result<Option<T>, Problem> {
         let Some(cursor) = &self.cursor else { return Ok(None) };
         let parsed = cursor.parse().map_err(|_| {
@@ -116,7 +117,7 @@ impl Which {
     }
 }
 
-/// The rows of a page that was asked for with one row more, to see whether there is another.
+/// Makes a page of rows that were queried with one row more, which shows whether there is another page.
 fn page<R, T>(mut rows: Vec<R>, limit: u32, id: impl Fn(&R) -> String, view: impl Fn(R) -> T) -> Page<T> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = rows.len() > limit;
@@ -133,7 +134,7 @@ fn bad_query(rejection: &QueryRejection) -> Problem {
         .hint("`/api/v1/openapi.json` names what each path understands")
 }
 
-/// A body that cannot be read: of another type, or not what the hint says.
+/// A body that cannot be read, because it has another type or does not match the hint.
 fn bad_body(rejection: &JsonRejection, hint: &'static str) -> Problem {
     let is_other = matches!(rejection, JsonRejection::MissingJsonContentType(_));
     let status = if is_other {
@@ -164,7 +165,7 @@ fn no_session(id: SessionId) -> Problem {
 }
 
 impl Api {
-    /// A session that the caller may see. Another's does not exist for it.
+    /// A session that the caller may see. A session of another principal counts as unknown.
     async fn session(&self, caller: Caller, id: SessionId) -> Result<Session, Problem> {
         let found = self.engine.store().session(id).await.map_err(|error| unread(&error))?;
         found

@@ -1,7 +1,7 @@
-//! The fixtures of the protocol's official conformance suite, behind the transport that the product uses.
+//! The fixtures of the official MCP conformance suite, behind the transport of the product.
 //!
-//! The suite calls tools, prompts and resources by fixed names and compares what comes back. None of them touches the engine;
-//! a hidden mode of `serve` offers them, so that what is tested is our door and not a copy of it.
+//! The suite calls tools, prompts and resources by fixed names and compares the results. The fixtures do not use the engine. A
+//! hidden mode of `serve` offers them, so that the suite tests the real transport and not a copy of it.
 #![expect(deprecated, reason = "the suite tries what older revisions have")]
 
 mod ask;
@@ -33,7 +33,7 @@ use serde_json::Value;
 use crate::endpoint::{Endpoint, EndpointOptions};
 use change::Changes;
 
-/// The suite's server; clones share one memory.
+/// The server for the suite; clones share their state.
 #[derive(Clone)]
 pub struct Conformance {
     tools: Arc<[Tool]>,
@@ -48,9 +48,9 @@ impl std::fmt::Debug for Conformance {
     }
 }
 
-/// The suite's fixtures.
+/// Creates the handler with the suite's fixtures.
 pub fn conformance_handler() -> Conformance {
-    // The states that clients carry for us are nobody's secret here: what counts is that they cannot be changed.
+    // The state that clients carry is not secret here; it only must not be forged.
     let key: Vec<u8> = b"the fixtures of the conformance suite".to_vec();
     Conformance {
         tools: listed::tools().into(),
@@ -61,14 +61,14 @@ pub fn conformance_handler() -> Conformance {
 }
 
 impl Endpoint<Conformance> {
-    /// The suite's fixtures at an endpoint like any other.
+    /// Serves the suite's fixtures at an ordinary endpoint.
     pub fn conformance(options: EndpointOptions) -> Endpoint<Conformance> {
         let fixtures = conformance_handler();
         Endpoint::of(move || fixtures.clone(), options)
     }
 }
 
-/// A type of the protocol from its JSON.
+/// A protocol type from its JSON.
 fn made<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }

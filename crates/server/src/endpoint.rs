@@ -1,7 +1,7 @@
-//! MCP over streamable HTTP, as a service for an HTTP server to mount: both eras at one address.
+//! MCP over streamable HTTP, as a service that an HTTP server mounts. It serves both eras of the protocol at one address.
 //!
-//! Whoever mounts it says in each request's extensions who asks, as a [`Principal`]. A conversation of the older era belongs to
-//! the principal that began it; for all others it does not exist.
+//! The HTTP server must put the caller into the extensions of each request, as a [`Principal`]. An MCP session of the older era
+//! belongs to the principal that opened it; for all others it does not exist.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -27,25 +27,25 @@ use crate::mcp::{Face, Mcp};
 use crate::weight::{MOST_VALUES, is_too_heavy};
 
 const SESSION: &str = "mcp-session-id";
-/// Conversations of the older era at once.
+/// The most MCP sessions of the older era that are open at the same time.
 const MOST_SESSIONS: usize = 1024;
-/// And of one principal.
+/// The most of them for one principal.
 const MOST_OF_ONE: usize = 128;
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// How an endpoint is made.
+/// The options of an endpoint.
 #[derive(Debug, Clone)]
 pub struct EndpointOptions {
-    /// What `Host` may say: names, or names with ports.
+    /// The allowed values of `Host`: names, or names with ports.
     pub hosts: Vec<String>,
-    /// What `Origin` may say, if it says anything.
+    /// The allowed values of `Origin`; requests without it are allowed.
     pub origins: Vec<String>,
-    /// The most bytes of a request.
+    /// The most bytes of a request body.
     pub most_bytes: usize,
-    /// How long a conversation of the older era stays open that nobody uses.
+    /// How long an unused MCP session of the older era stays open.
     pub idle: Duration,
-    /// Cancelled when the server ends.
+    /// Cancelled when the server stops.
     pub stop: CancellationToken,
 }
 
@@ -63,14 +63,14 @@ impl Default for EndpointOptions {
     }
 }
 
-/// Who began a conversation, and when it was last used.
+/// The principal that opened an MCP session, and the time of its last use.
 #[derive(Debug)]
 struct Owner {
     who: Principal,
     used: Instant,
 }
 
-/// The endpoint; clones are the same one.
+/// The endpoint; clones share its sessions.
 pub struct Endpoint<H = Face> {
     service: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
@@ -96,7 +96,7 @@ impl<H> fmt::Debug for Endpoint<H> {
 }
 
 impl Endpoint<Face> {
-    /// The face of an engine.
+    /// An endpoint for the MCP service of an engine.
     pub fn new(mcp: &Mcp, options: EndpointOptions) -> Endpoint<Face> {
         let (mcp, gone) = (mcp.clone(), options.stop.clone());
         Endpoint::of(move || mcp.handler_by_request(gone.clone()), options)
@@ -104,7 +104,7 @@ impl Endpoint<Face> {
 }
 
 impl<H: ServerHandler> Endpoint<H> {
-    /// Any face, behind the same transport.
+    /// An endpoint for any handler, with the same transport.
     pub(crate) fn of(make: impl Fn() -> H + Send + Sync + 'static, options: EndpointOptions) -> Endpoint<H> {
         let mut session = SessionConfig::default();
         session.keep_alive = Some(options.idle);
@@ -127,7 +127,7 @@ impl<H: ServerHandler> Endpoint<H> {
         }
     }
 
-    /// Answers a request.
+    /// Handles one request; its extensions must have a `Principal`.
     pub async fn handle<B>(&self, request: Request<B>) -> Answer
     where
         B: Body + Send + 'static,
@@ -157,7 +157,7 @@ impl<H: ServerHandler> Endpoint<H> {
         response
     }
 
-    /// A request whose body is here, and neither too long nor too heavy to be read.
+    /// Reads the body, and refuses one with too many bytes or too many JSON values.
     async fn weighed<B>(&self, request: Request<B>) -> Result<Request<Full<Bytes>>, Box<Answer>>
     where
         B: Body + Send + 'static,
@@ -196,7 +196,8 @@ impl<H: ServerHandler> Endpoint<H> {
         self.owners_of_open().await.insert(id.to_owned(), Owner { who, used });
     }
 
-    /// Whether there is a place for one more conversation; the principal's own oldest gives way for it.
+    /// Makes room for another MCP session, if necessary by closing the principal's least recently used one. Returns whether there
+    /// is room.
     async fn has_place(&self, who: Principal) -> bool {
         let oldest = {
             let owners = self.owners_of_open().await;
@@ -213,7 +214,7 @@ impl<H: ServerHandler> Endpoint<H> {
         true
     }
 
-    /// Who began what is open; what is not any more is forgotten.
+    /// The owners of open MCP sessions; owners of closed ones are removed.
     async fn owners_of_open(&self) -> MutexGuard<'_, HashMap<String, Owner>> {
         let open = self.sessions.sessions.read().await;
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
@@ -222,7 +223,7 @@ impl<H: ServerHandler> Endpoint<H> {
     }
 }
 
-/// Whether a request may begin a conversation: the newer era has none.
+/// Whether a request may open an MCP session: the newer era has none.
 fn may_begin<B>(request: &Request<B>) -> bool {
     let version = request.headers().get("mcp-protocol-version");
     let is_newer = version.is_some_and(|version| version.as_bytes() >= b"2026-07-28".as_slice());
@@ -250,7 +251,7 @@ where
     }
 }
 
-/// Ends every conversation of the older era when the server ends: each holds what it serves.
+/// Closes every MCP session of the older era when the server stops, because each keeps its handler alive.
 async fn end_all(sessions: Arc<LocalSessionManager>, stop: CancellationToken) {
     stop.cancelled().await;
     let open: Vec<_> = sessions.sessions.read().await.keys().cloned().collect();

@@ -1,7 +1,7 @@
-//! Hints in the words of who reads them. They are written once, for the command line; a client of MCP or of the JSON API has
-//! arguments instead of flags, the same in both, and no shell on the operator's machine.
+//! Rewords hints for their reader. Hints are written for the command line; a client of MCP or of the JSON API has arguments
+//! instead of flags, and no shell on the operator's machine.
 
-/// What a client says instead of what a person at the command line says. `--set` has a rule of its own.
+/// Wordings of the command line with those for a client. `--set` has its own rule.
 const WORDS: [(&str, &str); 12] = [
     (
         "tool servers are named in `ringfence.yaml`",
@@ -38,14 +38,14 @@ const WORDS: [(&str, &str); 12] = [
     ),
 ];
 
-/// The beginning of a key that a person sets at the command line, such as `` `--set proc.mem_limit=…` ``.
+/// The start of a key that is set on the command line, such as `` `--set proc.mem_limit=…` ``.
 const SET: &str = "`--set ";
-/// A command of ours, which only the operator can run.
+/// The start of a Ringfence command, which only the operator can run.
 const COMMAND: &str = "`ringfence ";
-/// What says whose commands those are.
+/// The word by which a hint already names the operator.
 const OPERATOR: &str = "operator";
 
-/// The same hint for a client.
+/// Rewords a hint for a client.
 pub(crate) fn for_client(hint: &str) -> String {
     let mut text = hint.to_owned();
     for (person, client) in WORDS {
@@ -58,7 +58,7 @@ pub(crate) fn for_client(hint: &str) -> String {
     text
 }
 
-/// Each `--set KEY=VALUE` as a key of the request's own draft.
+/// Rewords each `--set KEY=VALUE` as a key of the request's own draft.
 fn set_by_draft(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

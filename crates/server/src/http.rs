@@ -1,6 +1,6 @@
-//! The HTTP doors: MCP at `/mcp`, the JSON API, health and metrics, behind one guard.
+//! The HTTP server: MCP at `/mcp`, the JSON API, health and metrics, behind one guard.
 //!
-//! A connection, a request and a principal each have their limits here. What a route means is not known here.
+//! Connections, requests and principals each have their limits here. This module does not know what a route does.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -43,40 +43,40 @@ use guard::Guard;
 use metrics::Metrics;
 use problem::Problem;
 
-/// Where the door stands when it has to rest: too many files are open, say.
+/// How long the server waits before it accepts again after an error such as too many open files.
 const REST: Duration = Duration::from_millis(50);
-/// Answers that are ready when the last run has ended are sent first.
+/// How long answers that are ready when the last run ends may take to be sent.
 const FIRST_WORDS: Duration = Duration::from_millis(200);
-/// What is said after that may take so long.
+/// How long the remaining answers may take to be sent.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// What a client is told for whom there is no connection.
+/// The response to a client if the connection limit is reached.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
 Connection: close\r\nContent-Length: 99\r\n\r\n\
 {\"code\":\"http.connections\",\"message\":\"too many connections are open\",\"hint\":\"try again in a moment\"}";
 
-/// The journal cannot be read, so nothing is served.
+/// The journal cannot be read, so the server does not start.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the journal to count what happens")]
 pub struct HttpError(#[source] ringfence_engine::kept::ReadError);
 
-/// What the HTTP doors are made of.
+/// The parts of the HTTP server.
 #[derive(Debug)]
 pub struct App {
-    /// The engine.
+    /// The engine that all routes use.
     pub engine: Arc<Engine>,
-    /// How clients prove who they are.
+    /// How clients authenticate themselves.
     pub auth: Auth,
-    /// The names that are answered to.
+    /// The host names that the server answers to.
     pub hosts: Hosts,
-    /// How much a client may take.
+    /// The limits of clients and connections.
     pub limits: Limits,
-    /// How long a conversation stays open that nobody uses.
+    /// How long an unused MCP session stays open.
     pub idle: Duration,
 }
 
 impl App {
-    /// Serves HTTP until `shutdown`; then no more connections, and what is under way may end within `limits.drain`.
-    /// `mcp` makes what answers at `/mcp`.
+    /// Serves HTTP until `shutdown`. Then it accepts no more connections, and open requests may finish within `limits.drain`.
+    /// `mcp` makes the service at `/mcp`.
     pub async fn serve<M, F>(
         self,
         listener: TcpListener,
@@ -124,7 +124,7 @@ impl App {
                 turn_away(stream);
                 continue;
             };
-            // Small answers should not wait for more.
+            // A small answer is sent without waiting for more.
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "a connection waits before it sends");
             }
@@ -138,10 +138,10 @@ impl App {
             });
         }
         drop(listener);
-        // Nobody listens any more once every connection has ended.
+        // There is no receiver if every connection has ended.
         let _ = close.send(true);
         engine.drain(limits.drain).await;
-        // Answers to what ran go out first; then streams that would stay open for ever.
+        // Answers to runs are sent first; then streams are closed, which would stay open forever.
         if !all_end(&mut connections, FIRST_WORDS).await {
             stop.cancel();
             if !all_end(&mut connections, LAST_WORDS).await {
@@ -177,22 +177,22 @@ impl App {
             .route_service("/mcp", mcp)
             .fallback(nothing)
             .method_not_allowed_fallback(not_so)
-            // The guard has read the body by then, within `limits.body`: axum's own limit of 2 MiB would undercut it.
+            // The guard has already read the body within `limits.body`; axum's own limit of 2 MiB would be lower.
             .layer(DefaultBodyLimit::disable())
             .layer(middleware::from_fn_with_state(guard, guard::guard))
     }
 }
 
-/// Whether every connection ends by itself within this time.
+/// Whether all connections end by themselves within this time.
 async fn all_end(connections: &mut JoinSet<()>, patience: Duration) -> bool {
     let all = async { while connections.join_next().await.is_some() {} };
     tokio::time::timeout(patience, all).await.is_ok()
 }
 
-/// Says no without reading what was asked.
+/// Sends the refusal without reading the request.
 fn turn_away(mut stream: TcpStream) {
     tokio::spawn(async move {
-        // Whoever does not take even this gets nothing.
+        // A client that does not read even this gets nothing.
         let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(FULL)).await;
     });
 }

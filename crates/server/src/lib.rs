@@ -1,7 +1,7 @@
-//! The front doors: how agents, programs and people reach the engine.
+//! The servers through which agents, programs and people reach the engine.
 //!
-//! MCP over stdio and HTTP, and the JSON API. It turns what came in from outside into what [`ringfence_engine`] is asked, and
-//! the answers into what each door speaks; it decides nothing, runs nothing and stores nothing itself.
+//! MCP over stdio and HTTP, and the JSON API. This crate translates requests into calls of [`ringfence_engine`] and results into
+//! each protocol. It decides nothing, runs nothing and stores nothing itself.
 #![forbid(unsafe_code)]
 
 mod api;

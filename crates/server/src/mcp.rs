@@ -1,4 +1,4 @@
-//! What agents meet: a handful of small MCP tools over the engine, in both eras of the protocol.
+//! The MCP service: a few small tools over the engine, in both eras of the protocol.
 //!
 //! [`Mcp`] is made once; [`serve_stdio`](crate::serve_stdio) and [`Endpoint`](crate::Endpoint) put it behind a transport. Read
 //! [`face`] first: it answers each request.
@@ -37,7 +37,7 @@ pub use face::Face;
 pub(crate) use fault::Fault;
 pub(crate) use run::api_ask;
 
-/// The schema of what a run is asked with.
+/// The schema of a request to run a program.
 pub(crate) fn run_schema() -> Option<Arc<JsonObject>> {
     let tool = tools::all(AllowedPrograms::All)
         .into_iter()
@@ -45,14 +45,14 @@ pub(crate) fn run_schema() -> Option<Arc<JsonObject>> {
     Some(tool.input_schema)
 }
 
-/// Our own tools as a model is shown them: names, descriptions and input schemas.
+/// The built-in tools as a model sees them: names, descriptions and input schemas.
 pub fn definitions() -> Vec<Value> {
     let shown =
         |tool: Tool| json!({ "name": tool.name, "description": tool.description, "inputSchema": *tool.input_schema });
     tools::all(AllowedPrograms::All).into_iter().map(shown).collect()
 }
 
-/// The schema of what a skill is saved with.
+/// The schema of a request to save a skill.
 pub(crate) fn save_schema() -> Option<Arc<JsonObject>> {
     let tool = tools::all(AllowedPrograms::All)
         .into_iter()
@@ -60,22 +60,22 @@ pub(crate) fn save_schema() -> Option<Arc<JsonObject>> {
     Some(tool.input_schema)
 }
 
-/// How the face is made.
+/// The options of the MCP service.
 #[derive(Debug, Clone)]
 pub struct McpOptions {
-    /// The policy whose tools are shown.
+    /// The policy that decides which tools are visible.
     pub policy: Arc<Policy>,
-    /// Upstream tools that are passed through one by one.
+    /// Upstream tools that clients can call directly, one by one.
     pub direct: Vec<ToolPattern>,
 }
 
-/// The MCP face of an engine; clones are the same one.
+/// The MCP service of an engine; clones share their state.
 #[derive(Debug, Clone)]
 pub struct Mcp {
     shared: Arc<Shared>,
 }
 
-/// What every client's face has in common.
+/// The state that the handlers of all clients share.
 #[derive(Debug)]
 struct Shared {
     engine: Arc<Engine>,
@@ -84,17 +84,17 @@ struct Shared {
     opened: form::Opened,
 }
 
-/// Who asks.
+/// The source of a request's principal.
 #[derive(Debug, Clone, Copy)]
 enum Whose {
-    /// One principal, whatever the request.
+    /// One principal for all requests.
     Of(Principal),
-    /// Whoever the request's own extensions name, as the door wrote it there.
+    /// The principal that the transport wrote into the extensions of each request.
     OfRequest,
 }
 
 impl Mcp {
-    /// A face for `engine`.
+    /// Creates the service of `engine`.
     pub fn new(engine: Arc<Engine>, options: McpOptions) -> Mcp {
         let tools = tools::all(options.policy.limits().programs);
         Mcp {
@@ -107,17 +107,17 @@ impl Mcp {
         }
     }
 
-    /// The engine behind it.
+    /// The engine behind the service.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.shared.engine
     }
 
-    /// One client's: everything is `principal`'s, and ends when `gone` is cancelled.
+    /// The handler of one client. It acts as `principal`, and ends when `gone` is cancelled.
     pub fn handler(&self, principal: Principal, gone: CancellationToken) -> Face {
         Face::new(Arc::clone(&self.shared), Whose::Of(principal), gone)
     }
 
-    /// That of whoever is named in the extensions of the HTTP request, as a [`Principal`].
+    /// The handler of an HTTP client. It acts as the [`Principal`] in the extensions of each request.
     pub(crate) fn handler_by_request(&self, gone: CancellationToken) -> Face {
         Face::new(Arc::clone(&self.shared), Whose::OfRequest, gone)
     }

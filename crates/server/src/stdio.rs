@@ -1,4 +1,4 @@
-//! MCP on standard input and output: one client, until it says no more.
+//! MCP on standard input and output: one client, until it closes its input.
 
 pub mod fuzz;
 mod line;
@@ -14,23 +14,24 @@ use tokio_util::sync::CancellationToken;
 use crate::mcp::Mcp;
 use pipe::Pipe;
 
-/// Why serving ended early.
+/// The reason why serving ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The client did not begin as the protocol wants.
+    /// The client did not open the session as the protocol requires.
     #[error("the client did not begin a conversation")]
     Begin(#[source] Box<ServerInitializeError>),
-    /// The task that served failed.
+    /// The task that serves the client failed.
     #[error("cannot go on serving")]
     Serve(#[source] tokio::task::JoinError),
 }
 
-/// Serves one client on standard input and output. When it says no more, what it began is ended, and so is this.
+/// Serves one client on standard input and output. When the client closes its input, its executions are cancelled, and the
+/// function returns.
 pub async fn serve_stdio(mcp: &Mcp, principal: Principal, stop: CancellationToken) -> Result<(), ServeError> {
     serve_streams(mcp, principal, streams::standard(), stop).await
 }
 
-/// The same on any two streams.
+/// Serves one client on any two streams.
 pub async fn serve_streams<R, W>(
     mcp: &Mcp,
     principal: Principal,
@@ -46,7 +47,7 @@ where
     let pipe = Pipe::new(read, write, gone.clone());
     let served = match face.clone().serve_with_ct(pipe, stop).await {
         Ok(running) => running.waiting().await.map_err(ServeError::Serve),
-        // Nobody asked anything, or it is time to end.
+        // The client sent no request, or the server is stopping.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(QuitReason::Closed),
         Err(error) => Err(ServeError::Begin(Box::new(error))),
     };

@@ -1,9 +1,9 @@
-//! How heavy a message is before it is read: a small text must not become a large tree.
+//! Limits the number of JSON values of a message before it is parsed: a small text must not become a large tree.
 
 /// The most values in one message.
 pub(crate) const MOST_VALUES: usize = 250_000;
 
-/// Whether there are more values in a text of JSON than are read: openings and commas outside of strings.
+/// Whether a JSON text has too many values to be parsed. It counts opening brackets and commas outside of strings.
 pub(crate) fn is_too_heavy(text: &[u8]) -> bool {
     let (mut quoted, mut escaped, mut count) = (false, false, 1_usize);
     for byte in text {

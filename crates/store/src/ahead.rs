@@ -1,7 +1,7 @@
-//! Records that are safe and not in the database yet: a file beside the lease of their process has them until they are.
+//! Write-ahead records: they are safe on disk but not yet committed. A file beside the lease of their process holds them until then.
 //!
-//! Each stands for itself, with a digest over all of it: what its process died writing is none, and so is what an earlier use of
-//! the file left behind its end. Reading one that the database has changes nothing.
+//! Each row carries a digest over its content, so a row that was cut off by a crash is ignored, and so are the remains of an earlier use of
+//! the file behind its end. Merging a row that the database already has changes nothing.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,54 +15,54 @@ use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 use crate::database::signed;
 use crate::writer::{Piece, last_record};
 
-/// The most rows of one statement: the database keeps those ready.
+/// The most rows of one statement: the database caches the prepared statements up to this size.
 const TOGETHER: usize = 8;
 const INSERT: &str = "INSERT INTO events (session, seq, prev, json, hash, execution, piece, total, sealed)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 const NEXT: &str = ", (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-/// A record, and what its execution met beside it.
+/// A record and the sealed replay entries of its execution, if there are any.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) record: Record,
     pub(crate) piece: Option<Piece>,
 }
 
-/// More is none of ours.
+/// A larger write-ahead file was not written by this program.
 const LONGEST: u64 = 256 * 1024 * 1024;
 
-/// Why what a dead process left cannot be put into the database. It stays for the next who tries.
+/// Why the write-ahead file of a dead process cannot be merged into the database. The file stays for the next attempt.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// The file cannot be used.
+    /// The write-ahead file cannot be read or removed.
     #[error("cannot use `{}`", path.display())]
     File {
-        /// Which.
+        /// The write-ahead file concerned.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// The database refused.
+    /// The database returned an error.
     #[error("the database refused")]
     Database(#[from] rusqlite::Error),
-    /// The thread broke, or the process ends.
+    /// The blocking task panicked, or the process is shutting down.
     #[error("it was broken off")]
     Broken(#[source] tokio::task::JoinError),
 }
 
-/// How the name of a file with such records ends, after the lease.
+/// The suffix of a write-ahead file, after the id of its lease.
 pub(crate) const SUFFIX: &str = ".ahead";
 
-/// How the name of one ends that was put aside.
+/// The extension of a write-ahead file that was rejected.
 const ASIDE: &str = "rejected";
 
-/// Where the records of a lease are that the database may not have yet.
+/// The path of a lease's write-ahead file.
 pub(crate) fn file_of(run: &Path, lease: LeaseId) -> PathBuf {
     run.join(format!("{lease}{SUFFIX}"))
 }
 
-/// Adds a row in the form of the file.
+/// Appends one row in the format of the write-ahead file.
 pub(crate) fn write(record: &Record, piece: Option<&Piece>, into: &mut Vec<u8>) {
     let start = into.len();
     into.extend_from_slice(&[0; LENGTH + DIGEST]);
@@ -94,7 +94,7 @@ fn put(into: &mut Vec<u8>, bytes: &[u8]) {
     into.extend_from_slice(bytes);
 }
 
-/// The rows at the beginning of `bytes`, up to the first that is not whole.
+/// Decodes the rows at the start of `bytes`, up to the first that is incomplete or damaged.
 pub(crate) fn read(mut bytes: &[u8]) -> Vec<Row> {
     std::iter::from_fn(|| {
         let mut rest = Bytes(bytes);
@@ -107,7 +107,7 @@ pub(crate) fn read(mut bytes: &[u8]) -> Vec<Row> {
     .collect()
 }
 
-/// What is left to read.
+/// The bytes that are still to be parsed.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -158,10 +158,10 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Puts rows into the database, in a commit of their own.
+/// Inserts rows in a commit of their own.
 pub(crate) fn insert(connection: &Connection, rows: &[Row]) -> Result<(), rusqlite::Error> {
     if rows.len() <= TOGETHER {
-        // One statement is a commit of its own.
+        // A single statement is a commit of its own.
         return insert_together(connection, rows);
     }
     in_one_commit(connection, || insert_in(connection, rows))
@@ -182,7 +182,7 @@ fn in_one_commit<T>(
     done
 }
 
-/// The same, as part of the commit that is under way.
+/// Inserts rows as part of the current transaction.
 pub(crate) fn insert_in(connection: &Connection, rows: &[Row]) -> Result<(), rusqlite::Error> {
     let mut parts = rows.chunks(TOGETHER);
     parts.try_for_each(|rows| insert_together(connection, rows))
@@ -218,7 +218,7 @@ fn values(row: &Row) -> [ToSqlOutput<'_>; 9] {
     ]
 }
 
-/// Whether the database has this record.
+/// Whether the database has exactly this record.
 pub(crate) fn has(connection: &Connection, record: &Record) -> Result<bool, rusqlite::Error> {
     let hash: Option<Vec<u8>> = connection
         .prepare_cached("SELECT hash FROM events WHERE session = ? AND seq = ?")?
@@ -227,8 +227,8 @@ pub(crate) fn has(connection: &Connection, record: &Record) -> Result<bool, rusq
     Ok(hash.is_some_and(|hash| hash == record.hash.as_bytes()))
 }
 
-/// Puts what a dead process was ahead of the database into it, and removes its file. One that has anything else in it, or is none of
-/// ours, is put aside: nobody is kept from starting by it.
+/// Merges the write-ahead file of a dead process into the database and removes it. A file with anything else in it, or with records that do
+/// not fit, is rejected: it is renamed, so that it does not block the start.
 pub(crate) fn merge(connection: &Connection, run: &Path, lease: LeaseId) -> Result<(), MergeError> {
     let path = file_of(run, lease);
     let done = match fs::symlink_metadata(&path) {
@@ -240,13 +240,13 @@ pub(crate) fn merge(connection: &Connection, run: &Path, lease: LeaseId) -> Resu
         Err(error) => Err(error),
     };
     match done {
-        // Somebody else may be faster.
+        // Another process may have merged it first.
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(MergeError::File { path, source: error }),
         _ => Ok(()),
     }
 }
 
-/// Takes over what a file has, then removes it or puts it aside.
+/// Merges the rows of a file, then removes the file or rejects it.
 fn take_all(connection: &Connection, path: &Path, bytes: &[u8]) -> Result<io::Result<()>, rusqlite::Error> {
     let taken = in_one_commit(connection, || take(connection, read(bytes)))?;
     tracing::info!(file = %path.display(), records = taken.records, "took over what a dead process had written ahead");
@@ -266,8 +266,7 @@ fn put_aside(path: &Path, why: &'static str) -> io::Result<()> {
     fs::rename(path, aside)
 }
 
-/// Files of records that processes left in this data folder and that fit nowhere in its journal: they were put aside, and wait for
-/// somebody who looks.
+/// Rejected write-ahead files of this data folder: their records do not fit into the journal. They stay for inspection.
 pub fn set_aside(home: &Path) -> io::Result<Vec<PathBuf>> {
     let found = match fs::read_dir(home.join("run")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -284,13 +283,13 @@ pub fn set_aside(home: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(aside)
 }
 
-/// What was taken over.
+/// The result of merging the rows of a file.
 struct Taken {
     records: usize,
     is_all: bool,
 }
 
-/// Puts those in that the database lacks and that follow on what it has.
+/// Inserts the rows that the database lacks and that continue its chains.
 fn take(connection: &Connection, rows: Vec<Row>) -> Result<Taken, rusqlite::Error> {
     let mut ends: HashMap<SessionId, Link> = HashMap::new();
     let mut missing = Vec::new();

@@ -1,4 +1,4 @@
-//! What stands for personal data in a session: opaque here, sealed, and deleted when the session is over.
+//! The aliases of a session, which stand for personal data: opaque here, sealed, and deleted when the session is over.
 
 use ringfence_journal::SessionId;
 use sqlx::Row as _;
@@ -9,7 +9,7 @@ use crate::database::ReadError;
 use crate::seal::{Place, SealError};
 
 impl Store {
-    /// The parts of a session's aliases, in order; none once it is over.
+    /// The parts of a session's aliases, in order; empty once the session is over.
     pub async fn aliases(&self, session: SessionId) -> Result<Vec<Zeroizing<Vec<u8>>>, ReadError> {
         let name = session.to_string();
         let mut reader = self.reader().await?;

@@ -1,6 +1,6 @@
-//! Questions to people: asked by the process that has the execution, answered by anybody who may, once.
+//! Approval questions: the process that has the execution asks, and anybody who may answers once.
 //!
-//! The row is the truth: whoever changes it from `pending` has answered. Datagrams only wake the processes that wait.
+//! The row is authoritative: the one who changes it from `pending` has answered. Datagrams only wake the waiting processes.
 
 use jiff::Timestamp;
 use ringfence_journal::{
@@ -19,118 +19,118 @@ use crate::seal::{Place, SealError, Seals};
 use crate::stop;
 use crate::writer::{Change, Command};
 
-/// The most questions that one page has.
+/// The most questions on one page.
 const PAGE: u32 = 1000;
 
-/// A question to a person about a call.
+/// An approval question about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// Its id, new.
+    /// The id of the question, newly generated.
     pub id: ApprovalId,
-    /// Who owns the session.
+    /// The principal who owns the session.
     pub principal: Principal,
-    /// The session, which this process has.
+    /// The session, which this process owns.
     pub session: SessionId,
-    /// The execution.
+    /// The execution that makes the call.
     pub execution: ExecutionId,
-    /// The call's number in it.
+    /// The number of the call in its execution.
     pub number: u32,
-    /// The program that calls, as the person is shown it.
+    /// The calling program, as the person sees it.
     pub program: String,
     /// The tool's full name.
     pub tool: String,
-    /// The rule that wants a person.
+    /// The rule that requires an approval.
     pub rule: String,
-    /// Why.
+    /// The reason why an approval is needed.
     pub why: AskReason,
-    /// The arguments, as the person may see them.
+    /// The call's arguments, as the person may see them.
     pub arguments: String,
-    /// The same with aliases in place of personal data, where there are any: for who may not see it.
+    /// The arguments with aliases in place of personal data, if there are any: for people who may not see the data.
     pub masked: Option<String>,
-    /// Digest of all that the person is shown and the answer is bound to.
+    /// Digest of everything that the person sees and that the answer is bound to.
     pub shown: Hash,
-    /// When it was asked.
+    /// When the question was asked.
     pub asked: Timestamp,
-    /// When no answer means no.
+    /// When the question expires; no answer until then means no.
     pub expires: Timestamp,
-    /// What it rests on.
+    /// The context of the question.
     pub grounds: Grounds,
 }
 
-/// What a question rests on. What is not known helps nobody.
+/// The context of an approval question. An unknown field is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grounds {
-    /// Digest of the policy that asks.
+    /// Digest of the policy that requires the approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// What the tool's server says of it.
+    /// The hints of the tool's server about the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Hints>,
-    /// What a yes for the whole session is given to.
+    /// The grantee of an approval for the whole session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grantee: Option<String>,
-    /// Digest of the code that calls, where there is any.
+    /// Digest of the calling code, if there is any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Hash>,
-    /// The code itself, where no recording has it.
+    /// The code itself, if no recording holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
-/// A person's answer.
+/// The answer of a person to an approval question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Whether it is a yes.
+    /// Whether the call is approved.
     pub approve: bool,
-    /// For how long a yes holds.
+    /// How long an approval holds.
     pub scope: ApprovalScope,
-    /// Who says so.
+    /// The principal who answers.
     pub by: Principal,
-    /// By which way.
+    /// The channel through which the answer came.
     pub via: ApprovalVia,
-    /// What else they said.
+    /// A note for the program, if the person left one.
     pub note: Option<String>,
 }
 
-/// What became of an answer.
+/// The outcome of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
-    /// It is the answer.
+    /// The answer was accepted.
     Taken,
-    /// The same was answered before, by whomever.
+    /// The question already has the same answer, from anybody.
     Again,
-    /// Something else was answered before.
+    /// The question already has another answer.
     Conflict(Box<Approval>),
-    /// It came too late.
+    /// The question expired before the answer came.
     Expired,
-    /// What was asked is not what would happen any more.
+    /// The question is obsolete: the call would differ from it.
     Withdrawn,
-    /// The session or the execution is over.
+    /// The session or the execution has ended.
     Ended,
-    /// It was given for something else than what is asked.
+    /// The answer is bound to something else than the question shows.
     Changed,
-    /// There is no such question.
+    /// No question has this id.
     Unknown,
 }
 
-/// Where a question stands.
+/// The state of an approval question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
-    /// Nobody answered yet.
+    /// The question waits for an answer.
     Pending,
-    /// Yes.
+    /// Somebody approved the call.
     Approved,
-    /// No.
+    /// Somebody denied the call.
     Denied,
-    /// Nobody answered in time.
+    /// The question expired without an answer.
     Expired,
-    /// It is not asked any more.
+    /// The question is no longer asked.
     Withdrawn,
 }
 
 impl ApprovalState {
-    /// The name under which it is kept, such as `pending`.
+    /// The name under which the state is stored, such as `pending`.
     pub fn name(self) -> &'static str {
         match self {
             ApprovalState::Pending => "pending",
@@ -153,35 +153,35 @@ impl From<ApprovalAnswer> for ApprovalState {
     }
 }
 
-/// A question, and what became of it.
+/// An approval question with its state and answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// What was asked.
+    /// The question as it was asked.
     pub question: Question,
-    /// Where it stands now; one that nobody answered in time is expired even if nobody noted that yet.
+    /// The current state; an overdue question is expired even if no process has recorded that yet.
     pub state: ApprovalState,
-    /// The answer, where somebody gave one, and when.
+    /// The answer and its time, if a person gave one.
     pub answer: Option<(Answer, Timestamp)>,
 }
 
-/// Which questions to list, newest first.
+/// Selects the questions to list, newest first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Approvals {
-    /// Only those in sessions of this principal.
+    /// Only questions in sessions of this principal.
     pub principal: Option<Principal>,
-    /// Only those in this session.
+    /// Only questions in this session.
     pub session: Option<SessionId>,
-    /// Only those of this execution.
+    /// Only questions of this execution.
     pub execution: Option<ExecutionId>,
-    /// Only those that stand here.
+    /// Only questions in this state.
     pub state: Option<ApprovalState>,
-    /// Only those older than this: the last of the page before.
+    /// Only questions older than this one, the last of the previous page.
     pub before: Option<ApprovalId>,
-    /// At most so many; a page has at most 1,000.
+    /// The most questions to return; a page has at most 1,000.
     pub limit: Option<u32>,
 }
 
-/// What of a question only people may see.
+/// The part of a question that is sealed, because only people may see it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Shown {
     program: String,
@@ -204,20 +204,20 @@ impl Question {
 }
 
 impl Store {
-    /// Writes that a call waits for a person, the question itself, and what the execution met until then, in one commit.
+    /// Records in one commit that a call waits for an approval, the question, and the replay entries up to then.
     pub async fn ask(&self, event: Event, question: Question, entries: Vec<Entry>) -> Result<Recorded, RecordError> {
         let question = Box::new(question);
         self.record_with(event, Change::Ask { question, entries }).await
     }
 
-    /// Answers a question that was shown as `shown`, and wakes whoever waits for it.
+    /// Answers the question that was displayed with digest `shown`, and wakes the processes that wait for it.
     pub async fn answer(&self, id: ApprovalId, shown: Hash, answer: Answer) -> Result<Answered, RecordError> {
         let said = Box::new(answer);
         let told = self.send(|reply| Command::Answer { id, shown, said, reply }).await?;
         match told {
             Told::Taken => {
                 let run = self.home.run();
-                // The answer stands; whoever is not told finds it by looking.
+                // The answer is committed; a process that misses the datagram finds it at its next read.
                 let sent = tokio::task::spawn_blocking(move || stop::tell_all(&run)).await;
                 if let Ok(Err(error)) = sent {
                     tracing::warn!(%error, %id, "nobody could be told of an answer");
@@ -240,13 +240,13 @@ impl Store {
         }
     }
 
-    /// Settles a question without a person. Says where it stands then: somebody may have answered first.
+    /// Settles a question without a person. Returns the state after that: somebody may have answered first.
     pub async fn settle(&self, id: ApprovalId, answer: ApprovalAnswer) -> Result<Option<ApprovalState>, RecordError> {
         let state = ApprovalState::from(answer);
         self.send(|reply| Command::Settle { id, state, reply }).await
     }
 
-    /// One question.
+    /// Reads one question; `None` if no question has this id.
     pub async fn approval(&self, id: ApprovalId) -> Result<Option<Approval>, ReadError> {
         let mut reader = self.reader().await?;
         let sql = format!("{SELECT} WHERE a.id = ?2");
@@ -259,7 +259,7 @@ impl Store {
         row.as_ref().map(|row| approval(&self.seals, row)).transpose()
     }
 
-    /// All questions that an execution waits for.
+    /// All questions that an execution waits for and that have not expired.
     pub async fn pending(&self, execution: ExecutionId) -> Result<Vec<ApprovalId>, ReadError> {
         let mut reader = self.reader().await?;
         let sql = "SELECT id FROM approvals WHERE execution = ? AND state = 'pending' AND expires > ?";
@@ -274,7 +274,7 @@ impl Store {
 
     /// A page of questions, newest first.
     pub async fn approvals(&self, which: Approvals) -> Result<Vec<Approval>, ReadError> {
-        // What expired without being noted stands under `pending`.
+        // An overdue question that no process has marked as expired still has the state `pending`.
         let state = match which.state {
             None => "",
             Some(ApprovalState::Pending) => "AND a.state = 'pending' AND a.expires > ?1",
@@ -284,7 +284,7 @@ impl Store {
             Some(ApprovalState::Withdrawn) => "AND a.state = 'withdrawn'",
         };
         let session = which.session.map_or("", |_| "AND a.session = ?2");
-        // Each by its own index.
+        // Each filter uses its own index.
         let execution = which.execution.map_or("AND ?4 IS NULL", |_| "AND a.execution = ?4");
         let sql = format!(
             "{SELECT} WHERE (?3 IS NULL OR a.principal = ?3) AND (?5 IS NULL OR a.id < ?5)
@@ -306,7 +306,7 @@ impl Store {
     }
 }
 
-/// What the writer made of an answer.
+/// The writer's result for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
     Taken,
@@ -398,7 +398,7 @@ fn time(row: &SqliteRow, column: &'static str) -> Result<Option<Timestamp>, Read
     Ok(at.map(moment))
 }
 
-/// One of a closed set of words, as it is written in the journal.
+/// One of a closed set of words, in the spelling of the journal.
 fn word<T: serde::de::DeserializeOwned>(row: &SqliteRow, column: &'static str) -> Result<Option<T>, ReadError> {
     let damaged = || ReadError::Row { table: TABLE, column };
     let text: Option<&str> = row.try_get(column).map_err(|_| damaged())?;

@@ -1,4 +1,4 @@
-//! Reading the journal back: by session, as it grows, and as lines of JSON.
+//! Reads the journal: by session, as it grows, and as lines of JSON.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -11,25 +11,25 @@ use crate::check;
 use crate::database::{self, ReadError, signed};
 use crate::{Missed, Store};
 
-/// Rows that are read at once: bounds memory.
+/// Rows that are read at once; bounds memory.
 const PAGE: i64 = 500;
 
-/// How often a follower asks whether anything was committed.
+/// How often a follower checks for new commits.
 const FOLLOW: Duration = Duration::from_millis(100);
 
-/// A record and its place in the order of commits.
+/// A record with its number in the order of commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbered {
-    /// Its place among all records of the journal.
+    /// Its number among all records of the journal.
     pub n: u64,
-    /// The record.
+    /// The record as it was committed.
     pub record: Record,
 }
 
-/// What an export contains.
+/// The contents of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
-    /// Records only.
+    /// Records, without the signed heads.
     Records,
     /// Records, then the signed heads: enough to check the chains elsewhere.
     RecordsAndHeads,
@@ -46,7 +46,7 @@ pub enum ExportError {
     Write(#[source] io::Error),
 }
 
-/// A record from its row.
+/// Reads a record from its row.
 pub(crate) fn record(row: &SqliteRow) -> Result<Record, ReadError> {
     const TABLE: &str = "events";
     Ok(Record {
@@ -73,7 +73,7 @@ impl Store {
         rows.iter().map(record).collect()
     }
 
-    /// What sinks did not take, in this process or another.
+    /// Records that sinks missed, in this process or another: one row per sink.
     pub async fn undelivered(&self) -> Result<Vec<Missed>, ReadError> {
         const TABLE: &str = "undelivered";
         let mut reader = self.reader().await?;
@@ -93,7 +93,7 @@ impl Store {
         rows.iter().map(missed).collect()
     }
 
-    /// The journal from its last `count` records on, as it grows.
+    /// Follows the journal from its last `count` records on.
     pub async fn tail(&self, count: u32) -> Result<Tail, ReadError> {
         self.caught_up().await;
         let mut connection = database::connect_reader(&self.home.database()).await?;
@@ -109,7 +109,7 @@ impl Store {
         })
     }
 
-    /// The journal from a known place on, as it grows: what follows record `n`.
+    /// Follows the journal from record `n` on, without that record.
     pub async fn tail_after(&self, n: u64) -> Result<Tail, ReadError> {
         self.caught_up().await;
         let connection = database::connect_reader(&self.home.database()).await?;
@@ -120,7 +120,7 @@ impl Store {
         })
     }
 
-    /// Writes the journal as lines of JSON, a page at a time. Returns the number of records.
+    /// Writes the journal as lines of JSON, one page at a time. Returns the number of records.
     pub async fn export<W: Write>(&self, mut writer: W, contents: Contents) -> Result<u64, ExportError> {
         let mut tail = self.tail_after(0).await?;
         let mut count = 0;
@@ -150,7 +150,7 @@ impl Store {
     }
 }
 
-/// A place in the journal that moves forward.
+/// A read position in the journal that moves forward.
 #[derive(Debug)]
 pub struct Tail {
     connection: SqliteConnection,
@@ -159,7 +159,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// The records that are there and were not given yet: at most a page, empty at the end.
+    /// The next records in order of commits: at most one page, empty at the end.
     pub async fn page(&mut self) -> Result<Vec<Numbered>, ReadError> {
         let rows = sqlx::query("SELECT n, session, seq, prev, json, hash FROM events WHERE n > ? ORDER BY n LIMIT ?")
             .bind(self.after)
@@ -181,10 +181,10 @@ impl Tail {
         Ok(page)
     }
 
-    /// As [`Tail::page`], but waits for at least one record. Safe to drop while it waits.
+    /// As [`Tail::page`], but waits for at least one record. Cancel safe.
     pub async fn next_page(&mut self) -> Result<Vec<Numbered>, ReadError> {
         loop {
-            // The version is asked first: what is committed in between is found by the next look.
+            // The version is read first: a commit in between is found in the next round.
             let version: i64 = sqlx::query_scalar("PRAGMA data_version")
                 .fetch_one(&mut self.connection)
                 .await

@@ -1,4 +1,4 @@
-//! Checks the whole journal, a page at a time, in one snapshot of the database.
+//! Verifies the whole journal, one page at a time, in one snapshot of the database.
 
 use ringfence_journal::{
     ChainCheck, Head, HeadState, HeadsCheck, Mark, PublicKey, Report, SessionId, SignedHead, Verdict,
@@ -11,12 +11,12 @@ use crate::audit;
 use crate::database::{self, ReadError, signed};
 use crate::prune;
 
-/// Rows that are read at once: bounds memory.
+/// Rows that are read at once; bounds memory.
 const PAGE: i64 = 500;
 
 const HEADS: &str = "heads";
 
-/// A head from its row.
+/// Reads a head from its row.
 pub(crate) fn head(row: &SqliteRow) -> Result<Head, ReadError> {
     let closed = database::number(row, HEADS, "closed")?;
     Ok(Head {
@@ -48,7 +48,7 @@ fn signed_head(row: &SqliteRow) -> Result<SignedHead, ReadError> {
     })
 }
 
-/// The heads of one session, in order: a few are enough for one whose only record is asked for.
+/// The first heads of one session, in order: at most four, enough for a session of one record.
 pub(crate) async fn heads_of(
     connection: &mut SqliteConnection,
     session: SessionId,
@@ -63,7 +63,7 @@ pub(crate) async fn heads_of(
     rows.iter().map(signed_head).collect()
 }
 
-/// A page of heads, in order.
+/// One page of heads after number `after`, in order.
 pub(crate) async fn heads(connection: &mut SqliteConnection, after: u64) -> Result<Vec<SignedHead>, ReadError> {
     let rows = sqlx::query(
         "SELECT n, prev, session, seq, record, closed, signature FROM heads WHERE n > ? ORDER BY n LIMIT ?",
@@ -77,10 +77,10 @@ pub(crate) async fn heads(connection: &mut SqliteConnection, after: u64) -> Resu
 }
 
 impl Store {
-    /// Checks every chain and hands out each session's verdict as it is reached.
+    /// Verifies every chain and calls `each` with each session's result.
     pub async fn verify(&self, mut each: impl FnMut(&Verdict) + Send) -> Result<Report, ReadError> {
         self.caught_up().await;
-        // The mark may only lag behind the snapshot, never run ahead of it: it is read first.
+        // The mark may lag behind the snapshot but never be ahead of it, so it is read first.
         let mark = self.home.read_mark().map_err(|error| ReadError::Mark {
             reason: error.to_string(),
         })?;
@@ -136,7 +136,7 @@ async fn check_heads(
     Ok(())
 }
 
-/// The next session that has records, or heads without any record.
+/// The next session that has records, or heads without records.
 async fn next_session(connection: &mut SqliteConnection, after: &str) -> Result<Option<SessionId>, ReadError> {
     let row = sqlx::query(
         "SELECT min(session) AS session FROM (
@@ -174,7 +174,7 @@ async fn check_session(connection: &mut SqliteConnection, session: SessionId) ->
             let record = audit::record(row)?;
             seq = record.seq;
             check.record(&record);
-            // Numbers begin with 1, and grow with every record that is committed.
+            // Numbers start at 1 and grow with every committed record.
             let n: i64 = row.try_get("n").map_err(|_| ReadError::Row {
                 table: "events",
                 column: "n",
@@ -194,7 +194,7 @@ async fn check_session(connection: &mut SqliteConnection, session: SessionId) ->
     }
 }
 
-/// The heads of a page of records; after the last record, the first head that goes beyond it.
+/// The heads of a page of records; after the last record, the first head beyond it.
 async fn heads_between(
     connection: &mut SqliteConnection,
     session: SessionId,
@@ -202,7 +202,7 @@ async fn heads_between(
     rows: &[SqliteRow],
 ) -> Result<Vec<Head>, ReadError> {
     let (until, limit) = match rows.last() {
-        // No two heads name the same record unless somebody added one; then a few are enough.
+        // No two heads name the same record unless somebody added one; then this limit is enough.
         Some(last) => (signed(database::number(last, "events", "seq")?), 2 * PAGE),
         None => (i64::MAX, 1),
     };

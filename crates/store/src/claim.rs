@@ -1,5 +1,5 @@
-//! Runs that were promised and have not started, and idempotency keys: which run a client's key began, so that a request that is
-//! sent again begins no other. Both are written in one commit: of two processes that are asked with one key, one begins the run.
+//! Promised runs that have not started, and idempotency keys: which run a client's key started, so that a repeated request starts no other.
+//! Both are written in one commit: of two processes that get the same key, one starts the run.
 
 use ringfence_journal::{ExecutionId, Hash, LeaseId, Principal, RecordError, Status};
 use sqlx::Row as _;
@@ -8,57 +8,57 @@ use crate::database::{self, ReadError};
 use crate::writer::Command;
 use crate::{Lease, Store, lease};
 
-/// A run that is about to be promised to a client.
+/// A run that is about to be promised to a client, with its idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Whose run.
+    /// The principal who owns the run.
     pub principal: Principal,
-    /// Its id, new.
+    /// The id of the run, newly generated.
     pub execution: ExecutionId,
-    /// What the client calls its request, so that it can be sent again.
+    /// The client's idempotency key; `None` if the request has none.
     pub key: Option<Key>,
 }
 
-/// A key that a client gives with a request for a run.
+/// An idempotency key that a client sends with a request for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// The key.
+    /// The key as the client sent it.
     pub name: String,
-    /// The digest of what was asked for.
+    /// The digest of the request's content.
     pub asked: Hash,
 }
 
-/// What a claim came to.
+/// The outcome of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claimed {
-    /// The run of this claim is this process's to begin: nobody used the key before.
+    /// The key is new: this process starts the run of the claim.
     Now,
-    /// This run, which was asked for in the same words.
+    /// An earlier run had the same key and the same request.
     Before(ExecutionId),
-    /// A run that was asked for in other words.
+    /// An earlier run had the same key and another request.
     Otherwise(ExecutionId),
 }
 
-/// A run that was promised, and is not seen to have started.
+/// A promised run that has not started as far as the database knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promise {
-    /// Whose run.
+    /// The principal who owns the run.
     pub principal: Principal,
-    /// Who promised it.
+    /// The lease of the process that promised it.
     pub lease: LeaseId,
-    /// How it ended, where it is known.
+    /// The status with which it ended before it started; `None` if it did not end.
     pub status: Option<Status>,
 }
 
 impl Store {
-    /// Writes a promise down, and gives its key to it, unless another run has that. Promises and keys last a day; of keys the
-    /// newest ten thousand of a principal do.
+    /// Records a promise and gives its key to the run, unless another run has that key. Promises and keys are kept for a day, and of each
+    /// principal's keys only the newest ten thousand.
     pub async fn claim(&self, lease: &Lease, claim: Claim) -> Result<Claimed, RecordError> {
         let (claim, lease) = (Box::new(claim), self.under(lease));
         self.send(|reply| Command::Claim { claim, lease, reply }).await
     }
 
-    /// Takes a promise over that nobody keeps any more; false: somebody was faster, or it was kept.
+    /// Takes over a promise whose process is gone; `false` if another process was faster, or the run has started.
     pub async fn reclaim(&self, execution: ExecutionId, from: LeaseId, to: &Lease) -> Result<bool, RecordError> {
         let to = self.under(to);
         self.send(|reply| Command::Reclaim {
@@ -70,7 +70,7 @@ impl Store {
         .await
     }
 
-    /// A run that was promised and has not started; none: it has, or nobody promised it.
+    /// A promised run that has not started; `None` if it has, or nobody promised it.
     pub async fn promise(&self, execution: ExecutionId) -> Result<Option<Promise>, ReadError> {
         const TABLE: &str = "promises";
         let mut reader = self.reader().await?;
@@ -90,15 +90,15 @@ impl Store {
         }))
     }
 
-    /// Whether the process of a lease lives, whoever sweeps meanwhile.
+    /// Whether the process of a lease is alive, also while a sweeper holds its lock.
     pub fn lives(&self, lease: LeaseId) -> bool {
         lease::lives(&self.home.run(), lease)
     }
 
-    /// Waits until nobody sweeps after this lease.
+    /// Waits until no process sweeps after this lease.
     pub async fn swept_by_others(&self, lease: LeaseId) {
         let run = self.home.run();
-        // Who cannot wait for it looks again at once.
+        // If the wait fails, the caller checks again at once.
         let _ = tokio::task::spawn_blocking(move || lease::wait_for_sweeper(&run, lease)).await;
     }
 }

@@ -1,7 +1,7 @@
-//! The database: connecting, its version, and what its errors mean.
+//! The database: connections, schema version, and the classes of its errors.
 //!
-//! What writes is a connection of `rusqlite`, which works on the caller's own thread; what only asks is one of `sqlx`. Both are the
-//! same `SQLite` of this process.
+//! Writing uses `rusqlite` connections, which run on the caller's thread; reading uses `sqlx` connections. Both share the one `SQLite`
+//! library of this process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 use crate::OpenError;
 use crate::seal::SealError;
 
-/// `rfnc`: says that a database is ours.
+/// `rfnc`: marks a database of this program.
 const APPLICATION: i64 = 0x7266_6e63;
 
-/// Each migration takes the database from its index to the next version.
+/// Each migration takes the database from version `index` to the next.
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_journal.sql"),
     include_str!("../migrations/0002_tokens.sql"),
@@ -31,12 +31,13 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0009_claims.sql"),
     include_str!("../migrations/0010_promises.sql"),
     include_str!("../migrations/0011_promises_by_principal.sql"),
+    include_str!("../migrations/0012_session_policies.sql"),
 ];
 
 /// How long a connection waits for another process's commit.
 pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
-/// What the database's refusal means.
+/// The class of a `SQLite` error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     Full,
@@ -47,7 +48,7 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    /// What a question's error means.
+    /// The class of a query's error.
     pub(crate) fn of(error: &sqlx::Error) -> Trouble {
         let code = error
             .as_database_error()
@@ -56,29 +57,29 @@ impl Trouble {
         Trouble::of_code(code)
     }
 
-    /// What an error of the writing side means.
+    /// The class of an error of the writing side.
     pub(crate) fn of_write(error: &rusqlite::Error) -> Trouble {
         Trouble::of_code(error.sqlite_error().map(|error| error.extended_code))
     }
 
-    /// Reads the result code, without its extension.
+    /// Maps the result code; the extended part matters only where stated.
     fn of_code(code: Option<i32>) -> Trouble {
         match code.map(|code| code & 0xff) {
             Some(13) => Trouble::Full,
             Some(5 | 6) => Trouble::Locked,
             Some(11 | 26) => Trouble::Damaged,
-            // A constraint: the place in the chain, or the name, is taken.
+            // A constraint: the position in the chain, or the name, is already used.
             Some(19) => Trouble::Taken,
-            // No room for the index of the log.
+            // There is no space for the index of the log.
             Some(10) if code == Some(4874) => Trouble::Full,
-            // An I/O error on reading less than a page means that the file was cut.
+            // An I/O error on reading less than a page means that the file was truncated.
             Some(10) if code == Some(522) => Trouble::Damaged,
             _ => Trouble::Other,
         }
     }
 }
 
-/// A record's error from the database's.
+/// Maps a database error to the error of a record.
 pub(crate) fn record_error(error: rusqlite::Error) -> RecordError {
     let trouble = Trouble::of_write(&error);
     let source: Cause = Arc::new(error);
@@ -90,32 +91,32 @@ pub(crate) fn record_error(error: rusqlite::Error) -> RecordError {
     }
 }
 
-/// The store cannot be read.
+/// Why the store cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The database refused.
+    /// The database returned an error.
     #[error("cannot read the journal")]
     Database(#[source] sqlx::Error),
     /// A row holds what this program never writes.
     #[error("a row of table `{table}` is damaged: column `{column}`")]
     Row {
-        /// The table.
+        /// The name of the table.
         table: &'static str,
-        /// The column.
+        /// The name of the column.
         column: &'static str,
     },
-    /// Something sealed cannot be opened.
+    /// Sealed data cannot be unsealed.
     #[error("cannot open {what}")]
     Sealed {
-        /// What.
+        /// A description of the sealed data.
         what: String,
-        /// Why not.
+        /// Why it cannot be unsealed.
         source: SealError,
     },
     /// The mark beside the signing key cannot be read.
     #[error("the mark beside the signing key cannot be read: {reason}")]
     Mark {
-        /// Why not.
+        /// Why it cannot be read.
         reason: String,
     },
 }
@@ -136,7 +137,7 @@ impl ReadError {
     }
 }
 
-/// A text column, parsed; a damaged one names its place.
+/// A text column, parsed; the error names the table and column.
 pub(crate) fn parsed<T: std::str::FromStr>(
     row: &SqliteRow,
     table: &'static str,
@@ -146,38 +147,38 @@ pub(crate) fn parsed<T: std::str::FromStr>(
     text.parse().map_err(|_| ReadError::Row { table, column })
 }
 
-/// A number that is never negative.
+/// A number column that is never negative.
 pub(crate) fn number(row: &SqliteRow, table: &'static str, column: &'static str) -> Result<u64, ReadError> {
     let number: i64 = row.try_get(column).map_err(|_| ReadError::Row { table, column })?;
     u64::try_from(number).map_err(|_| ReadError::Row { table, column })
 }
 
-/// A digest kept as bytes.
+/// A hash column, stored as 32 bytes.
 pub(crate) fn digest(row: &SqliteRow, table: &'static str, column: &'static str) -> Result<Hash, ReadError> {
     let bytes: &[u8] = row.try_get(column).map_err(|_| ReadError::Row { table, column })?;
     Hash::try_from(bytes).map_err(|_| ReadError::Row { table, column })
 }
 
-/// The database's numbers are signed; ours stay far below.
+/// The database's numbers are signed; the program's numbers stay far below that limit.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A connection that can write. The file must be there. It waits [`BUSY`] for others.
+/// Opens a connection that can write. The file must exist. The connection waits up to [`BUSY`] for others.
 pub(crate) fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
     let connection = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
     connection.busy_timeout(BUSY)?;
-    // The log is folded beside the road, not in a commit that somebody waits for.
+    // The writer checkpoints the log in the background, not in a commit that a caller waits for.
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0",
     )?;
     Ok(connection)
 }
 
-/// A connection for questions only.
+/// Opens a connection for queries only.
 pub(crate) async fn connect_reader(path: &Path) -> Result<SqliteConnection, ReadError> {
     SqliteConnectOptions::new()
         .filename(path)
@@ -190,7 +191,7 @@ pub(crate) async fn connect_reader(path: &Path) -> Result<SqliteConnection, Read
         .map_err(ReadError::Database)
 }
 
-/// Opens the database and brings it to this program's version.
+/// Opens the database and migrates it to this program's version.
 pub(crate) fn open(path: PathBuf) -> Result<Connection, OpenError> {
     let trouble = |source| OpenError::from_database(path.clone(), source);
     let mut connection = connect(&path).map_err(trouble)?;
@@ -215,14 +216,14 @@ fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Brings an older database, or an empty one, to this program's version.
+/// Migrates an older or empty database to this program's version.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     let trouble = |source| OpenError::from_database(path.to_owned(), source);
-    // Dropped without a commit, it is rolled back.
+    // If it is dropped without a commit, the transaction is rolled back.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(trouble)?;
-    // Another process may have been faster.
+    // Another process may have migrated it first.
     let found = version(&transaction).map_err(trouble)?;
     if found >= known() {
         return Ok(());
@@ -244,7 +245,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     transaction.commit().map_err(trouble)
 }
 
-/// Whether the file is shorter than its own header says, with no log that could hold the rest.
+/// Whether the file is shorter than its header states and has no log that could hold the rest.
 pub(crate) fn is_cut(path: &Path) -> std::io::Result<bool> {
     use std::io::Read as _;
     let mut log = path.as_os_str().to_owned();
@@ -267,13 +268,13 @@ pub(crate) fn is_cut(path: &Path) -> std::io::Result<bool> {
     Ok(page * u64::from(pages) > length)
 }
 
-/// Asks the database whether it is whole; slow, so asked only on suspicion.
+/// Runs the database's quick integrity check; slow, so used only on suspicion.
 pub(crate) fn is_whole(connection: &Connection) -> Result<bool, rusqlite::Error> {
     let answer: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     Ok(answer == "ok")
 }
 
-/// Closes a connection; an error then is only worth a line in the log.
+/// Closes a connection; an error is only logged.
 pub(crate) async fn close(connection: SqliteConnection) {
     if let Err(error) = connection.close().await {
         tracing::warn!(%error, "the database did not close cleanly");

@@ -1,4 +1,4 @@
-//! Executions of many sessions at once, newest first.
+//! Lists executions across sessions, newest first.
 
 use ringfence_journal::{ExecutionId, Principal, SessionId};
 
@@ -6,19 +6,19 @@ use crate::Store;
 use crate::database::ReadError;
 use crate::session::{self, Execution};
 
-/// The most executions that one question answers with.
+/// The most executions on one page.
 const PAGE: u32 = 1000;
 
-/// Which executions to list, newest first.
+/// Selects the executions to list, newest first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Executions {
-    /// Only those in sessions of this principal.
+    /// Only executions in sessions of this principal.
     pub principal: Option<Principal>,
-    /// Only those in this session.
+    /// Only executions in this session.
     pub session: Option<SessionId>,
-    /// Only those older than this: the last of the page before.
+    /// Only executions older than this one, the last of the previous page.
     pub before: Option<ExecutionId>,
-    /// At most so many; a page has at most 1,000.
+    /// The most executions to return; a page has at most 1,000.
     pub limit: Option<u32>,
 }
 

@@ -1,6 +1,6 @@
-//! The data folder: where things lie in it, the signing key, and the mark beside the key.
+//! The data folder: its layout, the signing key, and the mark beside the key.
 //!
-//! The key is made once, before the database; it is never made anew for a database that exists.
+//! The key is created once, before the database; a database that exists never gets a new key.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,24 +14,24 @@ use serde::{Deserialize, Serialize};
 use crate::OpenError;
 use crate::loss::CheckError;
 
-/// A mark line is padded to this length, so that a newer one always covers an older one.
+/// A mark line is padded to this length, so that a newer line always overwrites an older one completely.
 const MARK_BYTES: usize = 192;
 
-/// The data folder.
+/// The data folder, as an absolute path.
 #[derive(Debug, Clone)]
 pub(crate) struct Home(PathBuf);
 
-/// How much of the database is there already.
+/// Whether the database exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A file with something in it.
+    /// The file exists and is not empty.
     Database,
-    /// No file, or an empty one.
+    /// There is no file, or it is empty.
     Nothing,
 }
 
 impl Home {
-    /// Makes the folder and its parts where they are missing.
+    /// Creates the data folder and its subfolders if they are missing.
     pub(crate) fn prepare(path: &Path) -> Result<Home, OpenError> {
         let home = Home::unprepared(path)?;
         close_to_others(&home.0).map_err(|source| OpenError::Folder {
@@ -44,7 +44,7 @@ impl Home {
         Ok(home)
     }
 
-    /// The same folder as it is, for a check that must not create anything.
+    /// Uses the folder as it is, for a check that must not create anything.
     pub(crate) fn unprepared(path: &Path) -> Result<Home, OpenError> {
         let absolute = std::path::absolute(path).map_err(|source| OpenError::Folder {
             path: path.to_owned(),
@@ -53,7 +53,6 @@ impl Home {
         Ok(Home(absolute))
     }
 
-    /// The folder itself.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
@@ -62,7 +61,7 @@ impl Home {
         self.0.join("ringfence.db")
     }
 
-    /// Where leases and their sockets lie.
+    /// The folder of the leases and their sockets.
     pub(crate) fn run(&self) -> PathBuf {
         self.0.join("run")
     }
@@ -84,7 +83,7 @@ impl Home {
         self.keys().join("journal.mark")
     }
 
-    /// Whether the database is there; asked before the key is looked for.
+    /// Whether the database exists; checked before the key is read.
     pub(crate) fn found(&self) -> Result<Found, OpenError> {
         let path = self.database();
         match fs::symlink_metadata(&path) {
@@ -96,14 +95,14 @@ impl Home {
         }
     }
 
-    /// Held while the database is made, so that two processes do not make it at once.
+    /// Locks the creation of the database, so that only one process creates it.
     pub(crate) fn creation_lock(&self) -> Result<File, OpenError> {
         let path = self.0.join("create.lock");
         let lock = private_file(&path).and_then(|file| file.lock().map(|()| file));
         lock.map_err(|source| OpenError::File { path, source })
     }
 
-    /// An empty file for the database, readable by the owner only: its side files inherit that.
+    /// Creates an empty file for the database, readable by the owner only: its side files inherit the mode.
     pub(crate) fn create_database(&self) -> Result<(), OpenError> {
         let path = self.database();
         private_file(&path)
@@ -111,7 +110,7 @@ impl Home {
             .map_err(|source| OpenError::File { path, source })
     }
 
-    /// The signing key; made now if there is neither key nor database.
+    /// The signing key; created if there is neither a key nor a database.
     pub(crate) fn signer(&self, found: Found) -> Result<Signer, OpenError> {
         let path = self.key();
         match self.read_key()? {
@@ -148,7 +147,7 @@ impl Home {
         }
     }
 
-    /// Written whole under another name, then given its own unless somebody was faster.
+    /// Writes the key under a temporary name, then renames it unless another process was faster.
     fn create_key(&self) -> Result<(), OpenError> {
         let path = self.key();
         let failed = |source| OpenError::File {
@@ -166,7 +165,7 @@ impl Home {
         }
     }
 
-    /// Which file the database is, if it is there.
+    /// The identity of the database file; `None` if it does not exist.
     pub(crate) fn database_file(&self) -> Result<Option<DatabaseFile>, MarkError> {
         let path = self.database();
         match fs::symlink_metadata(&path) {
@@ -176,7 +175,7 @@ impl Home {
         }
     }
 
-    /// The mark beside the key, if one was ever written.
+    /// The mark beside the key; `None` if its file is missing or empty.
     pub(crate) fn read_mark(&self) -> Result<Option<Mark>, MarkError> {
         let path = self.mark();
         let file = match File::open(&path) {
@@ -186,7 +185,7 @@ impl Home {
         };
         match read_line(&file, &path) {
             Err(MarkError::Form { .. }) => {
-                // Perhaps it was half written: whoever writes holds the lock.
+                // The line may be half written: the writer holds the lock.
                 file.lock_shared().map_err(|source| MarkError::File {
                     path: path.clone(),
                     source,
@@ -197,8 +196,8 @@ impl Home {
         }
     }
 
-    /// Moves the mark forward; a mark that another process moved further stays. One that is gone is not made anew: that would hide
-    /// that it was.
+    /// Moves the mark forward, unless another process moved it further. A missing mark is not created again: that would hide that it is
+    /// missing.
     pub(crate) fn advance_mark(&self, mark: Mark) -> Result<(), MarkError> {
         let path = self.mark();
         let failed = |source| MarkError::File {
@@ -214,7 +213,7 @@ impl Home {
         write_line(&file, &path, &mark)
     }
 
-    /// The mark of a journal that has no head yet, unless there is one. It reaches the disk before any head does.
+    /// Writes the mark of a journal without heads, unless there is a mark. It reaches the disk before any head does.
     pub(crate) fn start_mark(&self) -> Result<(), MarkError> {
         if self.read_mark().is_ok_and(|mark| mark.is_some()) {
             return Ok(());
@@ -222,17 +221,17 @@ impl Home {
         let path = self.mark();
         self.put(&path, |file| {
             let known: Option<Mark> = read_line(file, &path)?;
-            // Another process may have been faster, and may have signed something since.
+            // Another process may have written it first and signed a head since.
             Ok(known.is_none().then(Mark::start))
         })
     }
 
-    /// Puts the mark where the journal goes on, and on the disk.
+    /// Sets the mark to the point where the journal continues, and syncs it to disk.
     pub(crate) fn set_mark(&self, mark: Mark) -> Result<(), MarkError> {
         self.put(&self.mark(), |_| Ok(Some(mark)))
     }
 
-    /// Puts a line into a file beside the key, and on the disk, if `line` says one while the file is locked.
+    /// Replaces the line of a file beside the key and syncs it, if `line` returns one while the file is locked.
     fn put<T: Serialize>(
         &self,
         path: &Path,
@@ -257,7 +256,7 @@ impl Home {
         self.keys().join("journal.boot")
     }
 
-    /// Notes at the first opening since the machine started that all of the journal is on the disk: it was read from there.
+    /// Records at the first opening after a boot that the whole journal is on the disk: it was read from there.
     pub(crate) fn begin_boot(&self, last: impl FnOnce() -> Result<Mark, rusqlite::Error>) -> Result<(), CheckError> {
         let Some(boot) = this_boot() else { return Ok(()) };
         if self.read_boot().is_some_and(|known| known.boot == boot) {
@@ -267,7 +266,7 @@ impl Home {
         Ok(self.put(&self.boot(), |_| Ok(Some(OnDisk { boot, n, hash })))?)
     }
 
-    /// The database's log was synced after this mark was read.
+    /// Records that the log was synced up to this mark, which was read before the sync.
     pub(crate) fn note_on_disk(&self, mark: Mark) {
         let Some(known) = self.read_boot().filter(|known| known.n < mark.n) else {
             return;
@@ -291,7 +290,7 @@ impl Home {
         }
     }
 
-    /// How far the journal was known to be on the disk when the machine last stopped; nothing where it has not stopped since.
+    /// The mark up to which the journal was on the disk when the machine last stopped; `None` if it has not stopped since.
     pub(crate) fn reached_disk(&self) -> Option<Mark> {
         let known = self.read_boot()?;
         let boot = this_boot()?;
@@ -308,11 +307,11 @@ impl Home {
     }
 }
 
-/// Which file is the database: device and number.
+/// The identity of the database file: device and inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DatabaseFile(u64, u64);
 
-/// How much of the journal was on the disk at some time after a start of the machine.
+/// The mark up to which the journal was synced, and the boot in which that was noted.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OnDisk {
@@ -321,13 +320,13 @@ struct OnDisk {
     hash: Hash,
 }
 
-/// Which start of the machine this is.
+/// The id of the current boot.
 fn this_boot() -> Option<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
 }
 
-/// What a file beside the key says; nothing where it is empty.
+/// Parses the line of a file beside the key; `None` if the file is empty.
 fn read_line<T: DeserializeOwned>(file: &File, path: &Path) -> Result<Option<T>, MarkError> {
     let mut bytes = [0; 2 * MARK_BYTES];
     let length = file.read_at(&mut bytes, 0).map_err(|source| MarkError::File {
@@ -346,7 +345,7 @@ fn read_line<T: DeserializeOwned>(file: &File, path: &Path) -> Result<Option<T>,
         })
 }
 
-/// Writes a line over an older one, in one step.
+/// Overwrites the line of a file beside the key with one write.
 fn write_line(file: &File, path: &Path, line: &impl Serialize) -> Result<(), MarkError> {
     let json = serde_json::to_string(line).map_err(|source| MarkError::Form {
         path: path.to_owned(),
@@ -359,19 +358,19 @@ fn write_line(file: &File, path: &Path, line: &impl Serialize) -> Result<(), Mar
     })
 }
 
-/// The mark beside the key cannot be read or moved.
+/// Why the mark beside the key cannot be read or moved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MarkError {
-    /// Its file cannot be used.
+    /// The file of the mark cannot be used.
     #[error("cannot use `{}`", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// Its content is not a mark.
+    /// The content of the file is not a mark.
     #[error("`{}` is damaged", path.display())]
     Form { path: PathBuf, source: serde_json::Error },
 }
 
-/// Takes the permissions of group and others from a data folder that they can only look into; answers those that it had. A folder that
-/// holds something else than our data may be meant for others, and is left as it is; so is one that they can write, which does not open.
+/// Removes the permissions of group and others from a data folder that they can only read; returns the previous mode. A folder with foreign
+/// content may be meant for others and stays as it is; so does a folder that others can write, which does not open.
 pub fn close_to_others(home: &Path) -> io::Result<Option<u32>> {
     let data = match fs::metadata(home) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -390,7 +389,7 @@ pub fn close_to_others(home: &Path) -> io::Result<Option<u32>> {
     Ok(Some(mode & 0o777))
 }
 
-/// A folder of the owner's, made if missing; refused if others could change what is in it.
+/// Ensures a folder of the owner, created if missing; refused if others could change its content.
 pub(crate) fn private_folder(path: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::Folder {
         path: path.to_owned(),
@@ -420,7 +419,7 @@ pub(crate) fn private_folder(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Opens a file for reading and writing, made if missing, for the owner only.
+/// Opens a file for reading and writing by the owner only; creates it if missing.
 fn private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)

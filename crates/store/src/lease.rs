@@ -1,7 +1,7 @@
-//! Leases: what a process made on this machine, in a file that is locked while it lives.
+//! Leases: the resources that a process creates on this machine, listed in a file that is locked while the process lives.
 //!
-//! A lease's file appears under its name only when it is locked, so whoever can lock a file of
-//! that name knows that its process is gone. Everything is noted before it is made.
+//! A lease file gets its name only when it is locked, so a process that can lock it knows that the owner is dead. Every resource is noted
+//! before it is created.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -17,48 +17,48 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ahead, stop};
 
-/// A lease's file is written anew, without what is gone, when it has grown beyond this.
+/// A lease file larger than this is rewritten without removed resources.
 const COMPACT_BYTES: u64 = 64 * 1024;
 
-/// A file that never became a lease is removed when it is this old.
+/// The age after which a file that never became a lease is removed.
 const STALE: Duration = Duration::from_mins(1);
 
-/// Something on this machine that must not outlive its process.
+/// A resource on this machine that must not outlive its process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "resource", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Resource {
-    /// A control group.
+    /// A control group of the kernel.
     Cgroup {
-        /// Its folder.
+        /// The folder of the control group.
         path: PathBuf,
     },
-    /// A folder with all that is in it.
+    /// A folder with everything in it.
     Folder {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
     },
     /// A process that leads others.
     Process {
-        /// Its number.
+        /// The process id of the leader.
         pid: u32,
-        /// When the kernel says that it started, so that a reused number is not mistaken for it.
+        /// The start time according to the kernel, so that a reused process id is not mistaken for it.
         start_ticks: u64,
     },
 }
 
-/// Who holds a lease.
+/// The holder of a lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Holder {
-    /// The lease.
+    /// The id of the lease.
     pub lease: LeaseId,
-    /// The process.
+    /// The id of the process that holds it.
     pub pid: u32,
-    /// When it took the lease.
+    /// When the process acquired the lease.
     pub started: Timestamp,
 }
 
-/// One line of a lease's file after the first.
+/// One line of a lease file after the first.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
@@ -66,23 +66,23 @@ enum Line {
     Gone(Resource),
 }
 
-/// Why a lease cannot be taken, kept or looked at.
+/// Why a lease cannot be acquired, updated or read.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// Its file cannot be used.
+    /// The lease file cannot be used.
     #[error("cannot use the lease `{}`", path.display())]
     File {
-        /// The file.
+        /// The path of the lease file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         source: io::Error,
     },
     /// A line cannot be written as JSON, as when a path is not UTF-8.
     #[error("cannot note a resource in the lease `{}`", path.display())]
     Note {
-        /// The file.
+        /// The path of the lease file.
         path: PathBuf,
-        /// Why not.
+        /// Why the line cannot be encoded.
         source: serde_json::Error,
     },
     /// The system gave no random bytes for an id.
@@ -90,7 +90,7 @@ pub enum LeaseError {
     Entropy(#[from] NoEntropy),
 }
 
-/// This process's claim on what it makes. It ends with the process.
+/// This process's claim on the resources that it creates. It ends with the process.
 #[derive(Debug)]
 pub struct Lease {
     holder: Holder,
@@ -103,13 +103,13 @@ pub struct Lease {
 struct Open {
     file: File,
     bytes: u64,
-    /// The last line was not written whole.
+    /// The last line was not written completely.
     torn: bool,
     resources: Vec<Resource>,
 }
 
 impl Lease {
-    /// Takes a new lease in the data folder.
+    /// Acquires a new lease in the data folder.
     pub fn acquire(home: &Path) -> Result<Lease, LeaseError> {
         let run = std::path::absolute(home)
             .map(|home| home.join("run"))
@@ -138,17 +138,17 @@ impl Lease {
         })
     }
 
-    /// Its id.
+    /// The id that sessions of this process name as their owner.
     pub fn id(&self) -> LeaseId {
         self.holder.lease
     }
 
-    /// Where others say that a session should stop.
+    /// The socket on which other processes notify this one.
     pub(crate) fn socket(&self) -> io::Result<UnixDatagram> {
         self.socket.try_clone()
     }
 
-    /// Notes something that is about to be made.
+    /// Notes a resource that is about to be created.
     pub fn note(&self, resource: Resource) -> Result<(), LeaseError> {
         let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         self.append(&mut open, &Line::Made(resource.clone()))?;
@@ -156,7 +156,7 @@ impl Lease {
         Ok(())
     }
 
-    /// Notes that something is gone again.
+    /// Notes that a resource was removed.
     pub fn forget(&self, resource: &Resource) -> Result<(), LeaseError> {
         let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(place) = open.resources.iter().position(|known| known == resource) else {
@@ -164,7 +164,7 @@ impl Lease {
         };
         open.resources.swap_remove(place);
         if open.bytes > COMPACT_BYTES {
-            // The new file is locked before it takes the name; the old one is closed after.
+            // The new file is locked before it takes the name; the old one is closed afterwards.
             *open = publish(&self.path, &self.holder, &open.resources)?;
             return Ok(());
         }
@@ -187,7 +187,7 @@ impl Lease {
 }
 
 impl Drop for Lease {
-    /// A lease that has nothing left leaves no file; else the next start sweeps it.
+    /// A lease without resources leaves no file; otherwise the next start sweeps it.
     fn drop(&mut self) {
         let open = self.file.get_mut().unwrap_or_else(PoisonError::into_inner);
         let socket = self.path.with_extension("sock");
@@ -199,7 +199,7 @@ impl Drop for Lease {
     }
 }
 
-/// Writes a whole lease file under another name, locks it, then gives it its name.
+/// Writes a complete lease file under a temporary name, locks it, then renames it.
 fn publish(path: &Path, holder: &Holder, resources: &[Resource]) -> Result<Open, LeaseError> {
     let failed = |source| LeaseError::File {
         path: path.to_owned(),
@@ -237,19 +237,19 @@ fn json_line(path: &Path, value: &impl Serialize) -> Result<String, LeaseError> 
     Ok(text)
 }
 
-/// The lease of a process that is gone. While this lives, nobody else sweeps it.
+/// The lease of a dead process. While this value lives, no other process sweeps it.
 #[derive(Debug)]
 pub struct DeadLease {
     id: LeaseId,
     holder: Option<Holder>,
     resources: Vec<Resource>,
     path: PathBuf,
-    /// Holds the lock; `None` when only its sessions are left.
+    /// Holds the lock; `None` if the lease file is missing and only its sessions are left.
     lock: Option<File>,
 }
 
 impl DeadLease {
-    /// Sessions name this lease, but its file is gone.
+    /// A lease that sessions name although its file is missing.
     pub(crate) fn without_file(run: &Path, id: LeaseId) -> DeadLease {
         let path = run.join(format!("{id}.lock"));
         DeadLease {
@@ -261,22 +261,22 @@ impl DeadLease {
         }
     }
 
-    /// The lease.
+    /// The id of the lease.
     pub fn id(&self) -> LeaseId {
         self.id
     }
 
-    /// Who held it, if its file could be read.
+    /// The former holder; `None` if the file was missing or unreadable.
     pub fn holder(&self) -> Option<&Holder> {
         self.holder.as_ref()
     }
 
-    /// What it may have left, in the order in which it was made.
+    /// Resources that may be left, in the order in which they were created.
     pub fn resources(&self) -> &[Resource] {
         &self.resources
     }
 
-    /// Removes the lease's files, once all that it left is gone.
+    /// Removes the lease's files, after all its resources are removed.
     pub(crate) fn remove(self) -> Result<(), LeaseError> {
         let socket = self.path.with_extension("sock");
         for path in [&socket, &self.path] {
@@ -295,7 +295,7 @@ impl DeadLease {
     }
 }
 
-/// The leases whose processes are gone.
+/// The leases whose processes are dead.
 pub(crate) fn dead_leases(run: &Path) -> Result<Vec<DeadLease>, LeaseError> {
     let failed = |source| LeaseError::File {
         path: run.to_owned(),
@@ -317,7 +317,7 @@ pub(crate) fn dead_leases(run: &Path) -> Result<Vec<DeadLease>, LeaseError> {
     Ok(dead)
 }
 
-/// The leases whose processes were ahead of the database, dead or alive.
+/// The leases that have a write-ahead file, dead or alive.
 pub(crate) fn ahead(run: &Path) -> Vec<LeaseId> {
     let entries = fs::read_dir(run).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -326,7 +326,7 @@ pub(crate) fn ahead(run: &Path) -> Vec<LeaseId> {
         .collect()
 }
 
-/// The lease, if its process is gone: its lock can be had, or there is none.
+/// The lease, if its process is dead: its lock is free, or it has no lock file.
 pub(crate) fn find_dead(run: &Path, id: LeaseId) -> Option<DeadLease> {
     let path = run.join(format!("{id}.lock"));
     if !path.exists() {
@@ -341,12 +341,12 @@ pub(crate) fn find_dead(run: &Path, id: LeaseId) -> Option<DeadLease> {
     }
 }
 
-/// Whether the process of a lease lives: it listens from before it has its file until its end, which a sweeper's lock does not hide.
+/// Whether the process of a lease is alive: it listens from before its file exists until its end, and a sweeper's lock does not hide that.
 pub(crate) fn lives(run: &Path, id: LeaseId) -> bool {
     stop::is_heard(run, id)
 }
 
-/// Waits until whoever sweeps after a dead lease is done with it, or dead too.
+/// Waits until the process that sweeps a dead lease has finished or died.
 pub(crate) fn wait_for_sweeper(run: &Path, id: LeaseId) -> io::Result<()> {
     match File::open(run.join(format!("{id}.lock"))) {
         Ok(file) => file.lock_shared(),
@@ -355,7 +355,7 @@ pub(crate) fn wait_for_sweeper(run: &Path, id: LeaseId) -> io::Result<()> {
     }
 }
 
-/// The lease if its lock can be had, and the locked file is still the one of that name.
+/// The lease, if its lock is free and the locked file is still the one with that name.
 fn take(path: PathBuf, id: LeaseId) -> Result<Option<DeadLease>, LeaseError> {
     let failed = |source| LeaseError::File {
         path: path.clone(),
@@ -388,7 +388,7 @@ fn take(path: PathBuf, id: LeaseId) -> Result<Option<DeadLease>, LeaseError> {
     }))
 }
 
-/// A line that its process died writing describes something that was not made yet.
+/// Reads a lease file. A line that was cut off by a crash describes a resource that was not created yet.
 fn read(mut file: &File) -> io::Result<(Option<Holder>, Vec<Resource>)> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
@@ -405,7 +405,7 @@ fn read(mut file: &File) -> io::Result<(Option<Holder>, Vec<Resource>)> {
     Ok((holder, resources))
 }
 
-/// Removes what a process left that died while it took its lease.
+/// Removes the leftovers of a process that died while it acquired its lease.
 fn remove_stale(path: &Path) {
     let lock = path.with_extension("lock");
     let old = fs::symlink_metadata(path)

@@ -1,11 +1,10 @@
-//! Keeps journals, sessions, leases, skills and access tokens, in one folder that several processes share.
+//! Stores journals, sessions, leases, skills and access tokens in one data folder that several processes share.
 //!
-//! One writer per process takes whatever waits, gives each event its number and hash, commits
-//! once and answers all. A session's chain is written by the one process whose lease owns it;
-//! the chain of heads is appended inside the transaction that holds the database's write lock,
-//! so neither can fork.
+//! Each process has one writer. It takes the queued commands, gives each event its number and hash, commits once and replies to all
+//! callers. Only the process whose lease owns a session writes its chain; the chain of heads is appended inside the transaction that holds
+//! the database's write lock, so neither chain can fork.
 //!
-//! It does not know what a policy means, sandboxes, or who asks.
+//! This crate knows nothing about the meaning of a policy, about sandboxes or about clients.
 #![forbid(unsafe_code)]
 
 mod ahead;

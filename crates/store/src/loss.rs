@@ -1,8 +1,8 @@
-//! Whether the database is still the one whose head was signed last, and going on where it is not.
+//! Detects a journal that lacks the newest signed head, and records an accepted loss.
 //!
-//! The mark beside the key says how far the chain of heads went. A head is committed first and marked afterwards, so the marked head
-//! is always in the chain, whatever dies between the two. Where it is not, the database was rolled back, or the mark was tampered
-//! with: nothing is signed on such a chain, for after two more heads nobody could see the loss any more (ADR 39).
+//! The mark beside the key holds the newest signed head. A head is committed first and marked afterwards, so the marked head is always in
+//! the chain, wherever a crash occurs. If it is missing, the database was rolled back, or the mark was tampered with: nothing is signed on
+//! such a chain, because after two more heads nobody could detect the loss any more (ADR 39).
 
 use std::fmt;
 use std::path::Path;
@@ -15,28 +15,28 @@ use crate::database::{self, record_error, signed};
 use crate::home::{DatabaseFile, Found, Home, MarkError};
 use crate::writer;
 
-/// What is missing.
+/// A loss in the journal, compared with the mark beside the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The head that the mark remembers is not in the database: it was rolled back.
+    /// The marked head is not in the database: the database was rolled back.
     RolledBack {
-        /// The number of that head.
+        /// The number of the marked head.
         marked: u64,
-        /// The number of the last head that is there.
+        /// The number of the last head in the database.
         found: u64,
     },
-    /// There are signed heads, and the mark is gone or damaged.
+    /// There are signed heads, but the mark is missing or damaged.
     MarkGone {
-        /// The number of the last head.
+        /// The number of the last head in the database.
         found: u64,
     },
-    /// The database is gone or empty.
+    /// The database is missing or empty.
     DatabaseGone {
-        /// The number of the head that the mark remembers.
+        /// The number of the marked head.
         marked: u64,
     },
-    /// Another file is where the open database was.
+    /// Another file has replaced the open database.
     Replaced {
         /// The number of the last head of the open one.
         found: u64,
@@ -44,7 +44,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// The number of the head that the mark remembers, if there is a mark.
+    /// The number of the marked head, if there is a mark.
     pub fn marked(self) -> Option<u64> {
         match self {
             Loss::RolledBack { marked, .. } | Loss::DatabaseGone { marked } => Some(marked),
@@ -52,7 +52,7 @@ impl Loss {
         }
     }
 
-    /// The number of the last head that is there.
+    /// The number of the last head in the database; 0 if the database is missing.
     pub fn found(self) -> u64 {
         match self {
             Loss::RolledBack { found, .. } | Loss::MarkGone { found } | Loss::Replaced { found } => found,
@@ -83,7 +83,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Why a loss cannot be looked for: fails closed.
+/// Why the check for a loss failed. The check fails closed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckError {
     #[error(transparent)]
@@ -114,7 +114,7 @@ impl CheckError {
     }
 }
 
-/// Looks whether the marked head is in the chain. The mark is read first: it lags behind the heads, and never runs ahead of them.
+/// Checks whether the marked head is in the chain. The mark is read first: it may lag behind the heads but is never ahead of them.
 pub(crate) fn find(home: &Home, connection: &Connection) -> Result<Option<Loss>, CheckError> {
     let mark = match home.read_mark() {
         Ok(mark) => mark,
@@ -132,7 +132,7 @@ pub(crate) fn find(home: &Home, connection: &Connection) -> Result<Option<Loss>,
     Ok(Some(Loss::RolledBack { marked: mark.n, found }))
 }
 
-/// The same, also whether the open database is still the one in its place.
+/// The same check for an open database, which must also still be the file at its path.
 pub(crate) fn find_open(home: &Home, connection: &Connection, file: DatabaseFile) -> Result<Option<Loss>, CheckError> {
     if home.database_file()? == Some(file) {
         return find(home, connection);
@@ -156,17 +156,17 @@ fn last_number(connection: &Connection) -> Result<u64, rusqlite::Error> {
     Ok(writer::last_head(connection)?.n)
 }
 
-/// What is done about a loss at opening.
+/// How a loss at opening is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnLoss {
-    /// The store does not open.
+    /// The store refuses to open.
     Refuse,
-    /// It opens for whoever looks; nothing is written.
+    /// The store opens for reading; nothing is written.
     ReadOnly,
 }
 
-/// Looks for a loss in a database that was just opened, and notes that a new one has none yet. A loss that a power cut explains is
-/// accepted, with a record; any other is answered.
+/// Checks a newly opened database for a loss, and creates the mark of a new one. A loss that a power cut explains is accepted with a
+/// record; any other is returned.
 pub(crate) fn at_opening(home: &Home, connection: &mut Connection, signer: &Signer) -> Result<Option<Loss>, OpenError> {
     let path = home.database();
     let failed = |error: CheckError| error.into_open_error(&path);
@@ -179,7 +179,7 @@ pub(crate) fn at_opening(home: &Home, connection: &mut Connection, signer: &Sign
             Err(error) => Err(failed(error)),
         };
     }
-    // Whoever accepts a loss holds the write lock: asked once more behind it.
+    // A process that accepts a loss holds the write lock, so the check is repeated under it.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|source| OpenError::from_database(path.clone(), source))?;
@@ -194,20 +194,20 @@ pub(crate) fn at_opening(home: &Home, connection: &mut Connection, signer: &Sign
     }
     let by = Principal::Local(owner(home));
     accept(home, connection, signer, (loss, LossCause::PowerCut, by))?;
-    // From here on it is on the disk: the same cut explains no other loss.
+    // From here on the record is on the disk: the same power cut explains no other loss.
     home.begin_boot(|| writer::last_head(connection)).map_err(failed)?;
     tracing::warn!(%loss, "the machine started anew before the end of the journal had reached the disk; that is written down");
     Ok(None)
 }
 
-/// The user whose data folder it is.
+/// The user who owns the data folder.
 fn owner(home: &Home) -> u32 {
     use std::os::unix::fs::MetadataExt as _;
     std::fs::metadata(home.path()).map_or(0, |data| data.uid())
 }
 
-/// Writes down that a loss is accepted, and moves the mark to that record's head. Whatever dies on the way, the loss is still seen,
-/// or the record is there.
+/// Records that a loss is accepted, and moves the mark to the head of that record. Wherever a crash occurs, either the loss is still
+/// detected or the record exists.
 fn accept(
     home: &Home,
     connection: &mut Connection,
@@ -233,13 +233,13 @@ fn accept(
             what: error.to_string(),
         })?;
     transaction.commit().map_err(trouble)?;
-    // Only now: the old mark is what shows how much is missing.
+    // The mark moves last: the old mark shows how much is missing.
     home.set_mark(mark)
         .map_err(|error| CheckError::from(error).into_open_error(&path))?;
     Ok(session)
 }
 
-/// Fails where there is no database although the mark beside the key remembers signed heads. Creates and changes nothing.
+/// Fails if there is no database although the mark beside the key names a signed head. Creates and changes nothing.
 pub fn check_journal_gone(home: &Path) -> Result<(), OpenError> {
     let home = Home::unprepared(home)?;
     match home.found()? {
@@ -248,10 +248,10 @@ pub fn check_journal_gone(home: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// The same, where the database is known to be missing.
+/// The same check for a database that is known to be missing.
 pub(crate) fn check_database_gone(home: &Home) -> Result<(), OpenError> {
     let path = home.database();
-    // A mark that cannot be read may remember heads: then the folder is not made anew.
+    // An unreadable mark may name a head: then no new database is created.
     let mark = home.read_mark().map_err(|error| OpenError::Damaged {
         path: path.clone(),
         what: error.to_string(),
@@ -265,17 +265,17 @@ pub(crate) fn check_database_gone(home: &Home) -> Result<(), OpenError> {
     }
 }
 
-/// What accepting a loss came to.
+/// The result of accepting a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {
-    /// What was missing.
+    /// The loss that was accepted.
     pub loss: Loss,
-    /// The session whose only record says so.
+    /// The session whose only record documents it.
     pub record: SessionId,
 }
 
-/// An operator goes on without what is missing: it is written down, and the journal can be written again. Answers nothing where
-/// nothing is missing. May wait for other processes.
+/// Accepts a loss on behalf of an operator: records it and makes the journal writable again. Returns `None` if nothing is missing. May wait
+/// for other processes.
 pub fn accept_loss(home: &Path, by: Principal) -> Result<Option<Accepted>, OpenError> {
     let home = Home::prepare(home)?;
     let found = home.found()?;

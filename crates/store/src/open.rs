@@ -1,4 +1,4 @@
-//! Opening the store, and the port through which events are written.
+//! Opens the store and implements the port through which events are written.
 
 use std::fmt;
 use std::io;
@@ -21,7 +21,7 @@ use crate::sink::{Remote, Sink, SinkError, Sinks};
 use crate::writer::{Behind, Command, Ending, Writer};
 use crate::{ahead, lease};
 
-/// Commands that may wait for the writer before their senders wait too.
+/// Commands that may be queued for the writer before senders must wait.
 const WAITING: usize = 1024;
 
 /// The store: the journal, sessions and leases of one data folder.
@@ -33,9 +33,9 @@ pub struct Store {
     behind: Behind,
     reader: Mutex<Option<SqliteConnection>>,
     pub(crate) seals: Seals,
-    /// The lease under which this process has sessions.
+    /// The lease under which this process owns sessions.
     pub(crate) lease: std::sync::Mutex<Option<LeaseId>>,
-    /// For questions about access tokens.
+    /// The connection for access token queries.
     pub(crate) gate: std::sync::Mutex<Option<Connection>>,
 }
 
@@ -47,118 +47,118 @@ impl fmt::Debug for Store {
     }
 }
 
-/// Why a store does not open. Nothing was changed but folders that were missing.
+/// Why a store does not open. Nothing was changed except that missing folders were created.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A folder cannot be made or looked at.
+    /// A folder cannot be created or read.
     #[error("cannot use the data folder `{}`", path.display())]
     Folder {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// A file in the folder cannot be used.
+    /// A file in the data folder cannot be used.
     #[error("cannot use `{}`", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// Others could change or read what must be the owner's alone.
+    /// Others could change or read a file or folder that must be private to the owner.
     #[error("`{}` is open to others (mode {mode:o})", path.display())]
     Exposed {
-        /// The file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// Its permissions.
+        /// Its permission bits, such as `0o644`.
         mode: u32,
     },
     /// The database is not a plain file.
     #[error("`{}` is not a plain file", path.display())]
     NotAFile {
-        /// The file.
+        /// The path of the database.
         path: PathBuf,
     },
-    /// There is a database but no key that signed it.
+    /// There is a database but no signing key.
     #[error("the journal's signing key `{}` is missing", path.display())]
     KeyMissing {
-        /// Where it should be.
+        /// The path where the key should be.
         path: PathBuf,
     },
-    /// The key's file holds no key.
+    /// The key file does not contain a key.
     #[error("the journal's signing key `{}` cannot be read", path.display())]
     Key {
-        /// The file.
+        /// The path of the key file.
         path: PathBuf,
-        /// Why not.
+        /// Why the key does not parse.
         source: KeyError,
     },
     /// The system gave no random bytes for a key.
     #[error("cannot make a signing key")]
     Entropy(#[source] NoEntropy),
-    /// The database is damaged, cut short or gone.
+    /// The database is damaged or truncated, or its mark is unreadable.
     #[error("the journal `{}` is damaged: {what}", path.display())]
     Damaged {
-        /// The file.
+        /// The path of the database.
         path: PathBuf,
-        /// In which way.
+        /// A description of the damage.
         what: String,
     },
-    /// Another process holds the database for too long.
+    /// Another process holds the lock of the database for too long.
     #[error("the journal `{}` is locked by another process", path.display())]
     Locked {
-        /// The file.
+        /// The path of the database.
         path: PathBuf,
-        /// What the database said.
+        /// The error of the database.
         source: rusqlite::Error,
     },
-    /// No space is left.
+    /// The disk has no space left.
     #[error("the journal `{}` cannot grow: the disk is full", path.display())]
     Full {
-        /// The file.
+        /// The path of the database.
         path: PathBuf,
-        /// What the database said.
+        /// The error of the database.
         source: rusqlite::Error,
     },
     /// The database was written by a newer program.
     #[error("the journal `{}` has version {found}; this program knows {known}", path.display())]
     Version {
-        /// The file.
+        /// The path of the database.
         path: PathBuf,
-        /// Its version.
+        /// The version of the database.
         found: i64,
-        /// Ours.
+        /// The newest version that this program knows.
         known: i64,
     },
     /// The database belongs to another program.
     #[error("`{}` is a database of another program", path.display())]
     NotOurs {
-        /// The file.
+        /// The path of the database.
         path: PathBuf,
     },
     /// The database does not open for another reason.
     #[error("cannot open the journal `{}`", path.display())]
     Database {
-        /// The file.
+        /// The path of the database.
         path: PathBuf,
-        /// What the database said.
+        /// The error of the database.
         source: rusqlite::Error,
     },
-    /// The journal is not the one that was signed last.
+    /// The newest signed head is missing from the journal.
     #[error("nothing is written to the journal `{}`: {loss}", path.display())]
     Lost {
-        /// The file.
+        /// The path of the database.
         path: PathBuf,
-        /// What is missing.
+        /// What is missing from the journal.
         loss: Loss,
     },
-    /// A sink cannot be used.
+    /// An audit sink cannot be used.
     #[error("cannot use an audit sink")]
     Sink(#[source] SinkError),
 }
 
-/// What a person can do about a database that is gone: there is nothing more to see of it.
+/// The hint for a missing database: there is nothing left to inspect.
 const GONE_HINT: &str =
     "restore the data folder from a copy, or begin a new journal without it by `ringfence audit accept-loss`";
 
@@ -191,7 +191,7 @@ impl OpenError {
         }
     }
 
-    /// What a person can do about it.
+    /// What a person can do about it, if anything.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             OpenError::Exposed { .. } => Some("take the permissions of group and others away"),
@@ -219,7 +219,7 @@ impl OpenError {
 }
 
 impl Store {
-    /// Opens the store in this folder, making it where nothing is there.
+    /// Opens the store in this folder; creates it if nothing is there.
     pub async fn open(home: &Path) -> Result<Store, OpenError> {
         Store::open_with(home, &[]).await
     }
@@ -229,14 +229,14 @@ impl Store {
         Store::open_to(home, sinks, Vec::new()).await
     }
 
-    /// As [`Store::open`], for whoever looks at what is there: also where records are missing. Then nothing is written but stops.
+    /// As [`Store::open`], for reading: opens even with missing records. In that case nothing is written except stop requests.
     pub async fn open_to_read(home: &Path) -> Result<Store, OpenError> {
         let opened = Store::opened(home, OnLoss::ReadOnly).await?;
         let sinks = Sinks::start(&[], Vec::new()).map_err(OpenError::Sink)?;
         Ok(Store::start(opened, sinks))
     }
 
-    /// As [`Store::open_with`], also with sinks behind the network.
+    /// As [`Store::open_with`], with remote sinks in addition.
     pub async fn open_to(home: &Path, sinks: &[Sink], remotes: Vec<Remote>) -> Result<Store, OpenError> {
         let opened = Store::opened(home, OnLoss::Refuse).await?;
         let sinks = Sinks::start(sinks, remotes).map_err(OpenError::Sink)?;
@@ -246,7 +246,7 @@ impl Store {
     async fn opened(home: &Path, on_loss: OnLoss) -> Result<Opened, OpenError> {
         let path = home.to_owned();
         let opened = tokio::task::spawn_blocking(move || Opened::at(&path, on_loss)).await;
-        // The thread broke, or the process ends.
+        // The blocking task panicked, or the process is shutting down.
         opened.map_err(|error| OpenError::Folder {
             path: home.to_owned(),
             source: io::Error::other(error),
@@ -278,23 +278,23 @@ impl Store {
         self.key
     }
 
-    /// What was missing when it was opened: then nothing is written.
+    /// The loss found at opening. If there is one, nothing is written.
     pub fn loss(&self) -> Option<Loss> {
         self.loss
     }
 
-    /// The data folder.
+    /// The absolute path of the data folder.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// Waits until everything is written and the database closed. Later records are refused.
+    /// Waits until everything is written and the database is closed. Later records are refused.
     pub async fn close(&self) {
         self.end(Ending::Fold).await;
     }
 
-    /// As [`Store::close`], for a process that ends now: everything is written, but the
-    /// database's log is left for the next process, which spares waiting for the disk.
+    /// As [`Store::close`], for a process that exits now: everything is written, but the database's log is left for the next process, which
+    /// saves the wait for the disk.
     pub async fn leave(&self) {
         self.end(Ending::Leave).await;
     }
@@ -306,12 +306,12 @@ impl Store {
         }
         let (reply, closed) = oneshot::channel();
         if self.commands.send(Command::Close { ending, reply }).await.is_ok() {
-            // A dropped reply means that the writer is gone already: closed all the same.
+            // A dropped reply means that the writer has already ended: the store is closed anyway.
             let _ = closed.await;
         }
     }
 
-    /// Sends a command to the writer and waits for its answer.
+    /// Sends a command to the writer and waits for the reply.
     pub(crate) async fn send<T, E: From<RecordError>>(
         &self,
         command: impl FnOnce(oneshot::Sender<Result<T, E>>) -> Command,
@@ -324,15 +324,15 @@ impl Store {
         answer.await.map_err(|_| RecordError::Ended)?
     }
 
-    /// Waits until the database has all that this process was answered.
+    /// Waits until every record of this process that was answered is committed.
     pub(crate) async fn caught_up(&self) {
         if self.behind.is_behind() {
-            // What it does not take now nobody reads now; the writer says why, and tries again.
+            // If the database refuses, the caller reads without the records; the writer logs the error and retries.
             let _ = self.send::<(), RecordError>(|reply| Command::CatchUp { reply }).await;
         }
     }
 
-    /// The connection for questions, made at the first.
+    /// The connection for queries, opened at the first use.
     pub(crate) async fn reader(&self) -> Result<Reader<'_>, ReadError> {
         self.caught_up().await;
         let mut guard = self.reader.lock().await;
@@ -343,7 +343,7 @@ impl Store {
     }
 }
 
-/// The connection for questions, held for one of them.
+/// The query connection, held for one query.
 pub(crate) struct Reader<'a>(MutexGuard<'a, Option<SqliteConnection>>);
 
 impl Reader<'_> {
@@ -360,21 +360,21 @@ impl Recorder for Store {
     }
 }
 
-/// A database that is open for writing, and what it is written with.
+/// A database that is open for writing, with its signer and settings.
 pub(crate) struct Opened {
     pub(crate) home: Home,
     pub(crate) connection: Connection,
     pub(crate) signer: Signer,
-    /// How long a commit waits for one of another process.
+    /// How long a commit waits for another process's commit.
     pub(crate) patience: Duration,
-    /// Which file it is.
+    /// The identity of the database file.
     pub(crate) file: Option<DatabaseFile>,
-    /// What is missing from it.
+    /// The loss found at opening.
     pub(crate) lost: Option<Loss>,
 }
 
 impl Opened {
-    /// Opens what is there, or makes it. May wait for other processes.
+    /// Opens the database, or creates it. May wait for other processes.
     fn at(home: &Path, on_loss: OnLoss) -> Result<Opened, OpenError> {
         let home = Home::prepare(home)?;
         let found = home.found()?;
@@ -403,7 +403,7 @@ impl Opened {
     }
 }
 
-/// Puts into the database what processes that are gone had written ahead of it. What cannot be now stays for the next.
+/// Merges the write-ahead files of dead processes into the database. A file that cannot be merged stays for the next attempt.
 fn take_over(home: &Home, connection: &Connection) {
     let run = home.run();
     for lease in lease::ahead(&run) {
@@ -423,7 +423,7 @@ fn open_existing(home: &Home) -> Result<Connection, OpenError> {
         source,
     })?;
     let connection = database::open(path.clone())?;
-    // A neighbour's checkpoint can look like a cut for a moment: the database itself knows.
+    // A checkpoint of another process can look like a truncation for a moment: the integrity check decides.
     let whole =
         !cut || database::is_whole(&connection).map_err(|source| OpenError::from_database(path.clone(), source))?;
     if whole {

@@ -1,4 +1,4 @@
-//! How long the journal is kept. What is older goes, whole sessions at a time; signed heads stay, and a record says what went.
+//! Retention of the journal. Old records are removed in whole sessions; signed heads stay, and a record names what was removed.
 
 use jiff::{SignedDuration, Timestamp};
 use ringfence_journal::{
@@ -10,48 +10,48 @@ use crate::database::ReadError;
 use crate::writer::Command;
 use crate::{Store, audit, check};
 
-/// What is to be removed.
+/// A request to remove old records.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prune {
     pub(crate) before: Timestamp,
     pub(crate) by: Principal,
-    /// The session whose only record says so.
+    /// The session whose only record documents the removal.
     pub(crate) record: SessionId,
 }
 
-/// What was removed.
+/// The result of a pruning step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pruned {
-    /// Sessions.
+    /// Number of removed sessions.
     pub sessions: u64,
-    /// Their records.
+    /// Number of removed records.
     pub records: u64,
-    /// Bytes of their events.
+    /// Size of their events in bytes.
     pub bytes: u64,
-    /// Whether there may be more to remove.
+    /// Whether more may be left to remove.
     pub more: bool,
 }
 
-/// Why nothing more was removed.
+/// Why a pruning step failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PruneError {
-    /// No id for the record.
+    /// The system gave no random bytes for an id.
     #[error("cannot make an id")]
     Entropy(#[from] ringfence_journal::NoEntropy),
-    /// The journal was not written.
+    /// The event could not be recorded.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
 
-/// The time so long ago.
+/// The time that lies this far in the past.
 pub fn ago(keep: std::time::Duration) -> Timestamp {
     let keep = SignedDuration::try_from(keep).unwrap_or(SignedDuration::MAX);
     Timestamp::now().saturating_sub(keep).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 impl Store {
-    /// Removes up to a hundred sessions that are over and were last used before this time, and those of one record that are older.
-    /// Records about the journal itself stay for ever.
+    /// Removes up to a hundred closed sessions that were last used before this time, and older sessions of a single record. Records about
+    /// the journal itself stay for ever.
     pub async fn prune(&self, before: Timestamp, by: Principal) -> Result<Pruned, PruneError> {
         let record = SessionId::generate()?;
         let what = Prune { before, by, record };
@@ -59,7 +59,7 @@ impl Store {
     }
 }
 
-/// How many records of a session were removed, if a signed record says so.
+/// How many records of a session were removed, according to a signed record; `None` if no such record exists.
 pub(crate) async fn pruned(
     connection: &mut SqliteConnection,
     key: PublicKey,
@@ -92,7 +92,7 @@ pub(crate) async fn pruned(
     Ok(listed.map(|listed| listed.records))
 }
 
-/// Whether a head says that a record was there, by this key.
+/// Whether a head signed with this key covers the record.
 fn says(signed: &SignedHead, record: &Record, key: PublicKey) -> bool {
     let Head {
         session,
@@ -104,7 +104,7 @@ fn says(signed: &SignedHead, record: &Record, key: PublicKey) -> bool {
     genuine && (session, seq, hash) == (record.session, record.seq, record.hash) && key.signed(signed)
 }
 
-/// The last record that a signed head names of a session.
+/// The number of the last record of a session that a head names; 0 without heads.
 pub(crate) async fn last_signed(connection: &mut SqliteConnection, session: SessionId) -> Result<u64, ReadError> {
     let row = sqlx::query("SELECT coalesce(max(seq), 0) AS seq FROM heads WHERE session = ?")
         .bind(session.to_string())

@@ -1,7 +1,7 @@
-//! Recordings: what executions need to be run again, where each of them stands, and who goes on with it.
+//! Recordings: what executions need to be run again, the status of each, and which process resumes it.
 //!
-//! A recording is written by the process that has its session. What is in it is opaque here, sealed before the write lock is taken,
-//! and never part of the journal.
+//! The process that owns the session writes the recording. Its content is opaque here, sealed before the write lock is taken, and never
+//! part of the journal.
 
 use jiff::Timestamp;
 use ringfence_journal::{
@@ -17,33 +17,33 @@ use crate::seal::{Place, SealError};
 use crate::writer::{Change, Command, pieces};
 use crate::{AdoptError, Lease, Store};
 
-/// The most executions that one question answers with.
+/// The most executions that one query returns.
 const PAGE: u32 = 1000;
 
-/// What the recording of an execution begins with.
+/// The start of an execution's recording.
 #[derive(Debug, Clone)]
 pub struct Recording {
-    /// The execution.
+    /// The execution that is recorded.
     pub execution: ExecutionId,
-    /// Its session, which this process has.
+    /// Its session, which this process owns.
     pub session: SessionId,
-    /// All that is needed to run it again, as its caller understands it.
+    /// Everything that is needed to run it again, in the caller's format.
     pub request: Vec<u8>,
-    /// What its session goes on as when it is over, as its caller understands it; `None` where the session ends with it.
+    /// The name under which its session stays open afterwards, in the caller's format; `None` if the session ends with it.
     pub stays: Option<String>,
 }
 
-/// Where a recorded execution stands.
+/// The state of a recorded execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordingState {
     /// A process runs it.
     Running,
-    /// It only waits, and has no sandbox.
+    /// It only waits, and has released its sandbox.
     Waiting,
     /// Its process died; it can be run again.
     Interrupted,
-    /// It is over.
+    /// It has ended and cannot be resumed.
     Over,
 }
 
@@ -59,35 +59,35 @@ impl RecordingState {
     }
 }
 
-/// Where a recorded execution stands, without what was recorded.
+/// The status of a recorded execution, without the recorded data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Standing {
-    /// The execution.
+    /// The execution that is recorded.
     pub execution: ExecutionId,
-    /// Its session.
+    /// The session that the execution belongs to.
     pub session: SessionId,
-    /// Where it stands.
+    /// The current state of the execution.
     pub state: RecordingState,
-    /// Why it cannot be run again, if it cannot.
+    /// Why it cannot be run again; `None` if it can.
     pub spoiled: Option<String>,
-    /// What its session goes on as when it is over.
+    /// The name under which its session stays open afterwards; `None` if the session ends with it.
     pub stays: Option<String>,
-    /// When it goes on by itself, if it waits for that.
+    /// When it resumes by itself; `None` if it does not.
     pub due: Option<Timestamp>,
-    /// How many bytes of entries are kept.
+    /// Size of the recorded entries in bytes.
     pub bytes: u64,
 }
 
-/// All that was recorded of an execution.
+/// The complete recording of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Where it stands.
+    /// The status without the recorded data.
     pub standing: Standing,
-    /// All that is needed to run it again.
+    /// Everything that is needed to run it again.
     pub request: Vec<u8>,
-    /// What it met from outside, in the order of commits.
+    /// The recorded entries, in the order of commits.
     pub entries: Vec<Entry>,
-    /// How it ended, where that was kept.
+    /// The recorded outcome; `None` before the end.
     pub outcome: Option<Vec<u8>>,
 }
 
@@ -120,17 +120,17 @@ impl Store {
         self.send(|reply| Command::Change { change, reply }).await
     }
 
-    /// Begins the recording of an execution; its session must be this process's.
+    /// Begins the recording of an execution; its session must belong to this process.
     pub async fn begin_recording(&self, recording: Recording) -> Result<(), RecordError> {
         self.change(Change::Begin(recording)).await
     }
 
-    /// As [`Store::begin_recording`], in the same commit as the event that says so.
+    /// As [`Store::begin_recording`], in the same commit as the event of the start.
     pub async fn record_start(&self, event: Event, recording: Recording) -> Result<Recorded, RecordError> {
         self.record_with(event, Change::Begin(recording)).await
     }
 
-    /// Keeps what an execution met where no event says so.
+    /// Records replay entries that no event accompanies.
     pub async fn keep(
         &self,
         session: SessionId,
@@ -145,7 +145,7 @@ impl Store {
         self.change(change).await
     }
 
-    /// Keeps how an execution ended; it is over.
+    /// Records the outcome of an execution, which has ended.
     pub async fn finish_recording(&self, execution: ExecutionId, outcome: Vec<u8>) -> Result<(), RecordError> {
         let entries = Vec::new();
         let change = Change::Finish {
@@ -156,7 +156,7 @@ impl Store {
         self.change(change).await
     }
 
-    /// As [`Store::finish_recording`], with what it met last, in the same commit as the event of its end.
+    /// As [`Store::finish_recording`], with the last entries, in the same commit as the event of the end.
     pub async fn record_end(
         &self,
         event: Event,
@@ -174,14 +174,14 @@ impl Store {
         self.record_with(event, change).await
     }
 
-    /// Says why an execution cannot be run again; the first reason stays.
+    /// Marks an execution that cannot be run again, with the reason; the first reason stays.
     pub async fn spoil(&self, execution: ExecutionId, why: &str) -> Result<(), RecordError> {
         let why = why.to_owned();
         self.change(Change::Spoil { execution, why }).await
     }
 
-    /// Writes that an execution has given up its sandbox, with what it met last. It goes on at `wake`, when a question of it is
-    /// answered, or when one expires; with another process once its session is [left](Store::release_session).
+    /// Records that an execution has released its sandbox, with its last entries. It resumes at `wake`, when one of its questions is
+    /// answered, or when one expires; in another process once its session is [released](Store::release_session).
     pub async fn suspend(
         &self,
         event: Event,
@@ -201,19 +201,19 @@ impl Store {
         }
     }
 
-    /// Goes on with an execution that waits or was interrupted: its session belongs to the lease. Of two that try, one wins.
+    /// Resumes an execution that waits or was interrupted: its session now belongs to the lease. Of two processes that try, one succeeds.
     pub async fn resume(&self, lease: &Lease, execution: ExecutionId) -> Result<(), AdoptError> {
         let to = self.under(lease);
         self.send(|reply| Command::Resume { execution, to, reply }).await
     }
 
-    /// Leaves a session of the lease to whoever goes on with what is under way in it, if all of that can be run again: says whether it can.
+    /// Releases a session of the lease for another process, if everything in progress in it can be run again; returns whether it can.
     pub async fn leave_unfinished(&self, lease: &Lease, session: SessionId) -> Result<bool, RecordError> {
         let lease = self.under(lease);
         self.send(|reply| Command::Spare { session, lease, reply }).await
     }
 
-    /// Deletes all that the executions of a session that is over need to be run again, and its questions: the journal stays.
+    /// Deletes the recordings and questions of a closed session; the journal stays.
     pub async fn forget_recordings(&self, session: SessionId) -> Result<(), RecordError> {
         let execution = None;
         self.send(|reply| Command::Forget {
@@ -224,7 +224,7 @@ impl Store {
         .await
     }
 
-    /// Where a recorded execution stands.
+    /// The status of a recorded execution; `None` without a recording.
     pub async fn recording_state(&self, execution: ExecutionId) -> Result<Option<Standing>, ReadError> {
         let mut reader = self.reader().await?;
         let sql = format!("SELECT {} FROM recordings r WHERE execution = ?", columns());
@@ -236,7 +236,7 @@ impl Store {
         row.as_ref().map(standing).transpose()
     }
 
-    /// All that was recorded of an execution.
+    /// The complete recording of an execution; `None` without one.
     pub async fn recording(&self, execution: ExecutionId) -> Result<Option<Kept>, ReadError> {
         let mut reader = self.reader().await?;
         let sql = format!(
@@ -257,14 +257,14 @@ impl Store {
             .map_err(ReadError::Database)?;
         drop(reader);
         let seals = self.seals.clone();
-        // There may be many megabytes to open.
+        // There may be many megabytes to unseal.
         let opened = tokio::task::spawn_blocking(move || opened(&seals, &row, &rows)).await;
         opened
             .map_err(|error| ReadError::Database(sqlx::Error::Io(std::io::Error::other(error))))?
             .map(Some)
     }
 
-    /// How many bytes of entries are kept of an execution.
+    /// Size of an execution's recorded entries in bytes; 0 without a recording.
     pub async fn kept_bytes(&self, execution: ExecutionId) -> Result<u64, ReadError> {
         let mut reader = self.reader().await?;
         let sql = format!("SELECT {KEPT_BYTES} FROM recordings r WHERE execution = ?");
@@ -276,8 +276,8 @@ impl Store {
         Ok(total.and_then(|total| u64::try_from(total).ok()).unwrap_or(0))
     }
 
-    /// Executions that can go on now and have no process but perhaps this one: a question of theirs is answered or expired, or the
-    /// time they wait for has come. Earliest first.
+    /// Executions that can resume now and belong to this process or to none: one of their questions is answered or expired, or their wake
+    /// time has come. Earliest first.
     pub async fn ready(&self, now: Timestamp, limit: u32) -> Result<Vec<(ExecutionId, SessionId)>, ReadError> {
         let sql = "SELECT execution, session FROM recordings r WHERE due <= ?1 AND spoiled IS NULL AND EXISTS
                 (SELECT 1 FROM sessions s WHERE s.id = r.session AND s.state = 'open' AND (s.lease IS NULL OR s.lease = ?2))
@@ -286,7 +286,7 @@ impl Store {
         self.listed(query.bind(i64::from(limit.min(PAGE)))).await
     }
 
-    /// When the first of those that have no process, but perhaps this one, goes on by itself.
+    /// When the next execution that belongs to this process or to none resumes by itself.
     pub async fn next_due(&self) -> Result<Option<Timestamp>, ReadError> {
         let mut reader = self.reader().await?;
         let due: Option<i64> = sqlx::query_scalar(
@@ -301,7 +301,7 @@ impl Store {
         Ok(due.map(moment))
     }
 
-    /// Executions whose process died, that nobody goes on with yet and that wait for nobody, oldest first.
+    /// Interrupted executions that no process has resumed and that wait for nobody, oldest first.
     pub async fn interrupted(&self, limit: u32) -> Result<Vec<(ExecutionId, SessionId)>, ReadError> {
         let query = sqlx::query(
             "SELECT execution, session FROM recordings WHERE state = 'interrupted' AND due IS NULL ORDER BY execution LIMIT ?",
@@ -327,7 +327,7 @@ impl Store {
         rows.iter().map(pair).collect()
     }
 
-    /// Notes the lease under which this process has sessions.
+    /// Notes the lease under which this process owns sessions.
     pub(crate) fn under(&self, lease: &Lease) -> LeaseId {
         let id = lease.id();
         *self.lease.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(id);
@@ -342,20 +342,20 @@ impl Store {
 
 const TABLE: &str = "recordings";
 
-/// How many bytes of entries the recording `r` has: the last of either kind says it.
+/// Size of the recorded entries of recording `r` in bytes: the larger total of its last row in either table.
 pub(crate) const KEPT_BYTES: &str = "max(
     coalesce((SELECT e.total FROM entries e WHERE e.execution = r.execution ORDER BY e.n DESC LIMIT 1), 0),
     coalesce((SELECT e.total FROM events e WHERE e.session = r.session AND e.seq > coalesce(r.since, 0)
         AND e.execution = r.execution AND e.piece IS NOT NULL ORDER BY e.seq DESC LIMIT 1), 0))";
 
-/// Where the recording `r` stands; one that is over does not grow.
+/// The status columns of recording `r`; an ended recording does not grow.
 fn columns() -> String {
     format!(
         "execution, session, state, spoiled, stays, due, CASE state WHEN 'over' THEN bytes ELSE {KEPT_BYTES} END AS bytes"
     )
 }
 
-/// The pieces of a recording in their order, wherever they lie.
+/// The pieces of a recording in order, from both tables.
 const PIECES: &str = "SELECT n, sealed FROM entries WHERE execution = ?1
     UNION ALL
     SELECT e.piece, e.sealed FROM recordings r JOIN events e
@@ -406,7 +406,7 @@ fn opened(seals: &crate::seal::Seals, row: &SqliteRow, rows: &[SqliteRow]) -> Re
             table: "entries",
             column,
         };
-        // A piece that is gone would be a hole in what the execution met.
+        // A missing piece would be a gap in the replay.
         let n: i64 = row.try_get("n").map_err(|_| damaged("n"))?;
         if n != expected {
             return Err(damaged("n"));
@@ -424,12 +424,12 @@ fn opened(seals: &crate::seal::Seals, row: &SqliteRow, rows: &[SqliteRow]) -> Re
     })
 }
 
-/// A moment as it is kept, so that moments compare as numbers.
+/// Converts a time to its stored form, which compares as a number.
 pub(crate) fn nanoseconds(at: Timestamp) -> i64 {
     i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
 }
 
-/// A moment that was kept.
+/// Converts a stored time back.
 pub(crate) fn moment(nanoseconds: i64) -> Timestamp {
     Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or(Timestamp::MAX)
 }

@@ -1,4 +1,4 @@
-//! How long recordings are kept of what is over.
+//! Retention of recordings after their executions have ended.
 
 use jiff::{SignedDuration, Timestamp};
 use ringfence_journal::{ExecutionId, SessionId};
@@ -9,22 +9,23 @@ use crate::database::{self, ReadError};
 use crate::writer::Command;
 use crate::{Store, SweepError};
 
-/// How many of the oldest one trim looks at, or as many as it may forget.
+/// How many of the oldest candidates of each kind one trim reads, unless it may forget more.
 const LOOKED_AT: u32 = 1000;
 
-/// How much is kept of executions that are over.
+/// How long and how much is kept of the recordings of ended executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// How long.
+    /// The age after which a recording is forgotten.
     pub age: SignedDuration,
-    /// How many bytes in all.
+    /// The most bytes of all recordings together.
     pub bytes: u64,
-    /// How many are forgotten at once. Many small ones may lie before a few that are large: too few, and what comes in is more than what goes.
+    /// How many candidates are forgotten in one trim. If it is too small, many small recordings in front of a few large ones let the total
+    /// grow faster than it shrinks.
     pub at_once: u32,
 }
 
 impl Retention {
-    /// The same for a server, where nobody waits for it.
+    /// The retention of a server, where no caller waits for a trim.
     #[must_use]
     pub fn of_a_server() -> Retention {
         Retention {
@@ -35,7 +36,7 @@ impl Retention {
 }
 
 impl Default for Retention {
-    /// Seven days and one GiB, a little at a time: somebody waits.
+    /// Seven days and one GiB, in small steps because a caller waits.
     fn default() -> Retention {
         Retention {
             age: SignedDuration::from_hours(7 * 24),
@@ -45,7 +46,7 @@ impl Default for Retention {
     }
 }
 
-/// Something that can be forgotten: all that a session kept which is over, or an execution in one that goes on.
+/// A candidate for a trim: the recordings of a session that has ended, or one ended execution of an open session.
 struct Past {
     session: SessionId,
     execution: Option<ExecutionId>,
@@ -53,19 +54,19 @@ struct Past {
     bytes: u64,
 }
 
-/// Sessions that are over and still have a key, oldest first. Those that wait have keys too, and may be older.
+/// Sessions that have ended and still have a key, oldest first. Open sessions have keys too and may be older.
 const SESSIONS: &str =
     "SELECT s.id, NULL AS execution, s.used, coalesce((SELECT sum(bytes + length(request)) FROM recordings r WHERE r.session = s.id), 0) AS bytes
      FROM keys k CROSS JOIN sessions s ON s.id = k.session
      WHERE s.state <> 'open' AND s.lease IS NULL ORDER BY k.session LIMIT ?";
-/// Executions that are over, in sessions that are not.
+/// Ended executions in open sessions.
 const EXECUTIONS: &str = "SELECT s.id, r.execution, e.ended AS used, r.bytes + length(r.request) AS bytes
      FROM sessions s CROSS JOIN recordings r ON r.session = s.id JOIN executions e ON e.id = r.execution
      WHERE s.state = 'open' AND r.state = 'over' AND e.ended IS NOT NULL ORDER BY r.execution LIMIT ?";
 
 impl Store {
-    /// Forgets recordings of what is over, the oldest first: those that are too old, and as many as make the rest fit.
-    /// Does a bounded part of that at once, and says how much it forgot.
+    /// Forgets recordings of ended executions, oldest first: those past their age, and as many as needed to get under the size limit. Does
+    /// a bounded part at once and returns how many it forgot.
     pub async fn trim_recordings(&self, keep: Retention, now: Timestamp) -> Result<usize, SweepError> {
         let (mut total, mut past) = self.past(keep.at_once.max(LOOKED_AT)).await?;
         past.sort_by_key(|past| past.used);
@@ -88,7 +89,7 @@ impl Store {
         Ok(forgotten)
     }
 
-    /// How many bytes are kept in all, and the oldest of what is over.
+    /// The total size of all recordings, and the oldest candidates.
     async fn past(&self, most: u32) -> Result<(u64, Vec<Past>), ReadError> {
         let mut reader = self.reader().await?;
         let total: i64 = sqlx::query_scalar("SELECT coalesce(sum(bytes + length(request)), 0) FROM recordings")

@@ -1,8 +1,8 @@
-//! What is kept of executions is sealed: under a key for each session, which lies in the database wrapped by a key of the data
-//! folder. Whatever is sealed is bound to its place, so that nothing can be put where another thing was.
+//! Seals recorded data with a key per session; that key is stored in the database, wrapped by a key of the data folder. Sealed data is
+//! bound to its seal context, so that it cannot be moved to another place.
 //!
-//! Deleting a session's key is what deletes its recordings: without it, what is left of them in unused pages of the database or in
-//! an old copy of its log says nothing. So pages need not be overwritten (`secure_delete`).
+//! Deleting a session's key deletes its recordings: without the key, remains in unused pages of the database or in an old copy of its log
+//! are unreadable. So pages need not be overwritten (`secure_delete`).
 
 use std::fmt;
 use std::io;
@@ -16,58 +16,58 @@ use zeroize::Zeroizing;
 use crate::home::Home;
 
 const KEY: usize = 32;
-/// The first byte of whatever is sealed: another one was written by another version.
+/// The version byte in front of all sealed data: another value means another version of this program.
 const VERSION: u8 = 1;
 const PREFIX: &str = "ringfence-seal-key-1 ";
 
-/// Why something cannot be sealed or opened.
+/// Why data cannot be sealed or unsealed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealError {
-    /// The key's file cannot be used.
+    /// The key file cannot be used.
     #[error("cannot use `{}`", path.display())]
     File {
-        /// The file.
+        /// The path of the key file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// Others could read the key.
+    /// Others could read the key file.
     #[error("`{}` is open to others (mode {mode:o})", path.display())]
     Exposed {
-        /// The file.
+        /// The path of the key file.
         path: PathBuf,
-        /// Its permissions.
+        /// Its permission bits, such as `0o644`.
         mode: u32,
     },
-    /// Something was sealed, and its key is gone.
+    /// There is sealed data, but the key file is missing.
     #[error("the key `{}` is missing: restore it from a copy", path.display())]
     Missing {
-        /// Where it should be.
+        /// The path where the key should be.
         path: PathBuf,
     },
-    /// The file holds no key.
+    /// The file does not contain a key.
     #[error("`{}` holds no key: restore it from a copy", path.display())]
     NoKey {
-        /// The file.
+        /// The path of the key file.
         path: PathBuf,
     },
-    /// The key of this session was deleted, and with it all that it sealed.
+    /// The key of the session was deleted, and with it everything that it sealed.
     #[error("the key of session `{session}` was deleted")]
     Deleted {
-        /// The session.
+        /// The session whose key was deleted.
         session: SessionId,
     },
-    /// The key does not fit, or what is there is not what was written.
+    /// The key does not fit, or the data was changed.
     #[error("it was changed, or the key does not fit")]
     Damaged,
-    /// It was sealed by another version of this program.
+    /// The data was sealed by another version of this program.
     #[error("it was kept by another version of this program (form {found}; this one knows {VERSION})")]
     Version {
-        /// The other form.
+        /// The version byte of the data.
         found: u8,
     },
-    /// It is too long to be sealed.
+    /// The data is too long to be sealed.
     #[error("it is too long")]
     Length,
     /// The system gave no random bytes.
@@ -90,27 +90,27 @@ impl SealError {
     }
 }
 
-/// Where something sealed belongs.
+/// The seal context: what sealed data belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place<'a> {
-    /// The key of a session.
+    /// The wrapped key of a session.
     Key(&'a str),
-    /// What an execution was asked to do.
+    /// The request of an execution.
     Request(&'a str),
-    /// How it ended.
+    /// The outcome of an execution.
     Outcome(&'a str),
-    /// What it met, at this position.
+    /// The entries of an execution in the piece of this number.
     Entries(&'a str, i64),
-    /// What stands for personal data in a session, its part of this number.
+    /// The part of a session's aliases with this number.
     Aliases(&'a str, i64),
-    /// What a person is shown.
+    /// The sealed part of an approval question.
     Question(&'a str),
-    /// What a person said.
+    /// The note of a person's answer.
     Note(&'a str),
 }
 
 impl Place<'_> {
-    /// What the seal is bound to: part of the form in which things are kept.
+    /// The associated data of the seal; part of the storage format.
     fn bound(self) -> String {
         match self {
             Place::Key(session) => format!("key {session}"),
@@ -138,7 +138,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// A key that seals.
+/// A key that seals and unseals data.
 pub(crate) struct Seal(LessSafeKey);
 
 impl fmt::Debug for Seal {
@@ -153,11 +153,11 @@ impl Seal {
         Ok(Seal(LessSafeKey::new(key)))
     }
 
-    /// Nonce, ciphertext and tag of the parts together.
+    /// Seals the concatenated parts: nonce, ciphertext and tag.
     pub(crate) fn close(&self, place: Place<'_>, parts: &[&[u8]]) -> Result<Vec<u8>, SealError> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let mut sealed = Vec::with_capacity(NONCE_LEN + 1 + length + MAX_TAG_LEN);
-        // 96 random bits: far below the number of messages at which two might meet under one session's key.
+        // 96 random bits: the number of messages under one session's key stays far below a likely collision.
         let nonce: [u8; NONCE_LEN] = random()?;
         sealed.extend_from_slice(&nonce);
         sealed.push(VERSION);
@@ -174,7 +174,7 @@ impl Seal {
         Ok(sealed)
     }
 
-    /// What was sealed at this place.
+    /// Unseals data that was sealed in this context.
     pub(crate) fn open(&self, place: Place<'_>, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
         let (nonce, body) = sealed.split_at_checked(NONCE_LEN).ok_or(SealError::Damaged)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::Damaged)?;
@@ -202,14 +202,14 @@ fn random<const N: usize>() -> Result<[u8; N], SealError> {
     Ok(bytes)
 }
 
-/// The key of the data folder, read when it is first needed. Clones share it.
+/// The key of the data folder, read at first use. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Seals {
     path: PathBuf,
     key: Arc<Mutex<Option<Arc<Seal>>>>,
 }
 
-/// Whether a key may be made where there is none.
+/// What happens if the key of the data folder is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
     Make,
@@ -237,7 +237,7 @@ impl Seals {
             (None, Absent::Refuse) => return Err(missing()),
             (None, Absent::Make) => {
                 create(&self.path)?;
-                // Another process may have been faster: its key is the one.
+                // Another process may have created it first: its key counts.
                 read(&self.path)?.ok_or_else(missing)?
             }
         };
@@ -246,7 +246,7 @@ impl Seals {
         Ok(key)
     }
 
-    /// A new key for a session, and how it is kept.
+    /// Creates a key for a session; returns it with its wrapped form for storage.
     pub(crate) fn make(&self, session: SessionId, absent: Absent) -> Result<(Seal, Vec<u8>), SealError> {
         let bytes = Zeroizing::new(random::<KEY>()?);
         let wrapped = self
@@ -255,7 +255,7 @@ impl Seals {
         Ok((Seal::new(bytes.as_slice())?, wrapped))
     }
 
-    /// A session's key, as it was kept.
+    /// Unwraps a session's stored key.
     pub(crate) fn unwrap(&self, session: SessionId, wrapped: &[u8]) -> Result<Seal, SealError> {
         let bytes = self
             .key(Absent::Refuse)?
@@ -287,7 +287,7 @@ fn read(path: &Path) -> Result<Option<Zeroizing<[u8; KEY]>>, SealError> {
     }
 }
 
-/// Written whole under another name, then given its own unless somebody was faster.
+/// Writes the key under a temporary name, then renames it unless another process was faster.
 fn create(path: &Path) -> Result<(), SealError> {
     use fmt::Write as _;
     use io::Write as _;

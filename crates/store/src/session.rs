@@ -1,4 +1,4 @@
-//! Sessions: opening one, going on with one, and looking at them without reading the journal.
+//! Sessions: opens, adopts and lists them without reading the journal.
 
 use std::collections::HashMap;
 
@@ -16,31 +16,31 @@ use crate::workspace::{Keeping, Workspace, workspace};
 use crate::writer::Command;
 use crate::{Lease, Store};
 
-/// The most sessions that one question answers with.
+/// The most sessions on one page.
 const PAGE: u32 = 1000;
 
-/// What a session begins with.
+/// The properties of a new session.
 #[derive(Debug, Clone)]
 pub struct Opening {
-    /// Its id, new.
+    /// The id of the session, newly generated.
     pub session: SessionId,
-    /// Who owns it.
+    /// The principal who owns the session.
     pub principal: Principal,
-    /// The policy in force.
+    /// The policy in force at the start.
     pub policy: PolicyRef,
-    /// The policy as JSON, kept by its digest.
+    /// The policy as JSON, stored under its digest.
     pub policy_json: String,
-    /// What the sandbox is made of.
+    /// The backend that provides the sandbox.
     pub backend: Text,
-    /// What holds each rule.
+    /// How each rule is enforced.
     pub enforcement: Vec<Enforcement>,
     /// Whether each commit of this session reaches the disk before it is answered.
     pub durable: bool,
-    /// How many bytes of events it may write; the ends of what was begun still follow then.
+    /// The most bytes of events that it may write; events that end something are still written beyond that.
     pub journal_bytes: u64,
-    /// The host user that the session's programs run as, if it has one of its own.
+    /// The host user for the session's programs; `None` without one of its own.
     pub uid: Option<u32>,
-    /// The files that it keeps beyond its process, if it does.
+    /// The workspace that it keeps beyond its process; `None` without one.
     pub keeping: Option<Keeping>,
 }
 
@@ -59,50 +59,50 @@ impl Opening {
     }
 }
 
-/// Why a session cannot be gone on with.
+/// Why a session cannot be adopted or an execution cannot be resumed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AdoptError {
-    /// There is none of this id.
+    /// No session has this id.
     #[error("there is no session `{session}`")]
     Unknown {
-        /// The id.
+        /// The id that was requested.
         session: SessionId,
     },
-    /// It is over.
+    /// The session is closed.
     #[error("session `{session}` is closed")]
     Closed {
-        /// The session.
+        /// The session that is closed.
         session: SessionId,
     },
-    /// A process has it.
+    /// Another process owns the session.
     #[error("session `{session}` belongs to another process")]
     Owned {
-        /// The session.
+        /// The session that is owned.
         session: SessionId,
     },
-    /// Nobody has it, but something in it waits for a person.
+    /// No process owns the session, but an execution in it waits for a person.
     #[error("execution `{execution}` of session `{session}` waits for a person")]
     Unfinished {
-        /// The session.
+        /// The session that cannot be adopted.
         session: SessionId,
-        /// The execution.
+        /// The execution that waits.
         execution: ExecutionId,
     },
     /// The execution was not recorded.
     #[error("execution `{execution}` was not recorded: it cannot go on")]
     NoRecording {
-        /// The execution.
+        /// The execution without a recording.
         execution: ExecutionId,
     },
     /// The execution cannot be run again.
     #[error("execution `{execution}` cannot go on: {why}")]
     Unrepeatable {
-        /// The execution.
+        /// The execution that cannot be resumed.
         execution: ExecutionId,
-        /// Why not.
+        /// Why it cannot be run again.
         why: String,
     },
-    /// The store failed.
+    /// The writer returned an error.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
@@ -110,75 +110,75 @@ pub enum AdoptError {
 /// A session, without its events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Session {
-    /// Its id.
+    /// The id of the session.
     pub id: SessionId,
-    /// Who owns it.
+    /// The principal who owns the session.
     pub principal: Principal,
     /// Name of the policy in force.
     pub policy_name: String,
     /// Digest of the policy in force.
     pub policy_digest: String,
-    /// What the sandbox is made of.
+    /// The backend that provides the sandbox.
     pub backend: String,
-    /// Where it stands.
+    /// Whether the session is open, closed or lost.
     pub state: SessionState,
-    /// The lease of the process that has it.
+    /// The lease of the owning process; `None` if no process owns it.
     pub lease: Option<LeaseId>,
-    /// The host user that its programs run as.
+    /// The host user for its programs; `None` without one of its own.
     pub uid: Option<u32>,
     /// When it was opened.
     pub created: Timestamp,
     /// When an execution last started or ended in it.
     pub used: Timestamp,
-    /// How many executions it had.
+    /// How many executions it has had.
     pub executions: u64,
-    /// The files that it keeps beyond its process.
+    /// The workspace that it keeps beyond its process; `None` without one.
     pub workspace: Option<Workspace>,
 }
 
 /// An execution, without its events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Execution {
-    /// Its id.
+    /// The id of the execution.
     pub id: ExecutionId,
-    /// Its session.
+    /// The session that it belongs to.
     pub session: SessionId,
-    /// The language, or `program`.
+    /// The language, or `program` for any other.
     pub language: String,
-    /// Where it stands.
+    /// The current or final status.
     pub status: Status,
-    /// When it started.
+    /// Time of its `execution_started` event.
     pub started: Timestamp,
-    /// When it ended.
+    /// Time of its end; `None` while it is in progress.
     pub ended: Option<Timestamp>,
 }
 
-/// The run of a session that began last.
+/// The newest run of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LastRun {
-    /// Its id.
+    /// The id of the execution.
     pub execution_id: ExecutionId,
-    /// The file or program, as whoever began it calls it.
+    /// The name of the file or program, as the caller gave it.
     pub program: Option<String>,
-    /// The language, or `program`.
+    /// The language, or `program` for any other.
     pub language: String,
-    /// Where it stands.
+    /// The current or final status.
     pub status: Status,
 }
 
-/// What an id names.
+/// The kind of object that an id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdKind {
-    /// A session: `s_`.
+    /// A session, with the prefix `s_`.
     Session,
-    /// An execution: `x_`.
+    /// An execution, with the prefix `x_`.
     Execution,
-    /// A question to a person: `a_`.
+    /// An approval question, with the prefix `a_`.
     Approval,
 }
 
 impl IdKind {
-    /// What ids of this kind begin with.
+    /// The prefix of ids of this kind.
     pub fn prefix(self) -> &'static str {
         match self {
             IdKind::Session => "s_",
@@ -188,16 +188,16 @@ impl IdKind {
     }
 }
 
-/// Which sessions to list, newest first.
+/// Selects the sessions to list, newest first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sessions {
-    /// Only those that stand here.
+    /// Only sessions in this state.
     pub state: Option<SessionState>,
-    /// Only those of this principal.
+    /// Only sessions of this principal.
     pub principal: Option<Principal>,
-    /// Only those older than this: the last of the page before.
+    /// Only sessions older than this one, the last of the previous page.
     pub before: Option<SessionId>,
-    /// At most so many; a page has at most 1,000.
+    /// The most sessions to return; a page has at most 1,000.
     pub limit: Option<u32>,
 }
 
@@ -213,7 +213,7 @@ impl Store {
         self.send(|reply| Command::Open { opening, lease, reply }).await
     }
 
-    /// Goes on with an open session that no process has.
+    /// Adopts an open session that no process owns.
     pub async fn adopt_session(&self, lease: &Lease, session: SessionId) -> Result<(), AdoptError> {
         let to = self.under(lease);
         self.send(|reply| Command::Adopt {
@@ -225,17 +225,23 @@ impl Store {
         .await
     }
 
-    /// Leaves an open session to whoever goes on with it next.
+    /// Releases an open session, so that another process can adopt it.
     pub async fn release_session(&self, session: SessionId) -> Result<(), RecordError> {
         self.send(|reply| Command::Release { session, reply }).await
     }
 
-    /// Keeps a policy that is about to be in force, to be found by its digest.
-    pub async fn keep_policy(&self, policy: PolicyRef, json: String) -> Result<(), RecordError> {
-        self.send(|reply| Command::Keep { policy, json, reply }).await
+    /// Stores a policy that is about to be in force in a session under its digest; it stays as long as the session does.
+    pub async fn keep_policy(&self, session: SessionId, policy: PolicyRef, json: String) -> Result<(), RecordError> {
+        let keep = |reply| Command::Keep {
+            session,
+            policy,
+            json,
+            reply,
+        };
+        self.send(keep).await
     }
 
-    /// One session.
+    /// Reads one session; `None` if no session has this id.
     pub async fn session(&self, id: SessionId) -> Result<Option<Session>, ReadError> {
         let mut reader = self.reader().await?;
         let row = sqlx::query(sqlx::AssertSqlSafe(format!("{SESSION} WHERE id = ?")))
@@ -264,7 +270,7 @@ impl Store {
         rows.iter().map(session).collect()
     }
 
-    /// The run that began last in each of these sessions that had any; skills that it called are not meant.
+    /// The newest run of each of these sessions that has any; skills that a run called do not count.
     pub async fn last_runs(&self, of: &[SessionId]) -> Result<HashMap<SessionId, LastRun>, ReadError> {
         let of: Vec<String> = of.iter().map(ToString::to_string).collect();
         let mut reader = self.reader().await?;
@@ -298,7 +304,7 @@ impl Store {
         rows.iter().map(last).collect()
     }
 
-    /// The executions of a session, in order.
+    /// The executions of a session, oldest first.
     pub async fn executions(&self, id: SessionId) -> Result<Vec<Execution>, ReadError> {
         let mut reader = self.reader().await?;
         let rows = sqlx::query(
@@ -311,7 +317,7 @@ impl Store {
         rows.iter().map(execution).collect()
     }
 
-    /// One execution.
+    /// Reads one execution; `None` if no execution has this id.
     pub async fn execution(&self, id: ExecutionId) -> Result<Option<Execution>, ReadError> {
         let mut reader = self.reader().await?;
         let row = sqlx::query("SELECT id, session, language, status, started, ended FROM executions WHERE id = ?")
@@ -322,7 +328,7 @@ impl Store {
         row.as_ref().map(execution).transpose()
     }
 
-    /// The first ids of a kind that begin like this, newest first.
+    /// The newest ids of a kind that start with `beginning`, newest first.
     pub async fn ids_starting_with(&self, kind: IdKind, beginning: &str, limit: u32) -> Result<Vec<String>, ReadError> {
         let query = match kind {
             IdKind::Session => "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT ?2",
@@ -340,7 +346,7 @@ impl Store {
             .map_err(ReadError::Database)
     }
 
-    /// A policy that a session ran under, as JSON.
+    /// A policy that a session ran under, as JSON; `None` if no policy has this digest.
     pub async fn policy(&self, digest: &str) -> Result<Option<String>, ReadError> {
         let mut reader = self.reader().await?;
         sqlx::query_scalar("SELECT json FROM policies WHERE digest = ?")

@@ -1,7 +1,7 @@
-//! Live sinks: every record goes on after its commit to files, syslog and what lies behind the network.
+//! Audit sinks: every record is sent after its commit to files, syslog and remote sinks.
 //!
-//! A sink never delays an act unless it must have the record first: each has a thread or task and a bounded queue of its
-//! own, and what does not fit is counted, said in the log and kept in the database.
+//! Only a durable sink delays an act. Each sink has its own thread or task and a bounded queue; records that do not fit are counted, logged
+//! and noted in the database.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,24 +26,24 @@ pub(crate) use tally::Tally;
 
 use remote::Line;
 
-/// Records that may wait for a sink before they are dropped.
+/// Records that may be queued for a sink before further ones are dropped.
 const QUEUE: usize = 4096;
 
-/// How long the end waits for sinks that still have records.
+/// How long shutdown waits for sinks that still have records.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where records go besides the journal.
+/// The configuration of a local audit sink.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Sink {
-    /// Lines of JSON, appended; opened again when the file was rotated.
+    /// A file of JSON lines, appended to; reopened after a rotation.
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
     /// RFC 5424 messages on a datagram socket, such as `/dev/log`.
     Syslog {
-        /// The socket.
+        /// The path of the socket.
         path: PathBuf,
     },
 }
@@ -51,28 +51,28 @@ pub enum Sink {
 /// Why a sink cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// Its file cannot be opened.
+    /// The file cannot be opened.
     #[error("cannot append to `{}`", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// Its socket cannot be reached.
+    /// The socket cannot be reached.
     #[error("cannot reach syslog at `{}`", path.display())]
     Syslog {
-        /// The socket.
+        /// The path of the socket.
         path: PathBuf,
-        /// Why not.
+        /// The error of the connection.
         source: io::Error,
     },
-    /// Its thread cannot start.
+    /// The sink's thread cannot start.
     #[error("cannot start a sink's thread")]
     Thread(#[source] io::Error),
 }
 
-/// What takes one record; an error means that the record was dropped.
+/// Writes one record to a local sink; on an error the record is dropped.
 trait Drain: Send + 'static {
     fn send(&mut self, record: &Record) -> io::Result<()>;
 }
@@ -82,7 +82,7 @@ pub(crate) struct Sinks {
     far: Vec<Line>,
 }
 
-/// A sink of this machine.
+/// A sink on this machine, with its queue and thread.
 struct Feed {
     tally: Arc<Tally>,
     queue: SyncSender<Arc<Record>>,
@@ -90,7 +90,7 @@ struct Feed {
 }
 
 impl Sinks {
-    /// Opens every sink; one that cannot be opened stops the start.
+    /// Starts every sink; fails if one cannot be opened.
     pub(crate) fn start(sinks: &[Sink], remotes: Vec<Remote>) -> Result<Sinks, SinkError> {
         let near = sinks.iter().map(|sink| match sink {
             Sink::File { path } => {
@@ -114,7 +114,7 @@ impl Sinks {
         })
     }
 
-    /// Hands committed records on; never waits. What comes back is what must be waited for.
+    /// Queues committed records for all sinks; never waits. The caller must wait for the returned receipts.
     pub(crate) fn feed(&self, records: &[Record]) -> Taking {
         let mut taking = Taking::default();
         if self.near.is_empty() && self.far.is_empty() {
@@ -135,13 +135,13 @@ impl Sinks {
         taking
     }
 
-    /// What each sink did so far.
+    /// The statistics of every sink.
     pub(crate) fn tallies(&self) -> impl Iterator<Item = &Arc<Tally>> {
         let near = self.near.iter().map(|feed| &feed.tally);
         near.chain(self.far.iter().map(|line| &line.tally))
     }
 
-    /// Waits a while for what the sinks still have.
+    /// Waits for queued records up to the drain timeout.
     pub(crate) async fn finish(self) -> Vec<Arc<Tally>> {
         let deadline = Instant::now() + PATIENCE;
         let near = self.near.into_iter().map(Feed::end).collect::<Vec<_>>();
@@ -183,7 +183,7 @@ impl Feed {
         Ok(Feed { tally, queue, thread })
     }
 
-    /// Nothing more comes.
+    /// Closes the queue; the thread ends after the last record.
     fn end(self) -> (Arc<Tally>, thread::JoinHandle<()>) {
         (self.tally, self.thread)
     }

@@ -1,7 +1,7 @@
-//! Skills: programs that are kept with a description, to be found and used again.
+//! Skills: programs that are saved with a description, to be found and used again.
 //!
-//! A skill is a folder with a `SKILL.md` that other programs can read, the program and its files. What is kept is never changed:
-//! saving again makes the next version, and what was changed by hand is found by its digest and refused.
+//! A skill is a folder with a `SKILL.md` that other programs can read, the program and its files. A saved version never changes: saving
+//! again creates the next version, and a manual change is detected by its digest and refused.
 
 mod error;
 mod folder;
@@ -31,19 +31,19 @@ pub use quota::Quota;
 /// The most characters of a description.
 pub const MAX_DESCRIPTION: usize = 1024;
 
-/// Who has a skill.
+/// The owner of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SkillScope {
-    /// One session; it is gone with it.
+    /// One session; its skills are removed with it.
     Session(SessionId),
-    /// One principal, in all sessions.
+    /// One principal, in all of its sessions.
     User(Principal),
-    /// Everybody of this home.
+    /// Everybody who uses this data folder.
     Team,
 }
 
 impl SkillScope {
-    /// `session`, `user` or `team`.
+    /// The name in messages and paths: `session`, `user` or `team`.
     pub fn word(&self) -> &'static str {
         match self {
             SkillScope::Session(_) => "session",
@@ -52,7 +52,7 @@ impl SkillScope {
         }
     }
 
-    /// The name of its owner's folder.
+    /// The name of the owner's folder.
     fn owner(&self) -> String {
         match self {
             SkillScope::Session(id) => id.to_string(),
@@ -69,22 +69,22 @@ impl fmt::Display for SkillScope {
     }
 }
 
-/// What a skill's program is written in.
+/// The language of a skill's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SkillLanguage {
-    /// TypeScript.
+    /// TypeScript, in a `.ts` file.
     TypeScript,
-    /// JavaScript.
+    /// JavaScript, in a `.js` file.
     JavaScript,
-    /// Python.
+    /// Python, in a `.py` file.
     Python,
-    /// A shell script.
+    /// A shell script, in a `.sh` file.
     Shell,
 }
 
 impl SkillLanguage {
-    /// All of them.
+    /// All languages, in the order in which messages list them.
     pub const ALL: [SkillLanguage; 4] = [
         SkillLanguage::TypeScript,
         SkillLanguage::JavaScript,
@@ -92,7 +92,7 @@ impl SkillLanguage {
         SkillLanguage::Shell,
     ];
 
-    /// `typescript`, `javascript`, `python` or `shell`.
+    /// The stored name: `typescript`, `javascript`, `python` or `shell`.
     pub fn name(self) -> &'static str {
         match self {
             SkillLanguage::TypeScript => "typescript",
@@ -102,12 +102,12 @@ impl SkillLanguage {
         }
     }
 
-    /// The language of that name.
+    /// The language with this name; `None` for an unknown one.
     pub fn named(name: &str) -> Option<SkillLanguage> {
         SkillLanguage::ALL.into_iter().find(|language| language.name() == name)
     }
 
-    /// The language of a program, by its file's name.
+    /// The language of a program by its file extension; `None` for an unknown one.
     pub fn of_file(path: &Path) -> Option<SkillLanguage> {
         match path.extension()?.to_str()? {
             "ts" | "mts" => Some(SkillLanguage::TypeScript),
@@ -118,7 +118,7 @@ impl SkillLanguage {
         }
     }
 
-    /// What the program's file is called.
+    /// The name of the program's file in the skill folder.
     pub fn program(self) -> &'static str {
         match self {
             SkillLanguage::TypeScript => "program.ts",
@@ -135,46 +135,46 @@ impl SkillLanguage {
 pub struct RequiredTool {
     /// Its full name, `server.tool`.
     pub name: String,
-    /// The digest of its definition.
+    /// The digest of its definition at that time.
     pub digest: String,
 }
 
-/// What is said of a skill in its `SKILL.md`.
+/// The metadata of a skill in its `SKILL.md`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillMeta {
-    /// Its name.
+    /// The name, unique within a scope.
     pub name: SkillName,
     /// What it does and when to use it.
     pub description: String,
-    /// What its program is written in.
+    /// The language of its program.
     pub language: SkillLanguage,
-    /// The tools it calls.
+    /// The tools that it calls.
     pub tools: Vec<RequiredTool>,
-    /// The digest of the policy that it was made under.
+    /// The digest of the policy under which it was created.
     pub policy: Option<String>,
-    /// The JSON Schema of its input.
+    /// The JSON Schema of its input, if it declares one.
     pub inputs: Option<Value>,
-    /// The JSON Schema of its value.
+    /// The JSON Schema of its value, if it declares one.
     pub outputs: Option<Value>,
-    /// The policy draft that it asks for.
+    /// The policy draft that it requests.
     pub needs: Option<Value>,
-    /// What else its `SKILL.md` has.
+    /// Everything else in its `SKILL.md`.
     pub extra: SkillExtra,
 }
 
-/// What other programs wrote in a `SKILL.md`; kept as it is.
+/// Content that other programs wrote into a `SKILL.md`; preserved unchanged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SkillExtra {
-    /// Keys of the front matter, such as `license`.
+    /// Unknown keys of the front matter, such as `license`.
     pub keys: BTreeMap<String, Value>,
-    /// Keys below `metadata`.
+    /// Unknown keys below `metadata`.
     pub metadata: BTreeMap<String, Value>,
     /// The text after the front matter: instructions in Markdown.
     pub text: String,
 }
 
 impl SkillMeta {
-    /// A skill of which nothing else is known.
+    /// The metadata of a skill without anything optional.
     pub fn new(name: SkillName, description: impl Into<String>, language: SkillLanguage) -> SkillMeta {
         SkillMeta {
             name,
@@ -190,34 +190,34 @@ impl SkillMeta {
     }
 }
 
-/// One version of a skill that is kept.
+/// One saved version of a skill.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Skill {
-    /// Who has it.
+    /// The owner of the skill.
     pub scope: SkillScope,
-    /// What is said of it.
+    /// The metadata from its `SKILL.md`.
     pub meta: SkillMeta,
-    /// Counted from one.
+    /// The number of the version, from 1.
     pub version: u32,
     /// The digest of everything in it.
     pub digest: Hash,
-    /// How large it is.
+    /// Size of all its files in bytes.
     pub bytes: u64,
-    /// When it was saved.
+    /// When the version was saved.
     pub saved: Timestamp,
 }
 
-/// What a skill consists of beside its `SKILL.md`.
+/// The program and files of a skill.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkillBody {
-    /// The program.
+    /// The text of the program.
     pub source: String,
-    /// The files it needs, by their path in the workspace.
+    /// Its files, by their path in the workspace.
     pub files: Vec<(RelPath, Vec<u8>)>,
 }
 
 impl crate::Store {
-    /// The skills of this home.
+    /// The skills of this data folder.
     pub fn skills(&self) -> Skills {
         Skills::open(self.home())
     }

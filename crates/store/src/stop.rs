@@ -1,7 +1,6 @@
-//! The kill switch across processes: a row says what should stop, a datagram says look.
+//! Stop requests across processes: a row names what must stop, a datagram notifies the owner.
 //!
-//! The row is the truth; the datagram only wakes the process that has the session, so that
-//! waiting costs nothing.
+//! The row is authoritative; the datagram only wakes the process that owns the session, so that waiting costs nothing.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,43 +16,43 @@ use crate::database::ReadError;
 use crate::writer::Command;
 use crate::{Lease, LeaseError, Store, Wake, Wakes};
 
-/// What should stop.
+/// The target of a stop request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// One session.
+    /// One session by its id.
     Session(SessionId),
-    /// Every open session.
+    /// All open sessions of the data folder.
     All,
 }
 
-/// Who has a session that should stop.
+/// The owner of a session that must stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// A living process, which was told.
+    /// A living process, which was notified.
     Told,
     /// A process that is gone: a sweep will end the session.
     Gone,
-    /// Nobody: adopt it to close it.
+    /// No process: adopt the session to close it.
     Nobody,
 }
 
-/// A wish to stop, as its session's owner gets it.
+/// A stop request, as the owner of the session receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stop {
-    /// The session.
+    /// The session that must stop.
     pub session: SessionId,
-    /// Who asked.
+    /// The principal who requested the stop.
     pub by: Principal,
 }
 
-/// Binds and sends through the folder's descriptor: a socket's path has room for 108 bytes only.
+/// Opens the folder and addresses the socket through its descriptor: a socket path has at most 108 bytes.
 fn short(run: &Path, lease: LeaseId) -> io::Result<(File, PathBuf)> {
     let folder = File::open(run)?;
     let path = format!("/proc/self/fd/{}/{lease}.sock", folder.as_raw_fd());
     Ok((folder, path.into()))
 }
 
-/// The socket on which a lease is told to look.
+/// Binds the socket on which a lease is notified.
 pub(crate) fn bind(run: &Path, lease: LeaseId) -> io::Result<UnixDatagram> {
     let (_folder, path) = short(run, lease)?;
     let socket = UnixDatagram::bind(path)?;
@@ -66,13 +65,13 @@ fn tell(run: &Path, lease: LeaseId) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     match socket.send_to(b"look", path) {
-        // A full queue means that the owner has yet to look anyway.
+        // A full queue means that the owner has not yet read earlier notifications.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
         other => other.map(drop),
     }
 }
 
-/// Whether somebody listens on a lease. What cannot be told is taken for life.
+/// Whether a process listens on a lease. An unclear error counts as alive.
 pub(crate) fn is_heard(run: &Path, lease: LeaseId) -> bool {
     let connected = short(run, lease).and_then(|(_folder, path)| UnixDatagram::unbound()?.connect(path));
     !matches!(
@@ -81,7 +80,7 @@ pub(crate) fn is_heard(run: &Path, lease: LeaseId) -> bool {
     )
 }
 
-/// Tells whoever lives in this folder to look.
+/// Notifies every process with a lease in this folder.
 pub(crate) fn tell_all(run: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(run)? {
         let path = entry?.path();
@@ -97,7 +96,7 @@ pub(crate) fn tell_all(run: &Path) -> io::Result<()> {
 }
 
 impl Store {
-    /// Asks for sessions to be stopped, and says of each open one that is meant who has it.
+    /// Requests that sessions stop. Returns each affected open session with its owner.
     pub async fn request_stop(&self, target: Target, by: Principal) -> Result<Vec<(SessionId, Owner)>, RecordError> {
         let meant = self.send(|reply| Command::Stop { target, by, reply }).await?;
         let run = self.home.run();
@@ -118,18 +117,18 @@ impl Store {
         Ok(owners.collect())
     }
 
-    /// The wishes to stop sessions of this lease, as they come. A lease has one listener: this, or [`Store::wakes`].
+    /// Listens for stop requests to sessions of this lease. A lease has one listener: this one, or [`Store::wakes`].
     pub fn stops(self: &Arc<Self>, lease: &Lease) -> Result<Stops, LeaseError> {
         self.wakes(lease).map(Stops)
     }
 }
 
-/// Waits for wishes to stop.
+/// Waits for stop requests.
 #[derive(Debug)]
 pub struct Stops(Wakes);
 
 impl Stops {
-    /// The next session that should stop. Safe to drop while it waits.
+    /// The next stop request. Cancel safe.
     pub async fn next(&mut self) -> Result<Stop, ReadError> {
         loop {
             if let Wake::Stop(stop) = self.0.next().await? {

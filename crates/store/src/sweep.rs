@@ -1,4 +1,4 @@
-//! After a process died: what it left is found, and its sessions are ended in the journal.
+//! Sweeps dead processes: finds what they left and ends their sessions in the journal.
 
 use ringfence_journal::{Event, Kind, LeaseId, NoEntropy, RecordError, Recorder as _, SessionId, Status, Text};
 
@@ -9,19 +9,19 @@ use crate::session::AdoptError;
 use crate::writer::Command;
 use crate::{LeaseError, Store};
 
-/// Why a sweep stops. What was done until then stays; the next sweep goes on.
+/// Why a sweep stopped. The completed part stays; the next sweep continues.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// The leases cannot be looked at or removed.
+    /// The leases cannot be read or removed.
     #[error(transparent)]
     Lease(#[from] LeaseError),
-    /// The sessions cannot be looked at.
+    /// The sessions cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// An event cannot be written.
+    /// An event cannot be recorded.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// What a dead process had written ahead of the journal is not in it yet.
+    /// The write-ahead file of a dead process cannot be merged into the journal.
     #[error("cannot let the journal have what a dead process wrote ahead of it")]
     Merge(#[from] MergeError),
     /// The system gave no random bytes for an id.
@@ -29,17 +29,17 @@ pub enum SweepError {
     Entropy(#[from] NoEntropy),
 }
 
-/// How many of a kind were removed.
+/// How many resources of one kind were removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// What, such as `cgroup`.
+    /// The kind of resource, such as `cgroup`.
     pub what: Text,
-    /// How many.
+    /// How many of that kind were removed.
     pub count: u64,
 }
 
 impl Store {
-    /// Leases of processes that are gone, each locked against other sweepers while held.
+    /// The leases of dead processes, each locked against other sweepers while held.
     pub async fn dead_leases(&self) -> Result<Vec<DeadLease>, SweepError> {
         let run = self.home.run();
         let mut dead = lease::dead_leases(&run)?;
@@ -52,7 +52,7 @@ impl Store {
         Ok(dead)
     }
 
-    /// Lets the journal have what a dead process was ahead of it, before anything else is made of its sessions.
+    /// Merges the write-ahead file of a dead process before its sessions are changed.
     async fn take_over(&self, lease: LeaseId) -> Result<(), SweepError> {
         let (run, database) = (self.home.run(), self.home.database());
         if !ahead::file_of(&run, lease).exists() {
@@ -99,9 +99,9 @@ impl Store {
             .map_err(|_| damaged)
     }
 
-    /// Ends a dead lease once all that it left was removed: journals what that was, closes its
-    /// sessions as lost, and removes its file. Returns the sessions that were lost. A session in which all that was under way can
-    /// be run again is not: it is left to whoever goes on with it.
+    /// Finishes a dead lease after its resources were removed: records the removal, closes its sessions as lost, and removes its file.
+    /// Returns the lost sessions. A session whose running executions can all be run again is not lost: it is left to the process that
+    /// resumes it.
     pub async fn bury(&self, dead: DeadLease, removed: &[Removed]) -> Result<Vec<SessionId>, SweepError> {
         self.take_over(dead.id()).await?;
         let sessions = self.sessions_of(dead.id()).await?;
@@ -118,7 +118,7 @@ impl Store {
                 continue;
             }
             if self.keeps(session).await? {
-                // It outlives its process: only what was under way in it is lost.
+                // The session outlives its process: only its running executions are lost.
                 self.end_unfinished(session, Status::Lost).await?;
                 self.park_session(session).await?;
                 continue;
@@ -138,7 +138,7 @@ impl Store {
                     count: part.count,
                     lease: dead.id(),
                 };
-                // No session to write it in: each is a chain of its own.
+                // There is no session to record it in: each event is a chain of its own.
                 self.record(Event::host(SessionId::generate()?, None, kind)).await?;
             }
         }
@@ -147,7 +147,7 @@ impl Store {
     }
 }
 
-/// Whether nobody else has ended a session meanwhile, or goes on with it.
+/// Whether this process may end the session: no other has ended or resumed it meanwhile.
 fn still_ours(taken: Result<(), AdoptError>) -> Result<bool, RecordError> {
     match taken {
         Ok(()) => Ok(true),
@@ -156,7 +156,7 @@ fn still_ours(taken: Result<(), AdoptError>) -> Result<bool, RecordError> {
     }
 }
 
-/// What a session's chain says of the sweep; at least one event, for the session itself.
+/// The events about the sweep for one session; at least one, for the session itself.
 fn swept(removed: &[Removed], lease: LeaseId) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = removed
         .iter()

@@ -1,7 +1,7 @@
-//! Access tokens for our own doors: made, listed, revoked, and found by their secret.
+//! Access tokens for the servers of this program: created, listed, revoked, and found by their secret.
 //!
-//! A secret is shown once, when it is made; here only its digest is kept. Every look reads the
-//! database, so what another process revoked is refused at the next request.
+//! A secret is shown once, when it is created; only its digest is stored. Every check reads the database, so a token that another process
+//! revoked is refused at the next request.
 
 use std::fmt;
 use std::sync::PoisonError;
@@ -15,22 +15,22 @@ use crate::Store;
 use crate::database::{self, ReadError, Trouble, record_error};
 
 const TABLE: &str = "tokens";
-/// What every secret begins with, so that one that leaks is known for what it is.
+/// The prefix of every secret, so that a leaked one can be recognised.
 const PREFIX: &str = "rf_";
 const ID_PREFIX: &str = "t_";
-/// Digits of an id, after its prefix.
+/// The number of digits of an id, after its prefix.
 const ID_DIGITS: usize = 26;
 const SECRET_BYTES: usize = 32;
-/// The most characters of a name.
+/// The most characters of a token's name.
 const NAME: usize = 64;
 
 /// What an access token lets its holder do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Look at everybody's runs; change nothing.
+    /// See all runs; change nothing.
     Viewer,
-    /// Run code and see its own; never decide for people.
+    /// Run code and see its own runs; never answer approvals.
     Agent,
     /// See and stop everything.
     Operator,
@@ -56,26 +56,26 @@ impl fmt::Display for Scope {
 /// An access token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AccessToken {
-    /// Its id.
+    /// The id, which is also part of the secret.
     pub id: TokenId,
-    /// What people call it.
+    /// The name given by the operator.
     pub name: String,
     /// What it lets its holder do.
     pub scope: Scope,
     /// When it was made.
     pub created: Timestamp,
-    /// When it was last used, to the minute or so.
+    /// When it was last used, to the minute or so; `None` if never.
     pub last_used: Option<Timestamp>,
-    /// When it was revoked.
+    /// When it was revoked; `None` if it is valid.
     pub revoked: Option<Timestamp>,
 }
 
-/// What the holder of an access token shows. Printed only on purpose.
+/// The secret of an access token. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The text itself.
+    /// The secret as text, to be shown once.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -90,31 +90,31 @@ impl fmt::Debug for Secret {
 /// Why an access token is not made or revoked.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The name is not one.
+    /// The name is empty, too long or has control characters.
     #[error("`{name}` is no name for an access token")]
     Name {
-        /// What was given.
+        /// The name as given, escaped and shortened.
         name: String,
     },
-    /// Another one in use has this name.
+    /// Another valid token has this name.
     #[error("there is an access token called `{name}` already")]
     Taken {
-        /// The name.
+        /// The name that is in use.
         name: String,
     },
-    /// There is none of this id.
+    /// No token has this id.
     #[error("there is no access token `{id}`")]
     Unknown {
-        /// The id.
+        /// The id that was requested.
         id: TokenId,
     },
-    /// The system gave no random bytes.
+    /// The system gave no random bytes for a secret.
     #[error("cannot make a secret: the system gave no random bytes")]
     Entropy(#[source] getrandom::Error),
-    /// The same, for its id.
+    /// The system gave no random bytes for an id.
     #[error("cannot make an id")]
     Id(#[source] ringfence_journal::NoEntropy),
-    /// The database failed.
+    /// The database returned an error.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
@@ -131,7 +131,7 @@ impl TokenError {
         }
     }
 
-    /// What a person can do about it.
+    /// What a person can do about it, if anything.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             TokenError::Name { .. } => Some("give 1 to 64 characters, none of them a control character"),
@@ -144,7 +144,7 @@ impl TokenError {
 }
 
 impl Store {
-    /// Makes an access token. Its secret is known to whoever gets this answer, and to nobody else.
+    /// Creates an access token. Only the caller gets the secret; it cannot be read again.
     pub async fn create_token(&self, name: &str, scope: Scope) -> Result<(AccessToken, Secret), TokenError> {
         let name = name.trim();
         if name.is_empty() || name.chars().count() > NAME || name.chars().any(char::is_control) {
@@ -181,7 +181,7 @@ impl Store {
         }
     }
 
-    /// Every access token there was, oldest first.
+    /// All access tokens, also revoked ones, oldest first.
     pub fn tokens(&self) -> Result<Vec<AccessToken>, ReadError> {
         let rows = self.look(|connection| {
             let mut statement = connection.prepare_cached(&format!("{SELECT} ORDER BY id"))?;
@@ -192,7 +192,7 @@ impl Store {
             .collect()
     }
 
-    /// Revokes an access token, for every process at once. Answers when it was revoked: now, or before.
+    /// Revokes an access token for every process at once. Returns when it was first revoked.
     pub async fn revoke_token(&self, id: TokenId) -> Result<Timestamp, TokenError> {
         let now = Timestamp::now();
         let updated = self.write(move |connection| {
@@ -207,7 +207,7 @@ impl Store {
         Ok(revoked.parse().unwrap_or(now))
     }
 
-    /// The access token in use whose secret this is.
+    /// The valid access token with this secret; `None` if there is none.
     pub fn token_of(&self, shown: &str) -> Result<Option<AccessToken>, ReadError> {
         let Some(id) = id_in(shown) else { return Ok(None) };
         let Some((found, kept)) = self.row(id)? else {
@@ -217,7 +217,7 @@ impl Store {
         Ok((same && found.revoked.is_none()).then_some(found))
     }
 
-    /// The access token of this id.
+    /// The access token with this id, also if it is revoked.
     pub fn token(&self, id: TokenId) -> Result<Option<AccessToken>, ReadError> {
         Ok(self.row(id)?.map(|(token, _)| token))
     }
@@ -230,7 +230,7 @@ impl Store {
         row.map(Row::token).transpose()
     }
 
-    /// Reads on a connection of its own: every request asks who sent it, and must not wait behind a long list.
+    /// Reads on a separate connection: every request authenticates, and must not wait behind a long query.
     fn look<T>(&self, question: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>) -> Result<T, ReadError> {
         let failed = |error| ReadError::Database(sqlx::Error::AnyDriverError(Box::new(error)));
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
@@ -251,7 +251,7 @@ impl Store {
         updated.await?.map(drop).map_err(record_error)
     }
 
-    /// Writes on a thread where waiting for other processes holds nobody up.
+    /// Writes on a blocking thread, where waiting for other processes delays no task.
     async fn write<T: Send + 'static>(
         &self,
         change: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
@@ -263,7 +263,7 @@ impl Store {
     }
 }
 
-/// A secret that says whose it is: found by its id, proven by its digest.
+/// Creates a secret that contains the id of its token: found by the id, proven by the digest.
 fn secret_of(id: TokenId) -> Result<Secret, TokenError> {
     let mut random = [0; SECRET_BYTES];
     getrandom::fill(&mut random).map_err(TokenError::Entropy)?;
@@ -277,7 +277,7 @@ fn secret_of(id: TokenId) -> Result<Secret, TokenError> {
     Ok(Secret(text))
 }
 
-/// The id that a secret of ours begins with.
+/// The id that a secret starts with; `None` if the text is not a secret.
 fn id_in(shown: &str) -> Option<TokenId> {
     let rest = shown.strip_prefix(PREFIX)?;
     if rest.len() != ID_DIGITS + 2 * SECRET_BYTES {
@@ -286,12 +286,12 @@ fn id_in(shown: &str) -> Option<TokenId> {
     format!("{ID_PREFIX}{}", rest.get(..ID_DIGITS)?).parse().ok()
 }
 
-/// The secret has 256 random bits, so a plain digest gives nothing away.
+/// A plain digest is enough: the secret has 256 random bits.
 fn digest(secret: &str) -> Hash {
     Hash::of(secret.as_bytes())
 }
 
-/// Compares without saying by its time where the first difference is.
+/// Compares in constant time.
 fn equal(one: &[u8; 32], other: &[u8; 32]) -> bool {
     let difference = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
     std::hint::black_box(difference) == 0
@@ -299,7 +299,7 @@ fn equal(one: &[u8; 32], other: &[u8; 32]) -> bool {
 
 const SELECT: &str = "SELECT id, name, scope, digest, created, used, revoked FROM tokens";
 
-/// A row as it is kept.
+/// A row of the table, not parsed yet.
 struct Row {
     id: String,
     name: String,

@@ -1,6 +1,7 @@
-//! What wakes a process: wishes to stop its sessions, and answers to questions. One listener on the lease's socket hears both.
+//! Wake events of a process: stop requests for its sessions, and answers to its questions. One listener on the lease's socket receives
+//! both.
 //!
-//! Rows are the truth; a datagram only says look, so that waiting costs nothing.
+//! The rows are authoritative; a datagram only triggers a read, so that waiting costs nothing.
 
 use std::sync::Arc;
 
@@ -12,17 +13,17 @@ use crate::database::{self, ReadError};
 use crate::stop::Stop;
 use crate::{Lease, LeaseError, Store};
 
-/// Something that a process should look at.
+/// An event that a process must handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
-    /// A session should stop.
+    /// A session must stop.
     Stop(Stop),
-    /// A question was answered, in a session of this process or of nobody.
+    /// A question was answered, in a session of this process or of no process.
     Answered(ApprovalId),
 }
 
 impl Store {
-    /// What this lease should look at, as it comes. A lease has one listener.
+    /// Listens for the wake events of this lease. A lease has one listener.
     pub fn wakes(self: &Arc<Self>, lease: &Lease) -> Result<Wakes, LeaseError> {
         let path = self.home.run().join(format!("{}.sock", lease.id()));
         let failed = |source| LeaseError::File {
@@ -43,28 +44,28 @@ impl Store {
     }
 }
 
-/// Waits for what wakes a process.
+/// Waits for the wake events of one lease.
 #[derive(Debug)]
 pub struct Wakes {
     store: Arc<Store>,
     lease: LeaseId,
     socket: tokio::net::UnixDatagram,
-    /// Numbers of the last wish to stop and of the last answer that were handed out.
+    /// Row numbers of the last stop request and of the last answer that were returned.
     stops: i64,
     answers: i64,
-    /// What was found, the first at the end.
+    /// Events that were read and not returned yet; the next one is last.
     ready: Vec<Wake>,
     looked: bool,
 }
 
 impl Wakes {
-    /// The next thing to look at. Safe to drop while it waits.
+    /// The next event. Cancel safe.
     pub async fn next(&mut self) -> Result<Wake, ReadError> {
         loop {
             if let Some(wake) = self.ready.pop() {
                 return Ok(wake);
             }
-            // What was said before anybody listened is found by the first look.
+            // The first read finds the rows that were written before this listener existed.
             if self.looked {
                 self.woken().await?;
                 self.looked = false;
@@ -78,7 +79,7 @@ impl Wakes {
         let mut buffer = [0; 16];
         let failed = |error| ReadError::Database(sqlx::Error::Io(error));
         self.socket.recv(&mut buffer).await.map_err(failed)?;
-        // One look answers all that was said until now.
+        // One read covers all notifications until now.
         while self.socket.try_recv(&mut buffer).is_ok() {}
         Ok(())
     }

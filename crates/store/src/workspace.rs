@@ -1,4 +1,4 @@
-//! Files that outlive their process: which sessions keep some, for how long, and who has them.
+//! Workspaces: files that outlive their process. Which sessions keep some, for how long, and which process owns them.
 
 use std::collections::HashSet;
 use std::fs;
@@ -21,39 +21,39 @@ use crate::session::{AdoptError, SESSION, Session, session};
 use crate::writer::Command;
 use crate::{Lease, Store};
 
-/// The longest first line of a lease that is read.
+/// The most bytes of a lease's first line that are read.
 const LINE: u64 = 4096;
 
-/// Whether the files of session `w`, last used as `s` says, are past their time `?1` (in nanoseconds `?2`) with nobody waited for.
+/// Whether the files of session `w`, last used as `s` says, have expired at `?1` (in nanoseconds `?2`) and no execution waits.
 const OVER: &str = "unixepoch(s.used) + w.keep <= ?1 AND NOT EXISTS (SELECT 1 FROM recordings r
     WHERE r.session = w.session AND r.state IN ('waiting', 'interrupted') AND r.due > ?2)";
 
-/// Files that a new session will keep.
+/// The workspace that a new session will keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keeping {
-    /// What its principal calls the session.
+    /// The principal's name for the session; `None` without one.
     pub name: Option<String>,
-    /// For how long they are kept after the session was last used.
+    /// How long the files are kept after the last use of the session.
     pub keep: Duration,
 }
 
-/// Files that a session keeps.
+/// The workspace of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workspace {
-    /// What its principal calls the session.
+    /// The principal's name for the session; `None` without one.
     pub name: Option<String>,
-    /// Bytes that were last counted.
+    /// Size of the files in bytes at the last count.
     pub bytes: u64,
-    /// Files and folders that were last counted.
+    /// Number of files and folders at the last count.
     pub files: u64,
-    /// Until when they are kept if nobody uses the session.
+    /// When the files expire if nobody uses the session.
     pub kept_until: Timestamp,
     /// When a process last took the session.
     pub taken: Timestamp,
 }
 
 impl Store {
-    /// A principal's session of this name, if it keeps files.
+    /// A principal's session of this name, if it keeps a workspace.
     pub async fn session_named(&self, who: Principal, name: &str) -> Result<Option<Session>, ReadError> {
         let mut reader = self.reader().await?;
         let row = sqlx::query(sqlx::AssertSqlSafe(format!(
@@ -67,7 +67,7 @@ impl Store {
         row.as_ref().map(session).transpose()
     }
 
-    /// How many sessions of a principal keep files.
+    /// How many sessions of a principal keep a workspace.
     pub async fn workspace_count(&self, who: Principal) -> Result<u64, ReadError> {
         let mut reader = self.reader().await?;
         let row = sqlx::query("SELECT count(*) AS workspaces FROM workspaces WHERE principal = ?")
@@ -78,7 +78,7 @@ impl Store {
         database::number(&row, "workspaces", "workspaces")
     }
 
-    /// Sessions that no process has and whose files are past their time; one that waits for people is not.
+    /// Sessions that no process owns and whose workspace has expired; a session that waits for people does not expire.
     pub async fn workspaces_over(&self, now: Timestamp, limit: u32) -> Result<Vec<SessionId>, ReadError> {
         let mut reader = self.reader().await?;
         let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
@@ -96,7 +96,7 @@ impl Store {
             .collect()
     }
 
-    /// Whether the files of a session are past their time, whoever has it; those of one that waits for people are not.
+    /// Whether the workspace of a session has expired, whichever process owns it; a session that waits for people does not expire.
     pub async fn workspace_is_over(&self, id: SessionId, now: Timestamp) -> Result<bool, ReadError> {
         let mut reader = self.reader().await?;
         let row = sqlx::query(sqlx::AssertSqlSafe(format!(
@@ -111,7 +111,7 @@ impl Store {
         Ok(row.is_some())
     }
 
-    /// Whether a session keeps files.
+    /// Whether a session keeps a workspace.
     pub async fn keeps(&self, id: SessionId) -> Result<bool, ReadError> {
         let mut reader = self.reader().await?;
         let row = sqlx::query("SELECT 1 FROM workspaces WHERE session = ?")
@@ -122,21 +122,21 @@ impl Store {
         Ok(row.is_some())
     }
 
-    /// Goes on with a session that no process has and in which nothing waits for a person. What was interrupted in it, and could
-    /// have been gone on with, is given up.
+    /// Adopts a session that no process owns and in which nothing waits for a person. Interrupted executions in it are ended as lost, even
+    /// if they could be resumed.
     pub async fn enter_session(&self, lease: &Lease, session: SessionId) -> Result<(), AdoptError> {
         let to = self.under(lease);
         self.send(|reply| Command::Enter { session, to, reply }).await?;
         Ok(self.end_unfinished(session, Status::Lost).await?)
     }
 
-    /// Writes the end of all that is under way in a session of this process, and that nobody sees end.
+    /// Records the end of every execution in progress in a session of this process, because nothing else will.
     pub async fn end_unfinished(&self, session: SessionId, status: Status) -> Result<(), RecordError> {
         let which = self.unfinished(session, Unfinished::All).await.map_err(unread)?;
         self.end_each(session, which, status).await
     }
 
-    /// Writes the end of the skills that were under way in a session of a dead process: nobody runs them again, only what called them.
+    /// Ends the skills that were in progress in a session of a dead process: only their caller is run again.
     pub(crate) async fn end_called(&self, session: SessionId, lease: LeaseId) -> Result<(), AdoptError> {
         let which = self.unfinished(session, Unfinished::Called).await.map_err(unread)?;
         if which.is_empty() {
@@ -146,7 +146,7 @@ impl Store {
         Ok(self.end_each(session, which, Status::Lost).await?)
     }
 
-    /// Takes a session from a dead process, to write in it what became of it.
+    /// Takes over the session of a dead process, to record its end.
     pub(crate) async fn take_from(&self, session: SessionId, lease: LeaseId) -> Result<(), AdoptError> {
         self.send(|reply| Command::Adopt {
             session,
@@ -175,7 +175,7 @@ impl Store {
         Ok(())
     }
 
-    /// The sessions that keep files.
+    /// The sessions that keep a workspace.
     pub async fn kept_sessions(&self) -> Result<HashSet<SessionId>, ReadError> {
         let mut reader = self.reader().await?;
         let rows = sqlx::query("SELECT session FROM workspaces")
@@ -187,12 +187,12 @@ impl Store {
             .collect()
     }
 
-    /// Leaves a session, in which nothing is under way any more, to whoever uses its files next.
+    /// Releases a session without executions in progress to the process that uses its files next.
     pub async fn park_session(&self, session: SessionId) -> Result<(), RecordError> {
         self.send(|reply| Command::Park { session, reply }).await
     }
 
-    /// Notes how much a session's files are.
+    /// Notes the size of a session's workspace.
     pub async fn note_workspace(&self, session: SessionId, bytes: u64, files: u64) -> Result<(), RecordError> {
         self.send(|reply| Command::Counted {
             session,
@@ -203,7 +203,7 @@ impl Store {
         .await
     }
 
-    /// Executions of a session that are not over.
+    /// The executions of a session that have not ended.
     async fn unfinished(&self, id: SessionId, which: Unfinished) -> Result<Vec<ExecutionId>, ReadError> {
         let mut reader = self.reader().await?;
         let sql = match which {
@@ -222,7 +222,7 @@ impl Store {
             .collect()
     }
 
-    /// Who holds a lease, if its file can be read.
+    /// The holder of a lease; `None` if its file cannot be read.
     pub fn holder(&self, lease: LeaseId) -> Option<Holder> {
         let file = fs::File::open(self.home.run().join(format!("{lease}.lock"))).ok()?;
         let mut line = Vec::new();
@@ -231,22 +231,22 @@ impl Store {
     }
 }
 
-/// Which executions that are not over.
+/// Selects executions that have not ended.
 #[derive(Debug, Clone, Copy)]
 enum Unfinished {
     All,
-    /// Those that another called as a skill.
+    /// Only skills that another execution called.
     Called,
 }
 
-/// What is to be written cannot be told.
+/// An event cannot be written because the store cannot be read.
 fn unread(error: ReadError) -> RecordError {
     RecordError::Write {
         source: Arc::new(error),
     }
 }
 
-/// The part of a session's row that is about its files.
+/// Reads the workspace columns of a session's row; `None` without a workspace.
 pub(crate) fn workspace(row: &SqliteRow, used: Timestamp) -> Result<Option<Workspace>, ReadError> {
     const TABLE: &str = "workspaces";
     let damaged = |column| ReadError::Row { table: TABLE, column };

@@ -1,11 +1,11 @@
-//! The one writer of this process: takes whatever waits, commits once, answers all.
+//! The journal writer of this process: takes the queued commands, commits once and replies to all callers.
 //!
-//! The ends of the chains move forward in memory only after the commit; when it fails, every
-//! caller gets the error and nothing has happened. Events that only add to their chains are answered when a file
-//! has them, and committed with others a little later: before anything else is written, and before this process reads.
+//! The chain tips in memory move only after the commit; if it fails, every caller gets the error and nothing has changed. Events that only
+//! append to their chains are answered as soon as the write-ahead file has them, and committed with others a little later: before anything
+//! else is written, and before this process reads.
 //!
-//! A commit to the log takes some ten microseconds, less than the way to another thread and back: it is done in the
-//! writer's own task. What waits, for the disk or for another process, waits on a thread that may.
+//! A commit to the log takes about ten microseconds, less than a switch to another thread and back, so it runs in the writer's own task.
+//! Work that waits for the disk or for another process runs on a blocking thread.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,54 +52,54 @@ use plain::Plain;
 pub(crate) use sealing::Piece;
 use sealing::{AllSealed, Sealer};
 
-/// The most commands in one commit: bounds how long the write lock is held.
+/// The most commands in one commit; bounds how long the write lock is held.
 const MOST: usize = 256;
 
-/// What becomes of the database's log at the end.
+/// What happens to the database's log at shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It is folded into the database, which waits for the disk.
+    /// It is checkpointed into the database, which waits for the disk.
     Fold,
-    /// It stays for whoever opens the database next.
+    /// It stays for the next process that opens the database.
     Leave,
 }
 
-/// What a caller is told once the commit is known to have succeeded (`None`) or failed.
+/// The callback of one caller: gets `None` after a successful commit, else the error.
 type Answer = Box<dyn FnOnce(Option<RecordError>) + Send>;
 
-/// How far a commit goes before it is answered.
+/// How durable a commit is before it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sync {
-    /// To the log: survives the end of the process.
+    /// It reaches the log: survives a crash of the process.
     Log,
-    /// To the disk: survives the end of the power.
+    /// It reaches the disk: survives a power failure.
     Disk,
 }
 
-/// Whether a commit may wait for one of another process.
+/// Whether a commit may wait for another process's commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
-    /// On a thread that may wait.
+    /// The commit runs on a blocking thread.
     Allowed,
-    /// In a task, where others would wait too.
+    /// The commit runs in a task, where other tasks would wait too.
     Never,
 }
 
-/// What became of some commands.
+/// The outcome of a group of commands.
 enum Written {
-    /// All were answered, or will be.
+    /// All are answered, or will be after the commit.
     Answered,
-    /// Another process is writing: nothing has happened.
+    /// Another process holds the write lock: nothing has changed.
     Locked(Vec<Command>),
 }
 
-/// What became of a commit.
+/// The outcome of a commit.
 enum Committed {
-    /// It is done; sinks that must have its records get them.
+    /// The commit succeeded; durable sinks still have to accept its records.
     Done(Taking),
-    /// Another process is writing: nothing has happened.
+    /// Another process holds the write lock: nothing has changed.
     Locked(Vec<Command>),
-    /// Nothing is written now, for this reason.
+    /// The journal refuses to be written, for this reason.
     Refused(RecordError),
 }
 
@@ -114,11 +114,11 @@ pub(crate) struct Writer {
     patience: Duration,
     fold: Fold,
     ahead: Ahead,
-    /// Which file the database is.
+    /// The identity of the database file.
     file: Option<DatabaseFile>,
-    /// What is missing from the journal: nothing is written then.
+    /// The loss found in the journal; while there is one, nothing is written.
     lost: Option<Loss>,
-    /// A head that was signed and could not be marked: nothing more is signed before it is.
+    /// A signed head whose mark could not be written: nothing more is signed before it is.
     unmarked: Option<Mark>,
 }
 
@@ -149,7 +149,7 @@ impl Writer {
         }
     }
 
-    /// Writes until every sender is gone or one asked to close.
+    /// Runs until every sender is gone or a command closes the writer.
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
         let mut waiting = Vec::with_capacity(MOST);
         let mut closing = Vec::new();
@@ -168,19 +168,19 @@ impl Writer {
             if !commands.is_empty() {
                 self = match self.take(commands).await {
                     Ok(writer) => writer,
-                    // Whoever waits is told that the writer is gone.
+                    // Waiting callers see their reply channel close.
                     Err(error) => return tracing::error!(%error, "the writer broke off"),
                 };
             }
         }
         self.end(last).await;
         for reply in closing {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = reply.send(());
         }
     }
 
-    /// Lets the database have all that was answered.
+    /// Commits the write-ahead queue.
     fn catch_up(&mut self) -> Result<(), rusqlite::Error> {
         for session in self.ahead.commit(&self.connection)? {
             tracing::error!(%session, "somebody else went on with the chain of a session of this process");
@@ -203,7 +203,7 @@ impl Writer {
         match ending {
             Ending::Fold => {
                 self.fold.settle().await;
-                // The last connection to close is the one that folds.
+                // The last connection to close checkpoints the log.
                 drop(self.fold);
                 let connection = self.connection;
                 let closed = tokio::task::spawn_blocking(|| connection.close().map_err(|(_, error)| error)).await;
@@ -211,12 +211,12 @@ impl Writer {
                     tracing::warn!(%error, "the database did not close cleanly");
                 }
             }
-            // Dropping it would fold too; the process ends now, and its descriptors with it.
+            // Dropping the connection would checkpoint too; the process exits now, which closes its descriptors.
             Ending::Leave => std::mem::forget(self.connection),
         }
     }
 
-    /// Writes here what is quick, elsewhere what may wait.
+    /// Writes quick commands in this task and slow ones on a blocking thread.
     async fn take(mut self, mut commands: Vec<Command>) -> Result<Writer, JoinError> {
         let sync = if commands.iter().any(|command| self.is_durable(command)) {
             Sync::Disk
@@ -236,7 +236,7 @@ impl Writer {
                     }
                     return Ok(self);
                 }
-                // Nobody waits for another process only to catch up: that is tried again.
+                // A catch-up alone does not wait for another process: it is retried later.
                 Written::Locked(again) if again.iter().all(Command::is_catching_up) => return Ok(self),
                 Written::Locked(again) => commands = again,
             }
@@ -279,7 +279,7 @@ impl Writer {
         Written::Answered
     }
 
-    /// Writes what is sealed the way that is quickest.
+    /// Writes the sealed commands in the fastest possible way.
     fn go(
         &mut self,
         commands: Vec<Command>,
@@ -287,7 +287,7 @@ impl Writer {
         wait: Wait,
         answers: &mut Vec<Answer>,
     ) -> Result<Committed, rusqlite::Error> {
-        // What should end, ends: a stop is noted whatever is missing.
+        // A stop request is recorded even if the journal has a loss.
         let stops = commands.iter().all(|command| matches!(command, Command::Stop { .. }));
         if self.lost.is_some()
             && !stops
@@ -322,14 +322,14 @@ impl Writer {
             }
         }
         if commands.iter().all(Command::is_catching_up) {
-            // That is done.
+            // The catch-up was their only purpose.
             for command in commands {
                 batch::caught_up(command, answers);
             }
             return Ok(Committed::Done(self.sinks.feed(&[])));
         }
         match plain {
-            // Catching up may have shown that somebody else goes on with a chain: then nothing follows on what was ours.
+            // The catch-up may have shown that another process continues a chain: then nothing of this process may follow.
             Some(plain) if went == Went::Nowhere && plain.is_of(&self.owned) => {
                 self.commit_plain(plain, commands, sealed, wait, answers)
             }
@@ -337,7 +337,7 @@ impl Writer {
         }
     }
 
-    /// Lets go of the sessions that others have by now, whose word is the database's.
+    /// Drops the sessions that other processes own by now, according to the database.
     fn disown(&mut self, lease: LeaseId) -> Result<(), rusqlite::Error> {
         let mut ours = self
             .connection
@@ -353,7 +353,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The file has them: they are answered, and the database gets them soon.
+    /// Finishes a write to the write-ahead file: callers are answered, and the database gets the records soon.
     fn went_ahead(
         &mut self,
         plain: Plain,
@@ -374,7 +374,7 @@ impl Writer {
         match command {
             Command::Record { event, .. } => self.owned.get(&event.session).is_some_and(|chain| chain.durable),
             Command::Open { opening, .. } => opening.durable,
-            // A person does not answer twice because the power failed, nor does a client's key begin a second run.
+            // A person must not have to answer twice after a power failure, and a client's key must not start a second run.
             Command::Answer { .. } => true,
             Command::Claim { claim, .. } => claim.key.is_some(),
             Command::Change { .. }
@@ -397,7 +397,7 @@ impl Writer {
         }
     }
 
-    /// Makes the next commits go as far as `sync`, and wait as `wait` says.
+    /// Configures durability and lock waiting for the next commits.
     fn begin(&mut self, sync: Sync, wait: Wait) -> Result<(), rusqlite::Error> {
         self.connection.busy_timeout(match wait {
             Wait::Allowed => self.patience,
@@ -413,7 +413,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Commits what only adds to chains, in one step.
+    /// Commits records that only append to chains, in one statement.
     fn commit_plain(
         &mut self,
         plain: Plain,
@@ -431,7 +431,7 @@ impl Writer {
             }
             Err(error) => match Trouble::of_write(&error) {
                 Trouble::Locked if wait == Wait::Never => Ok(Committed::Locked(commands)),
-                // Somebody else wrote to one of the chains: one by one, the others are still written.
+                // Another process wrote to one of the chains: a commit one by one still writes the others.
                 Trouble::Taken => self.commit(commands, sealed, wait, answers),
                 Trouble::Locked | Trouble::Full | Trouble::Damaged | Trouble::Other => {
                     skip_all(commands, answers);
@@ -492,7 +492,7 @@ impl Writer {
             }
         }
         if let Some(mark) = done.mark {
-            // The heads are committed; while the mark lags, nothing more is signed.
+            // The heads are committed; while the mark lags behind, nothing more is signed.
             if let Err(error) = self.home.advance_mark(mark) {
                 tracing::error!(%error, "the mark beside the signing key did not move");
                 self.unmarked = Some(mark);
@@ -501,7 +501,7 @@ impl Writer {
         Ok(Committed::Done(self.sinks.feed(&done.records)))
     }
 
-    /// Some failures end the transaction by themselves; then there is nothing to roll back.
+    /// Rolls back; some failures have already ended the transaction.
     fn roll_back(&mut self) {
         if let Err(error) = self.connection.execute_batch("ROLLBACK") {
             tracing::debug!(%error, "no transaction was left to roll back");
@@ -509,9 +509,9 @@ impl Writer {
     }
 }
 
-/// What there is to do next: what was asked, or to let the database catch up when that is `due`; nothing when nobody can ask any more.
+/// Waits for the next commands, or queues a catch-up when it is due. Returns 0 once no sender is left.
 async fn next(due: Due, inbox: &mut mpsc::Receiver<Command>, waiting: &mut Vec<Command>) -> usize {
-    // Whoever was answered goes on first: mostly to wait for others, and meanwhile the database catches up.
+    // The callers just answered run first: most of them wait for something else, and the database catches up meanwhile.
     if due == Due::Soon {
         tokio::task::yield_now().await;
     }
@@ -529,7 +529,7 @@ async fn next(due: Due, inbox: &mut mpsc::Receiver<Command>, waiting: &mut Vec<C
     waiting.len()
 }
 
-/// Tells whoever asked, once the sinks that must have the records took them.
+/// Replies to the callers once every durable sink has accepted the records.
 fn reply(answers: Vec<Answer>, taking: Taking) {
     if taking.is_empty() {
         return answers.into_iter().for_each(|answer| answer(None));
@@ -546,7 +546,7 @@ fn reply(answers: Vec<Answer>, taking: Taking) {
     });
 }
 
-/// Keeps what sinks missed for whoever looks at the journal; what cannot be kept now is kept with the next commit.
+/// Records missed records of sinks in the database; if that fails, the next commit retries.
 fn note_missed<'a>(connection: &Connection, tallies: impl Iterator<Item = &'a Arc<Tally>>) {
     for tally in tallies {
         let Some((count, reason)) = tally.unsaid() else {
@@ -565,7 +565,7 @@ fn note_missed<'a>(connection: &Connection, tallies: impl Iterator<Item = &'a Ar
     }
 }
 
-/// Keeps the answers of commands that were not tried: they will be the failure.
+/// Queues the replies of commands that were not attempted: they get the error of the failure.
 fn skip_all(commands: Vec<Command>, answers: &mut Vec<Answer>) {
     for command in commands {
         batch::skip(command, answers);

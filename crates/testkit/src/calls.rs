@@ -10,5 +10,5 @@ pub use others::others;
 pub use programs::{PAGES, calls, paging, workflow};
 pub use road::{Ran, Road};
 
-/// The tool servers, both the same program.
+/// The names of the tool servers; both run the same program.
 pub const SERVERS: [&str; 2] = ["echo", "records"];

@@ -1,5 +1,4 @@
-//! What the conformance suite of the protocol asks of a client, done over the gateway's own road: connect, log in when the
-//! server wants it, list, call.
+//! The client side of the protocol's conformance suite, on the gateway's own path: connect, log in when the server requires it, list, call.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,15 +15,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use url::{Position, Url};
 
-/// Under which the suite's server is configured.
+/// The name under which the suite's server is configured.
 const SERVER: &str = "suite";
 const WITHIN: Duration = Duration::from_secs(20);
-/// Where the suite expects the document that names this client; it is compared, never fetched.
+/// The address at which the suite expects the client's metadata document; it is compared, never fetched.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
-/// Logins that one operation may cost: whoever wants more never has enough.
+/// Logins that one operation may take: a server that asks for more never stops asking.
 const LOGINS: usize = 3;
 
-/// Does what a scenario asks for at the suite's server.
+/// Runs a scenario against the suite's server.
 pub async fn run(scenario: &str, url: &str, context: &Value) -> Result<()> {
     let home = tempfile::tempdir()?;
     let mut oauth = json!({ "client_metadata": DOCUMENT });
@@ -42,7 +41,7 @@ pub async fn run(scenario: &str, url: &str, context: &Value) -> Result<()> {
     let servers = Servers::section(&entries, home.path())?;
     let environment: Environment = Arc::new(|_: &str| None);
     let mut options = Options::new(Arc::clone(&environment));
-    // A person who agrees to everything and changes nothing.
+    // A person who accepts everything and changes nothing.
     options.person = Some(Person::new(|_| async { Answer::Accept(Map::new()) }.boxed()));
     let client = Client {
         upstreams: Upstreams::new(servers.clone(), Keep::new(home.path()), options),
@@ -54,10 +53,10 @@ pub async fn run(scenario: &str, url: &str, context: &Value) -> Result<()> {
     for (tool, arguments) in client.calls(context) {
         client.call(&tool, &arguments).await?;
     }
-    // A server may have changed its mind about who may list.
+    // The server may have changed who is allowed to list.
     client.list().await?;
     client.upstreams.close();
-    // What a closed connection still has to say goes out before the process ends.
+    // The last messages of a closed connection are sent before the process ends.
     tokio::time::sleep(Duration::from_millis(50)).await;
     Ok(())
 }
@@ -86,7 +85,7 @@ impl Client<'_> {
         for _ in 0..=LOGINS {
             let called = self.upstreams.call(SERVER, tool, arguments.clone(), WITHIN).await;
             match called {
-                // A tool that fails has been called.
+                // A tool that fails was called.
                 Ok(_) | Err(CallError::Refused { .. }) => return Ok(()),
                 Err(CallError::Server(ServerError::Login { .. })) => self.log_in().await?,
                 Err(error) => return Err(error.into()),
@@ -95,7 +94,7 @@ impl Client<'_> {
         bail!("{LOGINS} logins were not enough for `{tool}`")
     }
 
-    /// The calls that the suite names, or each tool once with the least it takes.
+    /// The calls that the suite names, or each tool once with minimal arguments.
     fn calls(&self, context: &Value) -> Vec<(String, Map<String, Value>)> {
         if let Some(calls) = context.get("toolCalls").and_then(Value::as_array) {
             let call = |call: &Value| {
@@ -107,14 +106,14 @@ impl Client<'_> {
         }
         let known = self.upstreams.known();
         let tools = known.catalog.tools();
-        // One scenario has a schema sent back, to see that nothing of it was lost.
+        // One scenario asks for a schema back, to see that nothing of it was lost.
         let schemas = tools.iter().map(|tool| &tool.definition.input);
         let richest = schemas.max_by_key(|schema| schema.to_string().len());
         let call = |tool: &Tool| (tool.definition.name.clone(), least(&tool.definition.input, richest));
         tools.iter().map(call).collect()
     }
 
-    /// A person logs in; another issuer is the operator's decision, and this one takes it, as the message says.
+    /// Logs in as a person would; another issuer is the operator's decision, and this operator accepts it, as the message says.
     async fn log_in(&self) -> Result<()> {
         match self.browsed().await {
             Err(OAuthError::Issuer { entry, .. }) => {
@@ -130,7 +129,7 @@ impl Client<'_> {
         let Some(server) = self.servers.get(SERVER) else {
             return Err(OAuthError::NotLoggedIn);
         };
-        // A browser that fails is a login that never ends, and that is bounded.
+        // A login whose browser fails never ends, so the wait is bounded.
         let open = |place: &Url| drop(tokio::spawn(browse(place.clone())));
         let logging_in = login(self.home, server, &self.environment, open);
         let logged_in = tokio::time::timeout(WITHIN, logging_in).await;
@@ -138,7 +137,7 @@ impl Client<'_> {
     }
 }
 
-/// The least that a schema of plain values asks for.
+/// The minimal arguments for a schema of plain values.
 fn least(schema: &Value, object: Option<&Value>) -> Map<String, Value> {
     let mut arguments = Map::new();
     let required = schema.get("required").and_then(Value::as_array);
@@ -158,7 +157,7 @@ fn least(schema: &Value, object: Option<&Value>) -> Map<String, Value> {
     arguments
 }
 
-/// What a browser does: it follows where it is sent, all on this machine.
+/// Acts as a browser: follows redirects, all on this machine.
 async fn browse(mut place: Url) -> Result<()> {
     for _ in 0..5 {
         let host = place.host_str().context("no host")?.to_owned();

@@ -1,4 +1,4 @@
-//! Discovery measured: labelled questions over real catalogs, which are data from outside the project.
+//! Measures discovery with labelled questions over real catalogs, which are data from outside the project.
 
 pub mod baseline;
 pub mod cost;

@@ -1,4 +1,4 @@
-//! The front doors measured from outside, as clients see them: the program itself, started in a data folder of its own.
+//! Measures the front doors from outside, as clients see them: the program itself, started in a data folder of its own.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts the program itself")]
 
 pub mod peers;
@@ -16,11 +16,11 @@ use serde_json::{Map, Value, json};
 use crate::front::{Era, Http, Served, Stdio, memory, structured};
 use crate::timing::middle;
 
-/// The program under measurement.
+/// The program that the benchmark measures.
 #[derive(Debug)]
 pub struct Program(PathBuf);
 
-/// A data folder, and the program in it.
+/// A data folder for the program to run in.
 #[derive(Debug)]
 struct Place<'a> {
     program: &'a Path,
@@ -28,7 +28,7 @@ struct Place<'a> {
 }
 
 impl Program {
-    /// The one that was built beside this one.
+    /// Finds the program that was built beside this one.
     pub fn beside() -> Result<Program> {
         let program = std::env::current_exe()?.with_file_name("ringfence");
         ensure!(
@@ -39,7 +39,7 @@ impl Program {
         Ok(Program(program))
     }
 
-    /// Where it lies.
+    /// The path of the program.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -83,14 +83,14 @@ impl Place<'_> {
     }
 }
 
-/// What our tools cost a model that is shown them.
+/// The tokens that our tools cost a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
-    /// How many there are.
+    /// The number of tools.
     pub tools: usize,
     /// Tokens of names, descriptions and input schemas.
     pub input: usize,
-    /// Tokens of output schemas.
+    /// Tokens of the output schemas.
     pub output: usize,
 }
 
@@ -131,7 +131,7 @@ fn listed(client: &mut Stdio) -> Result<Cost> {
     })
 }
 
-/// An interface with so many operations.
+/// An `OpenAPI` document with so many operations.
 fn document(operations: usize) -> Value {
     let mut paths = Map::new();
     for number in 0..operations {
@@ -155,7 +155,7 @@ fn check(called: &Value) -> Result<()> {
     Ok(())
 }
 
-/// `1+1` one after another over standard input and output: the middle of all, and of a hundred in a row.
+/// Runs `1+1` in sequence over standard input and output; returns the median time of a call, and of a hundred in a row.
 pub fn one_by_one(program: &Program, rounds: usize) -> Result<(Duration, Duration)> {
     let place = program.place(&json!({}))?;
     let mut client = place.stdio(Era::Legacy)?;
@@ -165,7 +165,7 @@ pub fn one_by_one(program: &Program, rounds: usize) -> Result<(Duration, Duratio
         for _ in 0..100 {
             let asked = Instant::now();
             let called = client.call("sandboxed_code_run", &sum())?;
-            // The first round warms everything.
+            // The first round is warm-up.
             if round > 0 {
                 each.push(asked.elapsed());
             }
@@ -178,22 +178,22 @@ pub fn one_by_one(program: &Program, rounds: usize) -> Result<(Duration, Duratio
     Ok((middle(each), middle(hundreds)))
 }
 
-/// How a flood of calls went.
+/// The result of concurrent calls.
 #[derive(Debug)]
 pub struct Flood {
-    /// All of them.
+    /// The number of calls that all clients made.
     pub calls: usize,
-    /// Why those failed that did.
+    /// The errors of the calls that failed.
     pub failed: Vec<String>,
-    /// Calls per second.
+    /// The rate of all clients in calls per second.
     pub rate: f64,
-    /// The middle.
+    /// The median time of a call.
     pub middle: Duration,
-    /// All but a hundredth were faster.
+    /// The time that 99 % of the calls stay below.
     pub slowest: Duration,
 }
 
-/// Clients over HTTP, all at once, each `calls` calls or as many as fit.
+/// Clients over HTTP, all at once, each with `calls` calls or as many as fit into the time.
 pub fn flood(program: &Program, clients: usize, calls: usize, within: Duration) -> Result<Flood> {
     let place = program.place(&json!({}))?;
     let (served, secret) = place.http()?;
@@ -201,7 +201,7 @@ pub fn flood(program: &Program, clients: usize, calls: usize, within: Duration) 
     let (begun, each) = thread::scope(|scope| {
         let client = || {
             let client = Http::start(&served.address, Some(&secret), Era::Modern);
-            // Every client makes one call first, so that all are there when it begins.
+            // Each client makes one call first, so that all are connected when the measurement begins.
             let mut client = client.and_then(|mut client| {
                 check(&client.call("sandboxed_code_run", &sum())?)?;
                 Ok(client)
@@ -250,7 +250,7 @@ pub fn flood(program: &Program, clients: usize, calls: usize, within: Duration) 
     })
 }
 
-/// From the start of the program to its first answer, with servers that nobody needs, and what it holds then.
+/// The time from the start of the program to its first answer, with servers that nobody uses, and its memory then.
 pub fn start(program: &Program, servers: usize, times: usize) -> Result<(Duration, u64)> {
     let entry = |number: usize| {
         let name = format!("server{number}");

@@ -1,4 +1,4 @@
-//! What it costs to wait for a person: giving up a sandbox, going on, staying on disk, keeping every call.
+//! Measures the cost of waiting for an approval: releasing a sandbox, resuming, the size on disk, recording every call.
 
 mod engine;
 mod many;

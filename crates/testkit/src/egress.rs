@@ -1,4 +1,4 @@
-//! The way out, measured: the same client in a sandbox and beside a plain proxy, in an internet of its own.
+//! Measures egress: the same client in a sandbox and behind a plain proxy, in a private test internet.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts its peers itself")]
 
 use std::fs;
@@ -18,16 +18,16 @@ const ROOT: &str = "root";
 const USER: &str = "user";
 const PLAIN: &str = "127.0.0.1:3129";
 
-/// How the client gets out.
+/// The route of the client to the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Road {
     /// From a sandbox, over its pipe, through the gateway.
     Pipe,
-    /// Through a process that only copies.
+    /// Through a process that only copies bytes.
     Plain,
 }
 
-/// Whether this is the run inside; outside it runs itself inside, to its end.
+/// Whether this process runs inside the test internet; outside it runs itself inside, to the end.
 pub fn enter() -> Result<bool> {
     if std::env::var_os(INSIDE).is_some() {
         return Ok(true);
@@ -46,14 +46,14 @@ pub fn enter() -> Result<bool> {
     Ok(false)
 }
 
-/// Copies both ways and knows nothing.
+/// Runs a proxy that copies bytes both ways and checks nothing.
 pub fn plain_proxy() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind(PLAIN).await?;
         loop {
             let (stream, _) = listener.accept().await?;
-            // A client that breaks off is over.
+            // A broken connection ends its task.
             tokio::spawn(async move { pass(stream).await.ok() });
         }
     })
@@ -75,7 +75,7 @@ async fn pass(mut stream: tokio::net::TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// Both roads, open.
+/// Both routes, ready for clients.
 #[derive(Debug)]
 pub struct Roads {
     program: PathBuf,
@@ -86,14 +86,14 @@ pub struct Roads {
 
 impl Drop for Roads {
     fn drop(&mut self) {
-        // It is over when it is gone already.
+        // The process may have ended already.
         let _ = self.proxy.kill();
         let _ = self.proxy.wait();
     }
 }
 
 impl Roads {
-    /// The internet, the proxy, and the program beside this one.
+    /// Opens the test internet and the proxy, with the `ringfence` program beside this one.
     pub fn open() -> Result<Roads> {
         let own = std::env::current_exe()?;
         let folder = tempfile::tempdir()?;
@@ -125,7 +125,7 @@ impl Roads {
         Ok(roads)
     }
 
-    /// The client on a road.
+    /// The command of the client on a route.
     fn client(&self, road: Road, words: &[&str]) -> Command {
         let mut command = match road {
             Road::Plain => {
@@ -168,7 +168,7 @@ impl Roads {
         Ok(text)
     }
 
-    /// Bytes per second.
+    /// The speed of a download in bytes per second.
     pub fn download(&self, road: Road, scheme: &str, bytes: u64) -> Result<f64> {
         let url = format!("{scheme}://allowed.example.com/bytes/{bytes}");
         let words = ["-o", "/dev/null", "-w", "%{size_download} %{time_total}", &url];
@@ -178,7 +178,7 @@ impl Roads {
         Ok(size.parse::<f64>()? / time.parse::<f64>()?)
     }
 
-    /// The middle time of one small answer on a connection that is open already.
+    /// The median time to the first byte of a small answer on an open connection.
     pub fn answers(&self, road: Road, scheme: &str, count: usize) -> Result<Duration> {
         let url = format!("{scheme}://allowed.example.com/page?[1-{count}]");
         let words = ["-w", "%{stderr}%{time_starttransfer}\n", "-o", "/dev/null", &url];
@@ -195,7 +195,7 @@ impl Roads {
         Ok(timing::middle(times))
     }
 
-    /// How long it takes until all of that many at once are answered.
+    /// The time until so many concurrent requests are all answered.
     pub fn at_once(&self, count: usize) -> Result<Duration> {
         let url = format!("https://allowed.example.com/slow/1000?[1-{count}]");
         let most = count.to_string();
@@ -217,8 +217,7 @@ impl Roads {
         Ok(started.elapsed())
     }
 
-    /// Ticks of the processor that the program and all below it take in four seconds in which nothing happens: with an open
-    /// tunnel, and without a network at all.
+    /// Processor ticks of the program and its children in four idle seconds: with an open tunnel, and without a network.
     pub fn idle(&self) -> Result<(u64, u64)> {
         let script = "exec 3<>/dev/tcp/127.0.0.1/3128; \
                       printf 'CONNECT allowed.example.com:443 HTTP/1.1\\r\\nHost: allowed.example.com:443\\r\\n\\r\\n' >&3; \
@@ -233,7 +232,7 @@ impl Roads {
     }
 }
 
-/// Ticks in the quiet middle of a command.
+/// The ticks of a command in four idle seconds, from two seconds after its start.
 fn quiet(mut command: Command) -> Result<u64> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
     std::thread::sleep(Duration::from_secs(2));
@@ -244,7 +243,7 @@ fn quiet(mut command: Command) -> Result<u64> {
     Ok(after - before)
 }
 
-/// Processor time of a process and all below it.
+/// The processor ticks of a process and all its descendants.
 fn ticks(pid: u32) -> Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let fields: Vec<&str> = stat.rsplit_once(')').context("no name")?.1.split_whitespace().collect();

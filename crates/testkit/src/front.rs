@@ -1,5 +1,5 @@
-//! Clients of the front doors, written by hand: they speak the protocol as plainly as a test or a measurement needs, over standard
-//! input and output or over HTTP, in either era.
+//! Hand-written clients of the front doors: they speak as much of the protocol as a test or a benchmark needs, over standard input and
+//! output or over HTTP, in either era.
 
 mod http;
 mod served;
@@ -12,17 +12,17 @@ pub use http::{Http, Reply};
 pub use served::{Served, memory};
 pub use stdio::Stdio;
 
-/// Which of the two protocols a client speaks.
+/// The revision of the protocol that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
-    /// 2025-11-25: a handshake first.
+    /// Revision 2025-11-25: a handshake comes first.
     Legacy,
-    /// 2026-07-28: every request says for itself who asks.
+    /// Revision 2026-07-28: every request names its client.
     Modern,
 }
 
 impl Era {
-    /// Its revision.
+    /// The date that names the revision.
     pub fn revision(self) -> &'static str {
         match self {
             Era::Legacy => "2025-11-25",
@@ -45,7 +45,7 @@ impl Era {
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
     }
 
-    /// The first request of a conversation: what it is, and its parameters.
+    /// The method and the parameters of the first request.
     fn greeting(self) -> (&'static str, Value) {
         match self {
             Era::Legacy => {
@@ -61,7 +61,7 @@ fn me() -> Value {
     json!({"name": "ringfence-testkit", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// The result in an answer, or its error.
+/// The result in an answer, or an error with the answer's error.
 fn result(mut answer: Value) -> Result<Value> {
     if let Some(error) = answer.get("error") {
         bail!("refused: {error}");
@@ -70,7 +70,7 @@ fn result(mut answer: Value) -> Result<Value> {
     result.context("an answer with neither result nor error")
 }
 
-/// What a tool gave as structured content.
+/// The structured content of a tool result.
 pub fn structured(result: &Value) -> Result<&Value> {
     let content = result.get("structuredContent");
     content.with_context(|| format!("no structured content: {result}"))

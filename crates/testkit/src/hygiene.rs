@@ -1,4 +1,4 @@
-//! How well personal data is found: labelled texts, the same values written in other ways, texts without any, and time.
+//! Measures how well personal data is found: labelled texts, the same values in other forms, texts without any, and time.
 
 pub mod answers;
 pub mod data;
@@ -11,12 +11,12 @@ pub mod speed;
 
 use ringfence_hygiene::{Detector, Kinds, Names, Secrets, Settings};
 
-/// A detector of everything that has a form, with names found as said.
+/// A detector of every kind that has a form, with this way to find names.
 pub fn detector(names: Names) -> Detector {
     made(names, Secrets::Redact)
 }
 
-/// One that leaves secrets where they are: what is blacked out does not come back.
+/// A detector that leaves secrets in place: those are redacted without an alias and cannot be revealed.
 pub fn keeping_secrets() -> Detector {
     made(Names::Dictionary, Secrets::Off)
 }
@@ -30,7 +30,7 @@ fn made(names: Names, secrets: Secrets) -> Detector {
     })
 }
 
-/// A part of a whole, as a share; of nothing, all.
+/// A part as a share of the whole; 1 where the whole is zero.
 #[expect(clippy::cast_precision_loss, reason = "counts of a few thousands")]
 fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 { 1.0 } else { part as f64 / whole as f64 }

@@ -1,5 +1,5 @@
-//! A test in an internet of its own: the whole test runs once more, in namespaces that were made for it, where every
-//! address belongs to the test. It works for root and for an ordinary user.
+//! Runs a test in a private internet: the whole test runs once more, in namespaces that are made for it, where every address belongs to the
+//! test. It works for root and for an ordinary user.
 #![expect(
     clippy::disallowed_methods,
     reason = "a test starts itself once more and tells itself so"
@@ -16,16 +16,17 @@ pub use ringfence_probe::internet::{
     ALLOWED, ALLOWED_6, Answer, Arrival, Asked, EVIL, Internet, LOOSE, Ledger, Query, Reply, STRANGER, Site, World,
 };
 
-/// Says inside that it is inside, and who started it.
+/// Set inside the namespaces, with the kind of user that started the test.
 const INSIDE: &str = "RINGFENCE_TEST_INTERNET";
 const ROOT: &str = "root";
 const USER: &str = "user";
 
-/// Whether this is the run inside. Outside it runs the test `name` (`concat!(module_path!(), "::name_of_the_test")`)
-/// inside, and panics unless exactly that test passed there.
+/// Whether this process runs inside. Outside it runs the test `name` (`concat!(module_path!(), "::name_of_the_test")`) inside, and panics
+/// unless exactly that test passed there.
 ///
 /// # Panics
-/// Where namespaces cannot be made: such a machine cannot run a sandbox either.
+///
+/// Panics where namespaces cannot be made: such a machine cannot run a sandbox either.
 pub fn enter(name: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -72,7 +73,7 @@ fn show(said: &str, told: &str) {
     eprint!("{told}");
 }
 
-/// A program inside as the one who started the test: root, or a user without any right on the machine.
+/// A program inside, run as the user that started the test: root, or a user without any right on the machine.
 pub fn program(path: impl AsRef<OsStr>) -> Command {
     if std::env::var_os(INSIDE).is_some_and(|who| who == USER) {
         let mut command = Command::new("unshare");
@@ -89,8 +90,8 @@ pub fn private(arrivals: &[Arrival]) -> Vec<Arrival> {
     arrivals.iter().filter(|one| !is_public(one.to.ip())).copied().collect()
 }
 
-/// The roughest measure there is, on purpose not the one of the policy: what the tests hand out as public is, the rest
-/// of the usual private ranges is not.
+/// A rough test, on purpose not the policy's own: addresses that the tests hand out as public are, the rest of the usual private ranges is
+/// not.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(four) => {

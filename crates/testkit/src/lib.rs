@@ -1,6 +1,6 @@
-//! What tests and benchmarks share: timing, peers to compare with, looks at this process and its sandboxes.
+//! Shared parts of tests and benchmarks: timing, peers to compare with, resource counts of this process and its sandboxes.
 //!
-//! Never linked by the product.
+//! The product never links this crate.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "sandboxes")]

@@ -1,7 +1,7 @@
-//! A scripted stand-in for a model: an HTTP server on this machine that speaks Anthropic's messages as a stream.
+//! A scripted stand-in for a model: an HTTP server on this machine that streams messages in Anthropic's format.
 //!
-//! It keeps no state between requests: how many results of tools a request holds says which turn comes next, so that several
-//! agents can share it. A request that offers no tools, as for a title, gets a short text.
+//! It keeps no state between requests: the number of tool results in a request selects the next turn, so that several agents can share it.
+//! A request without tools, as for a title, gets a short text.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,33 +11,33 @@ use std::thread;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-/// Bytes of a request; agents send their whole conversation.
+/// Bytes of a request at most; agents send their whole conversation.
 const MOST: usize = 64 * 1024 * 1024;
 
-/// What the model says in one turn.
+/// The answer of the model in one turn.
 #[derive(Debug, Clone)]
 pub enum Turn {
-    /// It calls a tool; the first one offered whose name ends so.
+    /// A call of the first offered tool whose name has this end.
     Call {
         /// The end of the tool's name: agents put the server's name before it, each in its own way.
         tool: String,
-        /// The arguments.
+        /// The arguments of the call.
         input: Value,
     },
-    /// It says something, and is done.
+    /// A text that ends the conversation.
     Say(String),
 }
 
 /// The server; it ends with the process.
 #[derive(Debug)]
 pub struct Model {
-    /// `http://127.0.0.1:PORT`.
+    /// The address of the server, `http://127.0.0.1:PORT`.
     pub url: String,
     seen: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Model {
-    /// Starts a model that says these turns in order, the last one for ever.
+    /// Starts a model that answers with these turns in order, and repeats the last one.
     pub fn start(script: Vec<Turn>) -> Result<Model> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -57,7 +57,7 @@ impl Model {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the tools answered, as the model has read it: the results in the longest conversation.
+    /// The tool results that the model has read, from the longest conversation.
     pub fn results(&self) -> Vec<String> {
         let seen = self.seen();
         let longest = seen.iter().max_by_key(|request| results(request).len());
@@ -123,7 +123,7 @@ fn request(reader: &mut impl BufRead) -> Result<Option<(String, Vec<u8>)>> {
     Ok(Some((method, body)))
 }
 
-/// The texts of all results of tools in a conversation.
+/// The texts of all tool results in a conversation.
 fn results(request: &Value) -> Vec<String> {
     let messages = request.get("messages").and_then(Value::as_array);
     let blocks = messages
@@ -146,7 +146,7 @@ fn text(content: Option<&Value>) -> String {
     }
 }
 
-/// The events of one turn.
+/// The stream events of one turn.
 fn stream_of(request: &Value, turn: &Turn) -> String {
     let (block, delta, stop) = match turn {
         Turn::Say(text) => (

@@ -1,4 +1,4 @@
-//! A peer that is installed from its registry when there is a network, and told of when not.
+//! A peer that is installed from its package source when there is a network, and reported as missing otherwise.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts its peers itself")]
 
 use std::fmt::Write as _;
@@ -10,18 +10,18 @@ use anyhow::{Context, Result, ensure};
 /// A peer, how it is installed, and what measures it.
 #[derive(Debug)]
 pub struct Peer {
-    /// Its name and version.
+    /// The name and version of the peer.
     pub name: &'static str,
     /// The program that runs the script, below the peers' folder.
     pub runner: &'static [&'static str],
-    /// The commands that install it there.
+    /// The commands that install the peer there.
     pub install: &'static [&'static [&'static str]],
-    /// The script that measures it: its path below the peers' folder, beside the packages that it imports, and its text. Without
-    /// a text, the runner itself does.
+    /// The script that measures it: its path below the peers' folder, beside the packages that it imports, and its text. Without a text,
+    /// the runner measures by itself.
     pub script: (&'static str, &'static str),
 }
 
-/// How `@utcp/code-mode` is installed, with the Node it needs.
+/// The commands that install `@utcp/code-mode`, with the Node it needs.
 pub const UTCP: &[&[&str]] = &[&[
     "npm",
     "install",
@@ -35,8 +35,8 @@ pub const UTCP: &[&[&str]] = &[&[
     "@utcp/mcp@1.1.3",
 ]];
 
-/// How `executor` is installed, in a folder of its own: with a Node, and the MCP library to compare it with. Its own scripts
-/// are not run: what they would fetch is among its packages already.
+/// The commands that install `executor` in a folder of its own, with a Node and the MCP library to compare it with. Its install scripts do
+/// not run: what they would fetch is among its packages already.
 pub const EXECUTOR: &[&[&str]] = &[
     &[
         "npm",
@@ -63,7 +63,7 @@ pub const EXECUTOR: &[&[&str]] = &[
 ];
 
 impl Peer {
-    /// A row of a table for each line that the script says, or one that says why there is none.
+    /// A table row for each line that the script prints, or one that says why there is none.
     pub fn rows(&self, arguments: &[&str]) -> Result<String> {
         let mut text = String::new();
         match self.measure(arguments) {
@@ -77,12 +77,12 @@ impl Peer {
         Ok(text)
     }
 
-    /// What the script says.
+    /// Runs the script and returns its output.
     pub fn measure(&self, given: &[&str]) -> Result<String> {
         let folder = &folder()?;
         std::fs::create_dir_all(folder)?;
         let (program, arguments) = self.runner.split_first().context("no runner")?;
-        // Written when all of it is there: half an installation, or another version, is done again.
+        // Written when the installation is complete: a partial one, or another version, is installed again.
         let (stamp, all) = (
             folder.join(format!("{}.installed", self.script.0)),
             format!("{:?}", self.install),
@@ -93,7 +93,7 @@ impl Peer {
             }
             std::fs::write(&stamp, all)?;
         }
-        // A peer that hangs must not hold the benchmark.
+        // A peer that hangs must not block the benchmark.
         let mut command = Command::new("timeout");
         command
             .args(["--kill-after=5", "120"])
@@ -110,7 +110,7 @@ impl Peer {
     }
 }
 
-/// Beside the program, in the folder of all that is built: `target/tools/peers`.
+/// The folder `target/tools/peers`, in the build folder of this program.
 fn folder() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     let target = here.parent().and_then(Path::parent).context("no target folder")?;
@@ -119,7 +119,7 @@ fn folder() -> Result<PathBuf> {
 
 fn run(folder: &Path, argv: &[&str]) -> Result<()> {
     let (program, rest) = argv.split_first().context("no program")?;
-    // A name with a slash is one that an earlier step installed here.
+    // A name with a slash is a program that an earlier step installed here.
     let program = if program.contains('/') {
         folder.join(program)
     } else {

@@ -1,4 +1,4 @@
-//! What others need for the same: started as commands, in the same run.
+//! Other ways to start a program, run as commands in the same benchmark.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts its peers itself")]
 
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// bubblewrap with everything unshared and the host's root read-only.
+/// The command of bubblewrap with everything unshared and the host's root read-only.
 pub const BUBBLEWRAP: &[&str] = &[
     "bwrap",
     "--unshare-all",
@@ -20,7 +20,7 @@ pub const BUBBLEWRAP: &[&str] = &[
     "/dev",
 ];
 
-/// Runs a command to its end, silently.
+/// Runs a command to its end, without output.
 pub fn run(argv: &[&str]) -> Result<()> {
     let (program, rest) = argv.split_first().context("no program")?;
     let mut command = Command::new(program);
@@ -34,12 +34,12 @@ pub fn run(argv: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Whether a command can be run here.
+/// Whether a command can run on this machine.
 pub fn works(argv: &[&str]) -> bool {
     run(argv).is_ok()
 }
 
-/// The smallest program there is: a static `true`.
+/// Builds the smallest program there is: a static `true`.
 pub fn static_true(folder: &Path) -> Result<PathBuf> {
     let source = folder.join("true.c");
     std::fs::write(&source, "int main(void) { return 0; }\n")?;

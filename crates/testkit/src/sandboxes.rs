@@ -1,4 +1,4 @@
-//! Sandboxes for measuring: made from the built-in policy, run without ceremony.
+//! Sandboxes for benchmarks, made from the built-in policy.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ impl Words for Nobody {
     fn take(&mut self, _: Output, _: &[u8]) {}
 }
 
-/// The place that the built-in policy describes.
+/// The sandbox spec of the built-in policy.
 pub fn spec() -> Result<Arc<Spec>> {
     let policy = Draft::builtin().under(&Ceiling::own_word())?;
     Ok(Arc::new(Spec::new(&policy, &Options::default())?))

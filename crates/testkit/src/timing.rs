@@ -1,10 +1,10 @@
-//! Medians, and a table of them.
+//! Median times, and a table of them.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-/// How long `work` takes, `count` times, after one that does not count: the median.
+/// The median time of `work` over `count` runs, after a first one that does not count.
 pub fn median(count: usize, mut work: impl FnMut() -> Result<()>) -> Result<Duration> {
     work()?;
     let mut times = Vec::with_capacity(count);
@@ -16,26 +16,26 @@ pub fn median(count: usize, mut work: impl FnMut() -> Result<()>) -> Result<Dura
     Ok(middle(times))
 }
 
-/// The middle of `times`.
+/// The median of `times`; zero where there are none.
 pub fn middle(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// A row of the table: what, how long, at most, and what stands beside it.
+/// A row of the table: what was measured, its time, the goal, and peers.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// What was measured.
+    /// The name of the measurement.
     pub what: &'static str,
-    /// Its median.
+    /// The median of its times.
     pub time: Duration,
-    /// The goal, if there is one.
+    /// The most that the time may be; none where there is no goal.
     pub most: Option<Duration>,
     /// Peers measured in the same run.
     pub beside: Vec<(&'static str, Duration)>,
 }
 
-/// The table, as Markdown.
+/// The table as Markdown.
 pub fn table(rows: &[Row]) -> String {
     let mut text = String::from("| | median ms | at most ms | beside it (ms, ratio) |\n|---|---|---|---|\n");
     for row in rows {
@@ -59,7 +59,7 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
-/// A duration as milliseconds with three digits.
+/// A duration in milliseconds with three digits.
 pub fn milliseconds(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64() * 1000.0)
 }

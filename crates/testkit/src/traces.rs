@@ -1,25 +1,25 @@
-//! What a process and its sandboxes leave on the machine: memory, descriptors, mounts, control groups.
+//! Resource counts of a process and its sandboxes: memory, descriptors, mounts, control groups.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// A count of everything that must not grow.
+/// Counts of resources that must not grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traces {
     /// Resident memory of this process, in KiB.
     pub memory_kib: u64,
     /// Open descriptors of this process.
     pub descriptors: usize,
-    /// Mounts this process sees.
+    /// Mounts that this process sees.
     pub mounts: usize,
-    /// Control groups below the ones given.
+    /// Control groups below the given ones.
     pub groups: usize,
 }
 
 impl Traces {
-    /// Counts now.
+    /// Measures the current counts.
     pub fn now(groups: &[std::path::PathBuf]) -> Result<Traces> {
         let status = fs::read_to_string("/proc/self/status")?;
         let memory = status
@@ -43,7 +43,7 @@ fn folders_below(folder: &Path) -> usize {
     folders.map(|entry| 1 + folders_below(&entry.path())).sum()
 }
 
-/// Proportional memory of a process and all below it, in KiB.
+/// Proportional memory of a process and all its descendants, in KiB.
 pub fn tree_memory(pid: i32) -> Result<u64> {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let own = rollup

@@ -1,6 +1,6 @@
-//! Upstream MCP servers to test against: well-behaved ones of both protocols, and hostile ones.
+//! Upstream MCP servers to test against: well-behaved ones of both revisions, and hostile ones.
 //!
-//! Written by hand, message by message, so that they can be as wrong as a test needs.
+//! They are written by hand, message by message, so that they can be as wrong as a test needs.
 
 mod authority;
 mod http;
@@ -21,44 +21,44 @@ pub use http::{serve, serve_on};
 /// How a server behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// 2025-11-25, as it should be.
+    /// A well-behaved server of revision 2025-11-25.
     Echo,
-    /// The same with no tool that a strict client stumbles over.
+    /// As `Echo`, without tools that a strict client rejects.
     Plain,
-    /// 2026-07-28, as it should be.
+    /// A well-behaved server of revision 2026-07-28.
     Modern,
-    /// 2025-11-25, and not a word to a message of the newer protocol.
+    /// A server of revision 2025-11-25 that does not answer messages of the newer one.
     Silent,
-    /// Never answers a call.
+    /// Does not answer calls.
     Hang,
-    /// Never answers anything.
+    /// Does not answer any message.
     Mute,
     /// Answers a call with a line that has no end.
     Flood,
     /// Sends notifications without end.
     Chatter,
-    /// Asks us without end, and never reads our answers.
+    /// Sends requests without end, and never reads the answers.
     Nag,
-    /// Ends after that many calls.
+    /// Exits after that many calls.
     Crash(u32),
-    /// Answers calls with what is no answer.
+    /// Answers calls with malformed messages.
     Malformed,
-    /// Changes a tool when told to.
+    /// Changes a tool on request.
     Drift,
-    /// Writes every call down before it does anything about it.
+    /// Logs every call before it acts on it.
     Ledger,
-    /// Answers with what no reader should have to take.
+    /// Answers with hostile results.
     Nasty,
-    /// 10,000 tools in pages.
+    /// Lists 10,000 tools in pages.
     Huge,
-    /// One tool more than is taken.
+    /// Lists one tool more than the gateway accepts.
     TooMany,
-    /// A list of tools without a last page.
+    /// Lists tools without a last page.
     Endless,
 }
 
 impl Mode {
-    /// By the name it has on the command line.
+    /// Parses the name of a mode on the command line.
     pub fn parse(name: &str, count: Option<u32>) -> Result<Mode> {
         Ok(match name {
             "echo" | "slow" | "records" => Mode::Echo,
@@ -87,39 +87,39 @@ impl Mode {
     }
 }
 
-/// A server of one mode, whatever carries its messages.
+/// A server of one mode, independent of the transport.
 pub(crate) struct Upstream {
     mode: Mode,
     calls: Mutex<u32>,
     changed: Mutex<bool>,
 }
 
-/// What to do with a message.
+/// The reaction to a message.
 pub(crate) enum Answer {
-    /// Send this.
+    /// Send this message back.
     Message(Value),
-    /// Send this, and then that the tools changed.
+    /// Send this message, and then a notification that the tools changed.
     AndChanged(Value),
-    /// Say nothing.
+    /// Send no message at all.
     Nothing,
-    /// Do something that only a stream can.
+    /// Write raw output, which only a stream can carry.
     Raw(Raw),
 }
 
-/// What is no message.
+/// Output that is not a proper message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Raw {
-    /// A line of this text.
+    /// A line with this text.
     Line(String),
-    /// A line without end.
+    /// A line that never ends.
     Endless,
-    /// Notifications without end.
+    /// An endless stream of notifications.
     Chatter,
-    /// Requests without end.
+    /// An endless stream of requests.
     Nag,
-    /// The answer to a call, whatever it is.
+    /// A hostile result for a call with this id and these arguments.
     Nasty(Value, Value),
-    /// The end.
+    /// Exit with an error.
     Exit,
 }
 
@@ -132,7 +132,7 @@ impl Upstream {
         })
     }
 
-    /// What a message is answered with.
+    /// The reaction to a message.
     pub(crate) fn answer(&self, message: &Value) -> Answer {
         let Some(id) = message.get("id").cloned() else {
             return Answer::Nothing;
@@ -257,7 +257,7 @@ impl Upstream {
     }
 }
 
-/// Speaks on standard input and output until the input ends.
+/// Serves on standard input and output until the input ends.
 pub fn stdio(mode: Mode) -> Result<()> {
     let upstream = Upstream::new(mode);
     let output = Arc::new(Mutex::new(io::stdout()));

@@ -1,4 +1,4 @@
-//! Many executions that wait for a person: copies of one that really does, made through the store alone.
+//! Many executions that wait for an approval: copies of a real one, made through the store alone.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use ringfence_journal::{ApprovalId, Event, ExecutionId, Kind, PolicyRef, Session
 use ringfence_store::{Approvals, Kept, Lease, Opening, Question, Recording, Session, Store};
 use tokio::task::JoinSet;
 
-/// Copies that are made at once: one commit holds many.
+/// Copies that one commit contains.
 const AT_ONCE: usize = 256;
 
-/// An execution that waits, and all that a copy of it is made of.
+/// A waiting execution, with all that a copy of it needs.
 #[derive(Debug)]
 pub struct Original {
     session: Session,
@@ -22,7 +22,7 @@ pub struct Original {
 }
 
 impl Original {
-    /// One that waits for a person.
+    /// Loads an execution that waits for an approval.
     pub async fn read(store: &Store, execution: ExecutionId) -> Result<Original> {
         let kept = store.recording(execution).await?.context("no recording")?;
         let id = kept.standing.session;
@@ -50,12 +50,12 @@ impl Original {
         })
     }
 
-    /// What it was asked to run, as its engine wrote it.
+    /// The recorded request, as its engine wrote it.
     pub fn request(&mut self) -> &mut Vec<u8> {
         &mut self.kept.request
     }
 
-    /// Makes `count` copies that go on at `wake`, or when their question is answered.
+    /// Makes `count` copies that resume at `wake`, or when their approval request is answered.
     pub async fn copies(
         self,
         store: &Arc<Store>,

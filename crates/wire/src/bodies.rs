@@ -1,4 +1,4 @@
-//! Long bodies on their way: one after the other on one stream, each announced by a message that goes before it.
+//! Transfer of long bodies: they share one stream, one after the other, and a message announces each before its bytes.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::outbound::{Outbound, SendError};
 use crate::stream::Stream;
 use crate::turn::OutOfTurn;
 
-/// The receiving half: bytes of a stream, put together as they were announced.
+/// Assembles announced bodies from the bytes of their stream.
 #[derive(Debug)]
 pub struct Bodies<T> {
     announced: VecDeque<(T, usize)>,
@@ -15,7 +15,7 @@ pub struct Bodies<T> {
 }
 
 impl<T> Bodies<T> {
-    /// None announced.
+    /// A receiver without announced bodies.
     pub fn new() -> Self {
         Self {
             announced: VecDeque::new(),
@@ -23,13 +23,13 @@ impl<T> Bodies<T> {
         }
     }
 
-    /// A message said that so many bytes will come for `what`; at least one.
+    /// Expects a body of `bytes` bytes, at least one, and returns it as `what`'s once it is complete.
     pub fn announce(&mut self, what: T, bytes: u32) {
         debug_assert!(bytes > 0, "an empty body needs no stream");
         self.announced.push_back((what, bytes as usize));
     }
 
-    /// Takes what came, and hands every body that is complete to `done`.
+    /// Takes bytes of the stream and passes each complete body to `done`, in the order of the announcements.
     pub fn take(&mut self, mut bytes: &[u8], mut done: impl FnMut(T, Vec<u8>)) -> Result<(), OutOfTurn> {
         while !bytes.is_empty() {
             let Some((_, length)) = self.announced.front() else {
@@ -48,7 +48,7 @@ impl<T> Bodies<T> {
         Ok(())
     }
 
-    /// Bytes of the body that is not yet complete.
+    /// Bytes received of the body that is not complete yet.
     pub fn held(&self) -> usize {
         self.held.len()
     }
@@ -60,19 +60,19 @@ impl<T> Default for Bodies<T> {
     }
 }
 
-/// The sending half: messages, some with a body behind them, that go as the pipe has room.
+/// Sends messages and the bodies they announce, as far as the pipe has capacity.
 #[derive(Debug)]
 pub struct Letters<M> {
     stream: Stream,
     waiting: VecDeque<(M, Vec<u8>)>,
     body: Vec<u8>,
     sent: usize,
-    /// Bytes of all bodies that are not wholly on their way.
+    /// Bytes of all bodies that are queued or partly sent.
     bytes: usize,
 }
 
 impl<M: Message> Letters<M> {
-    /// None waits; long bodies will go on `stream`.
+    /// A sender without queued messages, which puts long bodies on `stream`.
     pub fn new(stream: Stream) -> Self {
         Self {
             stream,
@@ -83,13 +83,13 @@ impl<M: Message> Letters<M> {
         }
     }
 
-    /// Puts one at the end; `body` is what its message announces, or empty.
+    /// Queues a message and the `body` that it announces, or an empty one if it announces none.
     pub fn push(&mut self, message: M, body: Vec<u8>) {
         self.bytes += body.len();
         self.waiting.push_back((message, body));
     }
 
-    /// Moves as much as there is room for.
+    /// Moves queued messages and body bytes to `outbound` until it is full.
     pub fn pump(&mut self, outbound: &mut Outbound) -> Result<(), SendError> {
         loop {
             if self.sent < self.body.len() {
@@ -112,22 +112,22 @@ impl<M: Message> Letters<M> {
         }
     }
 
-    /// The messages that were not sent.
+    /// The queued messages that were not sent, without their bodies.
     pub fn into_unsent(self) -> impl Iterator<Item = M> {
         self.waiting.into_iter().map(|(message, _)| message)
     }
 
-    /// How many messages wait, and bodies that are not wholly on their way.
+    /// How many messages are queued, plus one for a body that is partly sent.
     pub fn len(&self) -> usize {
         self.waiting.len() + usize::from(!self.body.is_empty())
     }
 
-    /// Bytes of the bodies that are not wholly on their way.
+    /// Bytes of all bodies that are queued or partly sent.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether nothing waits.
+    /// Whether no message is queued and no body is partly sent.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! Text, bytes and lists with a greatest length that holds while decoding too: a small frame must not become a large value.
+//! Text, bytes and lists with a maximum length, enforced while decoding too: a small frame must not become a large value.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,13 +7,13 @@ use std::ops::Deref;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What was given is longer than the wire allows.
+/// A value exceeds the maximum length of its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("length {length} is more than the {limit} allowed")]
 pub struct TooLong {
-    /// The most there may be, in bytes or items.
+    /// The maximum length, in bytes or items.
     pub limit: usize,
-    /// What there was.
+    /// The length of the value, in the same unit.
     pub length: usize,
 }
 
@@ -31,14 +31,14 @@ impl TooLong {
 pub struct Text<const N: usize>(String);
 
 impl<const N: usize> Text<N> {
-    /// Takes the text as it is, or not at all.
+    /// Wraps the text, or fails if it is longer than `N` bytes.
     pub fn new(text: impl Into<String>) -> Result<Self, TooLong> {
         let text = text.into();
         TooLong::check(text.len(), N)?;
         Ok(Self(text))
     }
 
-    /// As much of the text as fits, with `…` where it was cut.
+    /// As much of the text as fits, ending in `…` if it was truncated.
     pub fn cut(text: &str) -> Self {
         const MARK: &str = "…";
         if text.len() <= N {
@@ -52,12 +52,12 @@ impl<const N: usize> Text<N> {
         Self([kept, mark].concat())
     }
 
-    /// The text.
+    /// Borrows the text, which has at most `N` bytes.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The text, owned.
+    /// Returns the text without its length limit.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -145,7 +145,7 @@ impl<const N: usize> Visitor<'_> for TextVisitor<N> {
         write!(f, "text of at most {N} bytes")
     }
 
-    // Borrowed text comes here as well, so that nothing is allocated before the length is known to be right.
+    // Borrowed text comes here as well, so the length is checked before anything is allocated.
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Text<N>, E> {
         Text::try_from(text).map_err(E::custom)
     }
@@ -156,18 +156,18 @@ impl<const N: usize> Visitor<'_> for TextVisitor<N> {
 pub struct Bytes<const N: usize>(Vec<u8>);
 
 impl<const N: usize> Bytes<N> {
-    /// Takes the bytes as they are, or not at all.
+    /// Wraps the bytes, or fails if there are more than `N`.
     pub fn new(bytes: Vec<u8>) -> Result<Self, TooLong> {
         TooLong::check(bytes.len(), N)?;
         Ok(Self(bytes))
     }
 
-    /// The bytes.
+    /// Borrows the bytes, of which there are at most `N`.
     pub fn as_slice(&self) -> &[u8] {
         &self.0
     }
 
-    /// The bytes, owned.
+    /// Returns the bytes without their length limit.
     pub fn into_vec(self) -> Vec<u8> {
         self.0
     }
@@ -208,7 +208,7 @@ impl<const N: usize> Visitor<'_> for BytesVisitor<N> {
         write!(f, "at most {N} bytes")
     }
 
-    // Borrowed bytes come here as well, so that nothing is allocated before the length is known to be right.
+    // Borrowed bytes come here as well, so the length is checked before anything is allocated.
     fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Bytes<N>, E> {
         TooLong::check(bytes.len(), N).map_err(E::custom)?;
         Ok(Bytes(bytes.to_vec()))
@@ -220,24 +220,24 @@ impl<const N: usize> Visitor<'_> for BytesVisitor<N> {
 pub struct List<T, const N: usize>(Vec<T>);
 
 impl<T, const N: usize> List<T, N> {
-    /// Takes all items, or none.
+    /// Wraps the items, or fails if there are more than `N`.
     pub fn new(items: Vec<T>) -> Result<Self, TooLong> {
         TooLong::check(items.len(), N)?;
         Ok(Self(items))
     }
 
-    /// The first `N` items; the rest is dropped.
+    /// Keeps the first `N` items and drops the rest.
     pub fn cut(mut items: Vec<T>) -> Self {
         items.truncate(N);
         Self(items)
     }
 
-    /// The items.
+    /// Borrows the items, of which there are at most `N`.
     pub fn as_slice(&self) -> &[T] {
         &self.0
     }
 
-    /// The items, owned.
+    /// Returns the items without their length limit.
     pub fn into_vec(self) -> Vec<T> {
         self.0
     }
@@ -305,8 +305,8 @@ impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for ListVisitor<T, N
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<List<T, N>, A::Error> {
         let claimed = items.size_hint().unwrap_or(0);
         TooLong::check(claimed, N).map_err(A::Error::custom)?;
-        // Exactly what was claimed: growing by doubling would go past the budget. There is no hint where the claim is more than
-        // the bytes that follow, and then the items run out first.
+        // The exact claimed length: growing by doubling would exceed the budget. There is no hint where the claim is
+        // more than the bytes that follow, and then the items run out first.
         let mut list = Vec::with_capacity(claimed);
         while let Some(item) = items.next_element()? {
             TooLong::check(list.len() + 1, N).map_err(A::Error::custom)?;

@@ -1,5 +1,5 @@
-//! A program's calls to the outside, and their answers. A short body travels in its message; a longer one follows on a
-//! stream of its own, in the order of the messages that announce it.
+//! A program's calls to the outside, and their responses. A short body travels in its message; a longer one follows on
+//! a separate stream, in the order of the messages that announce it.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +8,13 @@ use crate::codec::Unfit;
 use crate::frame::MAX_PAYLOAD;
 use crate::trace::TRACE_INLINE;
 
-/// The most bytes of a body.
+/// The most bytes in the body of a call or of a response.
 pub const BODY_CAP: usize = 16 * 1024 * 1024;
 
-/// The most bytes of a body that travels in its message.
+/// The most bytes in a body that travels in its message.
 pub const INLINE_MAX: usize = 32 * 1024;
 
-/// The most calls that may be unanswered.
+/// The most open calls of one execution.
 pub const CALLS_MAX: usize = 4096;
 
 const SERVER: usize = 256;
@@ -24,7 +24,7 @@ const MESSAGE: usize = 8 * 1024;
 const RULE: usize = 1024;
 const HINT: usize = 2048;
 
-// What is within its own bounds must always fit a frame.
+// A message whose fields are within their bounds must always fit a frame.
 const _: () = {
     const fn text(bytes: usize) -> usize {
         3 + bytes
@@ -37,82 +37,82 @@ const _: () = {
     );
 };
 
-/// What a program asks for.
+/// A call that a program makes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Counted up from 1, so that a number is never used twice.
+    /// The call's number; numbers count up from 1, so none is used twice.
     pub number: u32,
-    /// What for.
+    /// The tool or the operation that the program calls.
     pub ask: Ask,
     /// The arguments as JSON text.
     pub body: Body,
-    /// The end of the trace since the call before; what does not fit went ahead as
+    /// The end of the trace since the previous call. What exceeds the bound goes ahead as
     /// [`FromChild::Trace`](crate::FromChild::Trace).
     pub trace: Bytes<TRACE_INLINE>,
 }
 
-/// What a call is for.
+/// The tool or the operation that a call is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
-    /// One tool of one server.
+    /// A call of one tool on one server.
     Tool {
-        /// The server's name.
+        /// The server's name, as programs write it.
         server: Text<SERVER>,
-        /// The tool's name.
+        /// The tool's name on that server.
         tool: Text<TOOL>,
     },
-    /// Which tools serve an intent.
+    /// A search for tools that serve an intent.
     Search,
-    /// What tools are like.
+    /// A request for the descriptions of tools.
     Describe,
-    /// Which tools there are.
+    /// A list of the tools that there are.
     List,
-    /// A request to the network, and its whole answer.
+    /// A network request; the response holds the whole reply.
     Fetch,
 }
 
-/// Where a body is.
+/// Where the bytes of a body are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
-    /// Here.
+    /// The body itself, as text in this message.
     Inline(Text<INLINE_MAX>),
-    /// On the stream, when those announced before it are complete.
+    /// The body follows on the stream, after the bodies announced before it.
     Streamed {
-        /// Its length: more than would fit the message.
+        /// The body's length, which is more than fits the message.
         bytes: u32,
     },
 }
 
-/// The answer to a call.
+/// The response to a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Return {
-    /// The call's number.
+    /// The number of the call that this answers.
     pub number: u32,
-    /// The result as JSON text, or why there is none.
+    /// The result as JSON text, or the failure.
     pub answer: Answer,
 }
 
-/// The result of a call, or why there is none.
+/// The result of a call, or its failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// The result as JSON text.
     Result(Body),
-    /// There is none.
+    /// The call failed or was refused, and has no result.
     Refused(Refusal),
 }
 
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// A stable name.
+    /// A stable code for programs to compare, such as `tool.unknown`.
     pub code: Text<CODE>,
-    /// A sentence.
+    /// The failure as a sentence for people.
     pub message: Text<MESSAGE>,
-    /// The rule that refused it.
+    /// The policy rule that refused the call; `None` if the cause was not a rule.
     pub rule: Option<Text<RULE>>,
-    /// What to do about it.
+    /// Advice on how to avoid the failure.
     pub hint: Option<Text<HINT>>,
-    /// When it is worth trying again, from now on.
+    /// Milliseconds from now until a retry makes sense.
     pub retry_after_ms: Option<u32>,
 }
 
@@ -126,7 +126,7 @@ impl Return {
 }
 
 impl Body {
-    /// The body of a message, and what must follow it on the stream.
+    /// Splits a text into the body of a message and the bytes that must follow on the stream.
     pub fn of(text: String) -> Result<(Body, Vec<u8>), Unfit> {
         if text.len() > BODY_CAP {
             return Err(Unfit::Body { bytes: text.len() });

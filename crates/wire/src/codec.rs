@@ -1,4 +1,4 @@
-//! Messages to bytes and back. A message has exactly one encoding, and what decodes fits a fixed budget of memory.
+//! Encoding and decoding of messages. A message has exactly one encoding, and a decoded message fits a fixed memory budget.
 
 use postcard::ser_flavors::{Flavor, Size};
 use serde::Serialize;
@@ -10,25 +10,25 @@ use crate::job::{ARGUMENTS_MAX, VERSION};
 use crate::stream::SOURCE_CAP;
 use crate::trace::TRACE_CAP;
 
-/// The most memory a decoded message may take, all strings and lists included.
+/// The most memory that a decoded message may take, all strings and lists included.
 pub(crate) const DECODED_MAX: usize = 256 * 1024;
 
-/// What travels in one control frame.
+/// A message that travels in one control frame.
 pub trait Message: Serialize + DeserializeOwned {
-    /// The most memory of its lists' own items; the bytes of its texts are bounded by the frame.
+    /// The most memory that the items of its lists take themselves; the frame bounds the bytes of its texts.
     const LISTS: usize;
 
-    /// What the types alone do not promise. Asked before sending and after decoding.
+    /// Checks the constraints that the types do not express, before sending and after decoding.
     fn check(&self) -> Result<(), Unfit>;
 }
 
-/// A message that is well-formed and still must not be acted on.
+/// A well-formed message that its receiver must not act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// The peer speaks another version.
     #[error("protocol version {theirs}, and this side speaks {VERSION}")]
     Version {
-        /// What the message says.
+        /// The version in the message.
         theirs: u16,
     },
     /// A program job without a program.
@@ -37,55 +37,55 @@ pub enum Unfit {
     /// A code job in a language that has no code.
     #[error("`program` is not a language that code can be written in")]
     NoCode,
-    /// Arguments longer together than a job may carry.
+    /// The arguments are longer in total than a job may carry.
     #[error("the arguments have {bytes} bytes together, more than {ARGUMENTS_MAX}")]
     Arguments {
-        /// Their length.
+        /// Their total length, without separators.
         bytes: usize,
     },
-    /// More program text than the source stream may carry.
+    /// The program text is longer than the source stream may carry.
     #[error("the program text has {bytes} bytes, more than {SOURCE_CAP}")]
     Source {
-        /// Its length.
+        /// The announced length of the program text.
         bytes: u64,
     },
-    /// More input than a call may carry.
+    /// The input is longer than a body may be.
     #[error("the input has {bytes} bytes, more than {BODY_CAP}")]
     Input {
-        /// Its length.
+        /// The announced length of the input.
         bytes: u64,
     },
-    /// More trace than an execution may have.
+    /// The trace is longer than an execution may have.
     #[error("the trace has {bytes} bytes, more than {TRACE_CAP}")]
     Trace {
-        /// Its length.
+        /// The announced length of the trace.
         bytes: u64,
     },
-    /// A piece of a trace that holds nothing.
+    /// The trace message has no bytes.
     #[error("an empty piece of a trace")]
     NoTrace,
-    /// A body longer than one may be, or streamed although it would fit its message.
+    /// The body is longer than a body may be, or is streamed although it fits its message.
     #[error("a body of {bytes} bytes cannot travel so")]
     Body {
-        /// Its length.
+        /// The length of the body.
         bytes: usize,
     },
-    /// A path that is not one below the workspace.
+    /// The path is too long, or has a part that is empty, `.`, `..` or not plain text.
     #[error("the path of a file is not one below the workspace")]
     Path,
-    /// A media type that is none.
+    /// The media type is not a lower-case `type/subtype` without parameters.
     #[error("what a file is said to be is no media type")]
     MediaType,
-    /// A number that no tunnel has.
+    /// The number is not a tunnel's.
     #[error("there can be no tunnel {number}")]
     Tunnel {
-        /// The number.
+        /// The stream number in the message.
         number: u16,
     },
-    /// Something of the network for an engine, which has none.
+    /// The job has a network, but runs on the JavaScript engine, which has none.
     #[error("an engine has no network")]
     Network,
-    /// A text that no program can be given.
+    /// A text has a NUL byte, so it cannot be passed to a program.
     #[error("a NUL byte in an argument, a path or the environment")]
     Nul,
     /// An environment name that is empty or holds `=`.
@@ -93,30 +93,30 @@ pub enum Unfit {
     EnvironmentName,
 }
 
-/// Why a message was not encoded or not decoded.
+/// Why a message cannot be encoded or decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// It does not fit one frame.
+    /// The message does not fit one frame.
     #[error("the message does not fit a frame of {MAX_PAYLOAD} bytes")]
     TooLarge,
-    /// It does not have the shape of its type, or a text or list is longer than it may be.
+    /// The bytes do not have the shape of the type, or a text or list exceeds its maximum length.
     #[error("malformed message")]
     Malformed(#[source] postcard::Error),
-    /// Bytes follow the message.
+    /// The payload goes on after the message.
     #[error("{bytes} bytes follow the message")]
     Trailing {
-        /// How many.
+        /// How many bytes follow it.
         bytes: usize,
     },
-    /// A number is spelt longer than it need be.
+    /// A number uses more bytes than it needs.
     #[error("the message is not in its one encoding")]
     NotCanonical,
-    /// It is well-formed and refused.
+    /// The message is well-formed but breaks a constraint.
     #[error(transparent)]
     Unfit(#[from] Unfit),
 }
 
-/// The message in a control frame's payload.
+/// Decodes the message in a control frame's payload.
 pub fn decode<M: Message>(payload: &[u8]) -> Result<M, MessageError> {
     const {
         assert!(
@@ -139,7 +139,7 @@ pub fn decode<M: Message>(payload: &[u8]) -> Result<M, MessageError> {
     Ok(message)
 }
 
-/// Appends the message to `into` as one whole control frame. On an error `into` is as it was.
+/// Appends the message to `into` as one whole control frame. On an error `into` stays as it was.
 pub fn encode_frame<M: Message>(message: &M, into: &mut Vec<u8>) -> Result<(), MessageError> {
     message.check()?;
     let start = into.len();

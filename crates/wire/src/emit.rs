@@ -1,4 +1,4 @@
-//! Files that a program names to go out with its result. The names are claims: the host looks for itself what is there.
+//! Files that a program emits with its result. The paths are claims: the host itself checks what is there.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,26 +6,26 @@ use crate::bounded::Text;
 use crate::codec::Unfit;
 use crate::turn::OutOfTurn;
 
-/// The most files that one execution names.
+/// The most files that one execution may emit.
 pub const EMITS_MAX: usize = 64;
 
-/// The most bytes of a path below the workspace.
+/// The most bytes in a path below the workspace.
 const EMIT_PATH: usize = 4096;
 
-/// The most bytes of a media type.
+/// The most bytes in a media type.
 const MEDIA_TYPE: usize = 127;
 
-/// A file that is to go out.
+/// A file that goes out with the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Emit {
-    /// Where it is: names below the workspace, joined by `/`.
+    /// The path below the workspace: plain names joined by `/`.
     pub path: Text<EMIT_PATH>,
-    /// What it is, such as `text/csv`.
+    /// The media type, such as `text/csv`.
     pub media_type: Text<MEDIA_TYPE>,
 }
 
 impl Emit {
-    /// The file at `path`, if both are as they must be.
+    /// Makes the message for the file at `path`, or fails if the path or the media type is invalid.
     pub fn new(path: &str, media_type: &str) -> Result<Self, Unfit> {
         let emit = Self {
             path: Text::try_from(path).map_err(|_| Unfit::Path)?,
@@ -46,7 +46,7 @@ impl Emit {
     }
 }
 
-/// Whether a text is a media type in its one form: two names in lower case, without parameters.
+/// Whether a text is a media type in its canonical form: two lower-case names, without parameters.
 fn is_media_type(text: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let name = |name: &str| {
@@ -56,24 +56,24 @@ fn is_media_type(text: &str) -> bool {
     text.len() <= MEDIA_TYPE && text.split_once('/').is_some_and(|(kind, one)| name(kind) && name(one))
 }
 
-/// The host's view of how many files an execution may still name.
+/// The host's count of the files that an execution may still emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emits {
     left: usize,
 }
 
 impl Emits {
-    /// Of code.
+    /// The quota of code, which may emit the most files.
     pub fn of_code() -> Self {
         Self { left: EMITS_MAX }
     }
 
-    /// Of what names none: a program or a script.
+    /// The quota of a program or a script, which emits no files.
     pub fn none() -> Self {
         Self { left: 0 }
     }
 
-    /// The child named one.
+    /// Counts one emitted file against the quota.
     pub fn emit(&mut self) -> Result<(), OutOfTurn> {
         self.left = self.left.checked_sub(1).ok_or(OutOfTurn::TooManyEmits)?;
         Ok(())

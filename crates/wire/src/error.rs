@@ -1,64 +1,64 @@
-//! What a peer can do wrong on a pipe.
+//! Errors that a peer causes on a pipe.
 
 use crate::frame::FrameError;
 use crate::stream::Stream;
 use crate::tunnel::TunnelError;
 
-/// What a peer did wrong.
+/// Why the bytes from a peer are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
-    /// A header that no frame may have.
+    /// The header is not one that a frame may have.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// The bytes ended within a frame.
+    /// The input ends within a frame.
     #[error("the input ended within a frame, with {held} bytes of it")]
     CutShort {
-        /// Bytes of the frame that did come.
+        /// Bytes of the incomplete frame that arrived.
         held: usize,
     },
-    /// A stream that does not exist.
+    /// The stream does not exist in this conversation.
     #[error("there is no stream {stream}")]
     UnknownStream {
         /// The number in the header.
         stream: u16,
     },
-    /// A stream that this peer does not send, or credit for one that it does.
+    /// The peer does not send this stream, or grants credit for a stream that it sends itself.
     #[error("the peer may not send this on {stream}")]
     WrongWay {
-        /// The stream.
+        /// The stream in the header.
         stream: Stream,
     },
-    /// Bytes or a second end after a stream's end.
+    /// The peer sends bytes or a second end after the stream's end.
     #[error("{stream} goes on after its end")]
     AfterEnd {
-        /// The stream.
+        /// The stream that has ended.
         stream: Stream,
     },
-    /// More bytes than were granted.
+    /// The peer sends more bytes than it was granted.
     #[error("{stream} is {excess} bytes over its credit")]
     BeyondCredit {
-        /// The stream.
+        /// The stream without enough credit.
         stream: Stream,
-        /// How many too many.
+        /// How many bytes exceed the credit.
         excess: usize,
     },
-    /// More bytes than the stream may have in all.
+    /// The peer sends more bytes than the stream may have in total.
     #[error("{stream} is longer than {cap} bytes")]
     BeyondCap {
-        /// The stream.
+        /// The stream that exceeds its cap.
         stream: Stream,
-        /// What it may have.
+        /// The most bytes that the stream may have.
         cap: u64,
     },
-    /// A grant of nothing, or of more than was ever consumed.
+    /// The peer grants 0 bytes, or more than it consumed.
     #[error("a grant of {grant} bytes for {stream} makes no sense")]
     BadGrant {
-        /// The stream.
+        /// The stream that the grant is for.
         stream: Stream,
-        /// The grant.
+        /// The number of bytes granted.
         grant: u32,
     },
-    /// Something wrong with a tunnel.
+    /// A frame of a tunnel is invalid.
     #[error(transparent)]
     Tunnel(#[from] TunnelError),
 }

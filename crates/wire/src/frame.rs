@@ -1,4 +1,4 @@
-//! The eight bytes before every payload. A header that does not say exactly what its kind allows never becomes a [`Header`].
+//! The eight bytes before every payload. Bytes that break the rules of their frame kind never become a [`Header`].
 
 /// Bytes of a header: length `u32`, stream `u16`, kind `u8`, zero `u8`, all little-endian.
 pub const HEADER: usize = 8;
@@ -6,10 +6,10 @@ pub const HEADER: usize = 8;
 /// The most bytes a frame may carry after its header.
 pub const MAX_PAYLOAD: usize = 64 * 1024;
 
-/// [`MAX_PAYLOAD`] as it stands in a header.
+/// [`MAX_PAYLOAD`] in the type of the header field.
 const MAX_LENGTH: u32 = 64 * 1024;
 
-/// The payload of a credit frame: one `u32`.
+/// The payload length of a credit frame, which holds one `u32`.
 const CREDIT_LENGTH: u32 = 4;
 
 /// What a frame carries.
@@ -22,52 +22,52 @@ pub enum Kind {
     Data = 1,
     /// No more bytes will follow on a stream.
     End = 2,
-    /// The receiver of a stream allows so many more bytes.
+    /// The receiver of a stream grants the sender more bytes.
     Credit = 3,
-    /// The sender says no more of a tunnel.
+    /// The sender has finished with a tunnel: it sends nothing more about it.
     Close = 4,
 }
 
-/// What is wrong with a header.
+/// Why a header is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The payload would be longer than [`MAX_PAYLOAD`].
     #[error("a frame of {length} bytes is larger than {MAX_PAYLOAD}")]
     Oversized {
-        /// The length the header claims.
+        /// The length in the header.
         length: u32,
     },
     /// The kind is none of [`Kind`].
     #[error("unknown frame kind {kind}")]
     UnknownKind {
-        /// The byte that stood there.
+        /// The byte in the kind field.
         kind: u8,
     },
     /// The last byte is not zero.
     #[error("the reserved byte of a frame is {value} instead of 0")]
     Reserved {
-        /// The byte that stood there.
+        /// The byte in the reserved field.
         value: u8,
     },
-    /// Control outside stream 0, or anything else on it.
+    /// The frame is a control frame outside stream 0, or another frame on it.
     #[error("a {kind:?} frame may not travel on stream {stream}")]
     WrongLane {
-        /// The frame's kind.
+        /// The kind that the stream does not match.
         kind: Kind,
-        /// The stream it claims.
+        /// The stream in the header.
         stream: u16,
     },
-    /// The length is not one this kind can have.
+    /// The length is not one that the kind allows.
     #[error("a {kind:?} frame cannot have {length} bytes")]
     WrongLength {
-        /// The frame's kind.
+        /// The kind that the length does not match.
         kind: Kind,
-        /// The length it claims.
+        /// The length in the header.
         length: u32,
     },
 }
 
-/// A header that has been checked.
+/// A header that follows the rules of its frame kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     length: u32,
@@ -76,7 +76,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// A header for a payload of `length` bytes; refused as [`Header::read`] would refuse it.
+    /// Makes a header for a payload of `length` bytes, under the same rules as [`Header::read`].
     pub fn new(kind: Kind, stream: u16, length: u32) -> Result<Self, FrameError> {
         if length > MAX_LENGTH {
             return Err(FrameError::Oversized { length });
@@ -96,12 +96,12 @@ impl Header {
         }
     }
 
-    /// A header for a frame that is right by construction.
+    /// Makes a header whose values the caller knows to be valid.
     pub(crate) fn on(stream: u16, kind: Kind, length: u32) -> Self {
         Self { length, stream, kind }
     }
 
-    /// Parses what stands before a payload.
+    /// Parses the eight bytes before a payload and checks them.
     pub fn read(bytes: [u8; HEADER]) -> Result<Self, FrameError> {
         let [a, b, c, d, low, high, kind, reserved] = bytes;
         let kind = match kind {
@@ -118,14 +118,14 @@ impl Header {
         Self::new(kind, u16::from_le_bytes([low, high]), u32::from_le_bytes([a, b, c, d]))
     }
 
-    /// The bytes that go before the payload.
+    /// Encodes the header as the eight bytes before the payload.
     pub fn write(self) -> [u8; HEADER] {
         let [a, b, c, d] = self.length.to_le_bytes();
         let [low, high] = self.stream.to_le_bytes();
         [a, b, c, d, low, high, self.kind as u8, 0]
     }
 
-    /// Bytes of the payload.
+    /// The length of the payload in bytes.
     pub fn length(self) -> usize {
         self.length as usize
     }
@@ -135,7 +135,7 @@ impl Header {
         self.stream
     }
 
-    /// What the payload is.
+    /// What the frame carries.
     pub fn kind(self) -> Kind {
         self.kind
     }

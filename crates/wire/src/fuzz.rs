@@ -1,4 +1,4 @@
-//! Entry points for fuzzing: any bytes may be given, and a panic is a finding.
+//! Entry points for fuzzing: they accept any bytes, and a panic is a finding.
 
 use crate::codec::{Message, decode, encode_frame};
 use crate::frame::{HEADER, MAX_PAYLOAD};
@@ -10,10 +10,10 @@ use crate::outcome::FromChild;
 use crate::stream::{Side, Stream, WINDOW};
 use crate::tunnel::{Carried, Leaving, TunnelId};
 
-/// Feeds a pipe's receiving half. The first byte chooses the side, the second how the rest is cut up.
+/// Feeds the receiving half of a pipe. The first byte selects the side, the second the size of the pieces.
 ///
 /// # Panics
-/// When the half breaks one of its promises.
+/// Panics when the half breaks one of its guarantees.
 pub fn fuzz_inbound(bytes: &[u8]) {
     let [side, cut, input @ ..] = bytes else {
         return;
@@ -92,7 +92,7 @@ fn drain(inbound: &mut Inbound, outbound: &mut Outbound) -> bool {
     }
 }
 
-/// Sends back what came through a tunnel, and closes it when it ends.
+/// Sends the bytes of a tunnel back, and closes the tunnel when it ends.
 fn echo(leaving: &mut Leaving, tunnel: TunnelId, carried: Carried<'_>) {
     match carried {
         Carried::Data(bytes) => {
@@ -113,10 +113,10 @@ fn echo(leaving: &mut Leaving, tunnel: TunnelId, carried: Carried<'_>) {
     }
 }
 
-/// Decodes the bytes as every kind of message; what decodes must encode to the same bytes.
+/// Decodes the bytes as every type of message; a decoded message must encode to the same bytes.
 ///
 /// # Panics
-/// When it does not.
+/// Panics when it does not.
 pub fn fuzz_messages(bytes: &[u8]) {
     check::<Order>(bytes);
     check::<Report>(bytes);

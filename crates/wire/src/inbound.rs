@@ -1,46 +1,46 @@
-//! Bytes from a peer, turned into checked items. The peer is hostile: the first thing wrong ends the conversation for good,
-//! and nothing it sends makes this hold more than one frame.
+//! Turns bytes from a peer into checked items. The peer is hostile: the first error ends the conversation for good, and
+//! nothing the peer sends makes this hold more than one frame.
 
 use crate::error::ProtocolError;
 use crate::frame::{FrameError, HEADER, Header, Kind, MAX_PAYLOAD};
 use crate::stream::{Cap, Credit, STREAMS, Side, Stream, WINDOW};
 use crate::tunnel::{Arriving, Carried, TunnelError, TunnelId};
 
-/// What a buffer starts with. It grows when a larger frame comes: most pipes never see one.
+/// The initial size of the buffer, which grows when a larger frame comes; most pipes never carry one.
 const FIRST_ROOM: usize = 4 * 1024;
 
-/// One frame, checked. Its bytes stay in the buffer until the next call.
+/// One checked frame. Its bytes stay in the buffer until the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// An encoded message: for [`decode`](crate::decode).
+    /// An encoded message, to pass to [`decode`](crate::decode).
     Control(&'a [u8]),
-    /// Bytes of a stream; say [`Inbound::consumed`] when they are gone.
+    /// Bytes of a stream; call [`Inbound::consumed`] once they are processed.
     Data {
-        /// Whose bytes.
+        /// The stream that carries the bytes.
         stream: Stream,
-        /// At least one.
+        /// The payload, which has at least one byte.
         bytes: &'a [u8],
     },
-    /// A stream is complete.
+    /// The peer has ended a stream.
     End {
-        /// Which.
+        /// The stream that has ended.
         stream: Stream,
     },
-    /// The peer has room again: for [`Outbound::credit`](crate::Outbound::credit).
+    /// The peer grants more bytes; pass this to [`Outbound::credit`](crate::Outbound::credit).
     Credit(Credit),
-    /// Something of a tunnel.
+    /// A frame of a tunnel.
     Tunnel {
-        /// Which.
+        /// The tunnel that the frame belongs to.
         tunnel: TunnelId,
-        /// What it brings.
+        /// The content of the frame.
         carried: Carried<'a>,
     },
 }
 
 /// The receiving half of a pipe.
 ///
-/// Feed it with [`push`](Self::push), or read into [`space`](Self::space) and say [`filled`](Self::filled); then take
-/// [`next`](Self::next) until there is none; at the end of input ask [`finish`](Self::finish).
+/// Feed it with [`push`](Self::push), or read into [`space`](Self::space) and call [`filled`](Self::filled); then call
+/// [`next`](Self::next) until it returns `None`; at the end of the input call [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct Inbound {
     buffer: Vec<u8>,
@@ -51,15 +51,15 @@ pub struct Inbound {
     failed: Option<ProtocolError>,
 }
 
-/// What is known of a stream. Without a peer that sends it, `way` is never `In`.
+/// The receiving state of a stream. If the peer does not send the stream, its direction is never `In`.
 #[derive(Clone, Copy, Debug)]
 struct Receiving {
     way: Way,
     /// Bytes the peer may still send.
     credit: u32,
-    /// Bytes consumed and not yet granted again.
+    /// Bytes consumed since the last grant.
     consumed: u32,
-    /// Bytes it may still have in all.
+    /// Bytes that the peer may still send in total.
     left: Cap,
     cap: Cap,
     ended: bool,
@@ -73,12 +73,12 @@ enum Way {
 }
 
 impl Inbound {
-    /// The half that `side` of an execution's pipe receives with.
+    /// The receiving half at the `side` end of an execution's pipe.
     pub fn execution(side: Side) -> Self {
         Self::new(|stream| if stream.sender() == side { Way::Out } else { Way::In })
     }
 
-    /// For a conversation of messages only: orders and reports.
+    /// The receiving half for commands or reports, without streams.
     pub fn control_only() -> Self {
         Self::new(|_| Way::Absent)
     }
@@ -101,7 +101,7 @@ impl Inbound {
         }
     }
 
-    /// The same with another cap for a stream, from its beginning.
+    /// Replaces the cap of a stream. Call it before the first byte.
     #[must_use]
     pub fn capped(mut self, stream: Stream, cap: Cap) -> Self {
         let receiving = &mut self.streams[stream.index()];
@@ -110,7 +110,7 @@ impl Inbound {
         self
     }
 
-    /// Takes bytes and says how many: all of them, unless items wait for [`next`](Self::next).
+    /// Takes bytes and returns how many: all of them, unless [`next`](Self::next) still has items.
     pub fn push(&mut self, bytes: &[u8]) -> usize {
         let mut taken = 0;
         while taken < bytes.len() {
@@ -126,7 +126,7 @@ impl Inbound {
         taken
     }
 
-    /// Where to read into. Never empty once [`next`](Self::next) has said that there is none.
+    /// The buffer to read into. It is never empty once [`next`](Self::next) has returned `None`.
     pub fn space(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -148,13 +148,13 @@ impl Inbound {
         &mut self.buffer[self.end..]
     }
 
-    /// Says that so many bytes were written to [`space`](Self::space).
+    /// Marks `count` bytes of [`space`](Self::space) as filled.
     pub fn filled(&mut self, count: usize) {
         debug_assert!(count <= self.buffer.len() - self.end);
         self.end = self.buffer.len().min(self.end + count);
     }
 
-    /// The next item, or `None` until more bytes come. An error stays: every later call gives it again.
+    /// The next item, or `None` until more bytes come. An error is final: every later call returns it again.
     #[expect(
         clippy::should_implement_trait,
         reason = "an item borrows the buffer, which an iterator cannot say"
@@ -176,7 +176,7 @@ impl Inbound {
         }
     }
 
-    /// The input is over. Clean only between frames.
+    /// Ends the input, which is an error within a frame.
     pub fn finish(&self) -> Result<(), ProtocolError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -187,7 +187,7 @@ impl Inbound {
         }
     }
 
-    /// Bytes that came and were not yet given out as items.
+    /// Bytes received that are not yet returned as items.
     pub fn held(&self) -> usize {
         self.end - self.start
     }
@@ -197,7 +197,7 @@ impl Inbound {
         self.streams[stream.index()].ended
     }
 
-    /// Says that bytes of a stream are gone for good; answers what to grant the peer, once half a window is free.
+    /// Marks bytes of a stream as consumed. Returns the credit to grant the peer once half a window is free.
     pub fn consumed(&mut self, stream: Stream, bytes: usize) -> Option<Credit> {
         let receiving = &mut self.streams[stream.index()];
         let held = WINDOW - receiving.credit - receiving.consumed;
@@ -212,7 +212,7 @@ impl Inbound {
         Some(Credit { stream, grant })
     }
 
-    /// A tunnel was opened: by the peer's message, or by one that this side sends. An error stays, like any other.
+    /// Opens a tunnel, announced by a message of the peer or of this side. An error is final, like any other.
     pub fn open(&mut self, tunnel: TunnelId) -> Result<(), ProtocolError> {
         self.tunnels.open(tunnel).map_err(|error| {
             self.failed = Some(error.into());
@@ -220,24 +220,24 @@ impl Inbound {
         })
     }
 
-    /// The receiving halves of tunnels.
+    /// The receiving halves of all tunnels, to ask which are open.
     pub fn tunnels(&self) -> &Arriving {
         &self.tunnels
     }
 
-    /// The same, to say what is consumed.
+    /// The receiving halves of all tunnels, to mark bytes as consumed.
     pub fn tunnels_mut(&mut self) -> &mut Arriving {
         &mut self.tunnels
     }
 
-    /// The header at the front, if its bytes are there.
+    /// The header at the front of the buffer, or `None` if it is incomplete.
     fn peek(&self) -> Option<Result<Header, FrameError>> {
         self.buffer[self.start..self.end]
             .first_chunk::<HEADER>()
             .map(|bytes| Header::read(*bytes))
     }
 
-    /// The next whole frame, accounted for. A header is judged before its payload has come.
+    /// The next whole frame, with its bytes counted. The header is checked before the payload has come.
     fn take(&mut self) -> Result<Option<(Checked, std::ops::Range<usize>)>, ProtocolError> {
         let Some(header) = self.peek().transpose()? else {
             return Ok(None);
@@ -291,7 +291,7 @@ impl Inbound {
         }
     }
 
-    /// The number in a credit frame; its length was checked with its header.
+    /// The number in a credit frame, whose length the header check covers.
     fn grant(&self, range: &std::ops::Range<usize>) -> u32 {
         self.buffer[range.clone()]
             .first_chunk()
@@ -325,7 +325,7 @@ impl Inbound {
         }
         match header.kind() {
             Kind::Control => Ok(Checked::Control),
-            // Only tunnels are closed.
+            // Only tunnels have close frames.
             Kind::Close => Err(ProtocolError::WrongWay { stream }),
             Kind::End => Ok(Checked::End(stream)),
             Kind::Credit => Ok(Checked::Credit(stream)),
@@ -337,7 +337,7 @@ impl Inbound {
     }
 }
 
-/// A frame whose header this conversation allows now.
+/// A frame that the current state allows.
 #[derive(Clone, Copy)]
 enum Checked {
     Control,
@@ -361,7 +361,7 @@ impl Receiving {
         }
     }
 
-    /// Counts bytes that [`admit`](Self::admit) let in.
+    /// Counts bytes that [`admit`](Self::admit) accepted.
     fn book(&mut self, bytes: usize) {
         self.credit = self.credit.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
         if let Cap::Bytes(left) = &mut self.left {

@@ -1,4 +1,4 @@
-//! What a child is told: its one job, or to stop.
+//! Messages from the host to a child: its one job, the responses to its calls, a wait query, and the cancel.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,37 +8,37 @@ use crate::codec::{Message, Unfit};
 use crate::stream::SOURCE_CAP;
 use crate::trace::TRACE_CAP;
 
-/// The version of this language. The host and its worker are built together, so there is only one at a time.
+/// The version of this protocol. The host and its worker are built together, so only one is in use at a time.
 pub const VERSION: u16 = 8;
 
-/// The most bytes of all arguments together.
+/// The most bytes of all arguments of a job together.
 pub const ARGUMENTS_MAX: usize = 48 * 1024;
 
-/// The most arguments.
+/// The most arguments that one job may carry.
 const ARGUMENT_COUNT: usize = 4096;
 
-/// The most bytes of certificates that come with a job.
+/// The most bytes of certificates that one job may carry.
 pub const TRUST_MAX: usize = 16 * 1024;
 
-/// The most variables.
+/// The most environment variables that one job may carry.
 const VARIABLE_COUNT: usize = 1024;
 
-/// What a program is called with.
+/// The arguments of a program.
 pub type Arguments = List<Text<ARGUMENTS_MAX>, ARGUMENT_COUNT>;
 
-/// A program's whole environment: names and values.
+/// A program's whole environment, as pairs of name and value.
 pub type Environment = List<(Text<255>, Text<ARGUMENTS_MAX>), VARIABLE_COUNT>;
 
-/// From the host to the child.
+/// A message from the host to the child.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToChild {
-    /// The one job of this pipe.
+    /// The one job of this pipe, sent once the child is ready.
     Job(Job),
-    /// Stop at the next chance. The host kills if this takes too long.
+    /// Stop the job. The host kills the child if this takes too long.
     Cancel,
-    /// The answer to one of its calls.
+    /// The response to one of the program's calls.
     Return(Return),
-    /// Say [`FromChild::Waits`](crate::FromChild::Waits) when the program next waits; at once if it waits already.
+    /// Send [`FromChild::Waits`](crate::FromChild::Waits) when the program next waits, or at once if it waits already.
     Look,
 }
 
@@ -62,73 +62,75 @@ pub enum Language {
     TypeScript,
     /// JavaScript on the built-in engine.
     JavaScript,
-    /// The host's Python from its zygote.
+    /// The host's Python, forked from its zygote.
     Python,
-    /// Any program, a shell script too.
+    /// Any executable of the sandbox, or a shell script.
     Program,
 }
 
-/// One execution.
+/// The work of one execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// [`VERSION`].
+    /// The sender's [`VERSION`]; the child refuses any other.
     pub version: u16,
-    /// What to run.
+    /// The code, program or script to run.
     pub kind: JobKind,
-    /// The folder it starts in.
+    /// The working folder of the program.
     pub cwd: Text<4096>,
-    /// Its whole environment.
+    /// The program's whole environment; it inherits nothing else.
     pub env: Environment,
-    /// What it reads.
+    /// Where its standard input comes from.
     pub stdin: StdinMode,
-    /// Its way to the network; not for TypeScript and JavaScript, whose `fetch` is a call.
+    /// The proxy to the network, or `None` for no network. TypeScript and JavaScript have none, because their `fetch`
+    /// is a call.
     pub network: Option<Network>,
 }
 
-/// The way to the network: a proxy on the sandbox's own loopback, whose connections become tunnels.
+/// The network of a program: a proxy on the sandbox's own loopback, whose connections become tunnels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
-    /// Where programs find it on 127.0.0.1.
+    /// The proxy's port on 127.0.0.1.
     pub port: u16,
-    /// Certificates, as PEM, that programs are to trust beside the usual ones.
+    /// Certificates, as PEM, that programs trust in addition to the system bundle.
     pub trust: Text<TRUST_MAX>,
 }
 
-/// What to run.
+/// The code, program or script that a job runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobKind {
-    /// Code on an engine; its text, its input and then its trace come on [`Stream::Source`](crate::Stream::Source). It is a
-    /// function of these, its arguments and the answers it gets.
+    /// Code on an engine. Its text, its input and then its trace come on [`Stream::Source`](crate::Stream::Source). The
+    /// code is a function of these, of its arguments and of the responses to its calls.
     Code {
-        /// Any but [`Language::Program`].
+        /// The language of the code, which is not [`Language::Program`].
         language: Language,
-        /// What errors call the source.
+        /// The name of the source in error messages.
         file_name: Text<1024>,
-        /// What the program finds in `args`.
+        /// The value of `args` in the program.
         args: Arguments,
-        /// The length of the program text.
+        /// The length of the program text in bytes.
         source_bytes: u64,
-        /// The length of the input, JSON text, that the function it defines is called with; `None`: it defines no function.
+        /// The length of the input: JSON text that the program's function is called with. `None` if the program defines no function.
         input_bytes: Option<u64>,
-        /// What its random numbers are made of.
+        /// The seed of the program's random numbers.
         seed: u64,
-        /// What its clock starts with: ticks of 100 µs since the Unix epoch.
+        /// The initial value of the program's clock, in ticks of 100 µs since the Unix epoch.
         clock: u64,
-        /// The length of the trace: what reached it when it ran before, and reaches it again; 0 for the first time.
+        /// The length of the trace: what reached the program in an earlier run and reaches it again. 0 for the first run.
         trace_bytes: u64,
     },
-    /// A program of the sandbox's file system.
+    /// An executable of the sandbox's file system.
     Program {
-        /// The program and its arguments.
+        /// The program's name or path, then its arguments.
         argv: Arguments,
     },
-    /// A script for `/bin/sh`, or for bash where the end of its name or its first line says so; its text comes on [`Stream::Source`](crate::Stream::Source).
+    /// A script for `/bin/sh`, or for bash if its name ends in `.bash` or its first line names bash. Its text comes on
+    /// [`Stream::Source`](crate::Stream::Source).
     Shell {
-        /// `$0`.
+        /// The value of `$0` in the script.
         file_name: Text<1024>,
-        /// `$1` and so on.
+        /// The values of `$1` and the following parameters.
         args: Arguments,
-        /// The length of the script.
+        /// The length of the script in bytes.
         source_bytes: u64,
     },
 }
@@ -136,9 +138,9 @@ pub enum JobKind {
 /// What a program reads from its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StdinMode {
-    /// Nothing: at its end from the start.
+    /// An empty input, at its end from the start.
     Empty,
-    /// What comes on [`Stream::Stdin`](crate::Stream::Stdin).
+    /// The bytes of [`Stream::Stdin`](crate::Stream::Stdin).
     Stream,
 }
 
@@ -170,7 +172,7 @@ impl Job {
 }
 
 impl JobKind {
-    /// The bytes of trace that follow the source and the input on their stream.
+    /// The length of the trace, which follows the source and the input on their stream; 0 if there is none.
     pub fn trace_bytes(&self) -> u64 {
         match *self {
             Self::Code { trace_bytes, .. } => trace_bytes,
@@ -178,7 +180,7 @@ impl JobKind {
         }
     }
 
-    /// The bytes of input that follow the program text on its stream.
+    /// The length of the input, which follows the program text on its stream; `None` if there is none.
     pub fn input_bytes(&self) -> Option<u64> {
         match *self {
             Self::Code { input_bytes, .. } => input_bytes,
@@ -186,7 +188,7 @@ impl JobKind {
         }
     }
 
-    /// The bytes of program text that will come on the source stream.
+    /// The length of the program text, which comes on the source stream; 0 if there is none.
     pub fn source_bytes(&self) -> u64 {
         match *self {
             Self::Code { source_bytes, .. } | Self::Shell { source_bytes, .. } => source_bytes,
@@ -231,7 +233,7 @@ impl JobKind {
     }
 }
 
-/// Such a text would be cut short on its way to a program.
+/// Whether a text has a NUL byte, which would truncate it on its way to a program.
 fn has_nul(text: &str) -> bool {
     text.as_bytes().contains(&0)
 }

@@ -1,12 +1,13 @@
-//! The language between host and worker: frames, messages, versions, caps.
+//! The protocol between host and worker: frames, messages, versions, caps.
 //!
-//! Everything a worker sends is hostile until it went through here. Two conversations exist: orders and reports with the
-//! sandbox's first process ([`Order`], [`Report`]), and the pipe of one execution ([`ToChild`], [`FromChild`], and the byte
-//! streams of [`Stream`], and those of tunnels, which are opened while a program runs). Both are frames of at most 64 KiB; control frames overtake streams, so [`FromChild::Done`] may
-//! arrive before the last byte of output: an execution is over when `Done` *and* the end of every stream were seen.
+//! Everything a worker sends is hostile until this crate has checked it. There are two conversations: commands and
+//! reports with the sandbox's first process ([`Order`], [`Report`]), and the pipe of one execution, which carries
+//! messages ([`ToChild`], [`FromChild`]), the byte streams of [`Stream`], and tunnels that the child opens while a
+//! program runs. Both consist of frames of at most 64 KiB. Control frames overtake streams, so [`FromChild::Done`] may
+//! arrive before the last byte of output: an execution is over when the host has `Done` *and* the end of every stream.
 //!
-//! This crate does no input or output of its own: [`Inbound`] is fed bytes and yields [`Item`]s, [`Outbound`] is fed messages
-//! and yields bytes. It knows neither transports nor policies nor what a program does.
+//! This crate does no input or output of its own: [`Inbound`] takes bytes and yields [`Item`]s, [`Outbound`] takes
+//! messages and yields bytes. It knows nothing of transports, of policies or of what a program does.
 #![forbid(unsafe_code)]
 
 mod bodies;

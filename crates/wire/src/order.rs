@@ -1,5 +1,5 @@
-//! What the host tells a sandbox's first process, and what it answers. One message is one frame; descriptors that belong to
-//! an order travel beside it and are no part of this language.
+//! Commands from the host to a sandbox's first process, and its reports. Each message is one frame. File descriptors
+//! that belong to a command travel as ancillary data of the same packet and are not part of this protocol.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,48 +7,48 @@ use crate::bounded::Text;
 use crate::codec::{Message, Unfit};
 use crate::job::{Language, VERSION};
 
-/// Why something failed, in words.
+/// Text that says why a command failed; longer text is truncated.
 pub type Reason = Text<2048>;
 
-/// From the host to the first process.
+/// A message from the host to the first process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Fork a child for an execution.
     Prepare(Preparation),
     /// Kill everything of an execution and reap it.
     Finish {
-        /// The execution's number.
+        /// The number from the `Prepare` command.
         number: u32,
     },
-    /// Empty the writable places.
+    /// Remove everything from the places that a program can write to.
     Wipe,
-    /// End the sandbox.
+    /// Exit, which ends every process in the sandbox.
     Shutdown,
 }
 
-/// What a child is made for. Its pipe and the task files of its control groups travel beside.
+/// The child to fork. The pipe and the task files of its control groups travel beside the command, as descriptors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preparation {
-    /// The execution's number in this sandbox; never used twice.
+    /// The execution's number in this sandbox, which no other execution there has.
     pub number: u32,
-    /// What the child must be able to run.
+    /// What the child must be able to run; only a job of this kind may follow.
     pub language: Language,
-    /// What each of its processes is limited to.
+    /// The resource limits for each of its processes.
     pub limits: ChildLimits,
-    /// The interpreter's path in the sandbox; empty where none is needed.
+    /// The interpreter's path in the sandbox; empty for a language without an interpreter.
     pub interpreter: Text<1024>,
-    /// The place has a network, so that a Python program may connect.
+    /// Whether the sandbox has a network, so that the zygote's filter lets Python programs connect.
     pub network: bool,
 }
 
-/// Limits that the child puts on itself, behind or instead of control groups.
+/// Resource limits that the child sets on itself, in addition to control groups or in their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildLimits {
-    /// Bytes of address space, for engines.
+    /// Bytes of address space, for engines; `None` sets no limit.
     pub address_space: Option<u64>,
-    /// Bytes of private memory, for programs.
+    /// Bytes of private memory, for programs; `None` sets no limit.
     pub private_memory: Option<u64>,
-    /// Processor seconds.
+    /// Seconds of processor time for each process.
     pub cpu_seconds: u32,
 }
 
@@ -60,41 +60,41 @@ impl Message for Order {
     }
 }
 
-/// From the first process to the host.
+/// A message from the first process to the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
-    /// The sandbox stands and takes orders. The first report, once.
+    /// The sandbox accepts commands. This is the first report, and comes once.
     Ready {
-        /// The version it speaks.
+        /// The protocol version of the worker.
         version: u16,
     },
     /// The child exists and has its pipe.
     Prepared {
-        /// The execution's number.
+        /// The number from the `Prepare` command.
         number: u32,
     },
-    /// There is no child.
+    /// The first process could not make the child.
     PrepareFailed {
-        /// The execution's number.
+        /// The number from the `Prepare` command.
         number: u32,
-        /// What went wrong.
+        /// The error and its causes.
         reason: Reason,
     },
-    /// Nothing of the execution is left.
+    /// No process of the execution is left.
     Finished {
-        /// The execution's number.
+        /// The number from the `Finish` command.
         number: u32,
     },
     /// The writable places are empty.
     Wiped,
-    /// Something is left in a writable place: the sandbox must not be used again.
+    /// A writable place is not empty: the host must not use the sandbox again.
     WipeFailed {
-        /// What went wrong.
+        /// The error and its causes.
         reason: Reason,
     },
-    /// An interpreter's zygote ended: the sandbox must not be used again.
+    /// An interpreter's zygote has ended: the host must not use the sandbox again.
     ZygoteFailed {
-        /// What went wrong.
+        /// The error and its causes.
         reason: Reason,
     },
 }

@@ -1,5 +1,5 @@
-//! Messages and streams, turned into bytes for a peer. Control and credit go before everything not yet on its way; streams
-//! take turns; nothing is sent that the peer has not granted; memory is bounded however slow the peer is.
+//! Turns messages and streams into bytes for a peer. Control and credit frames go before everything that is not in
+//! flight; streams take turns; nothing exceeds the peer's grants; memory is bounded however slow the peer is.
 
 use crate::codec::{Message, MessageError, encode_frame};
 use crate::error::ProtocolError;
@@ -8,50 +8,50 @@ use crate::sending::{self, Lent, Sending, State, Turn};
 use crate::stream::{Credit, STREAMS, Side, Stream};
 use crate::tunnel::{Leaving, TunnelId};
 
-/// The most bytes of control frames that may wait.
+/// The most bytes of control frames that may be queued.
 pub const CONTROL_QUEUE: usize = 256 * 1024;
 
-/// Why something cannot be sent. All of these are this side's own doing.
+/// Why something cannot be sent. Each of these is an error of this side.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// The message cannot be encoded.
     #[error(transparent)]
     Message(#[from] MessageError),
-    /// The peer has not taken control frames for too long.
+    /// The queue of control frames is full, because the peer does not read.
     #[error("{CONTROL_QUEUE} bytes of control frames wait already")]
     ControlFull,
-    /// This side does not send that stream.
+    /// This side does not send the stream.
     #[error("{stream} is not sent from here")]
     NotOurs {
-        /// The stream.
+        /// The stream that only the peer sends.
         stream: Stream,
     },
-    /// The stream was ended before.
+    /// This side has already ended the stream.
     #[error("{stream} was ended before")]
     Ended {
-        /// The stream.
+        /// The stream that has ended.
         stream: Stream,
     },
 }
 
 /// The sending half of a pipe.
 ///
-/// While [`chunk`](Self::chunk) is not empty, write some of it and say [`advance`](Self::advance).
+/// While [`chunk`](Self::chunk) is not empty, write some of it and call [`advance`](Self::advance).
 #[derive(Debug)]
 pub struct Outbound {
-    /// Whole control frames that wait.
+    /// Whole control frames that are queued.
     control: Vec<u8>,
-    /// What is on its way is `flight[position..stop]`. Behind `stop` there may be the rest of a stream's block.
+    /// The bytes in flight are those from `position` to `stop`. The rest of a stream's block may follow them.
     flight: Vec<u8>,
     position: usize,
     stop: usize,
-    /// The stream whose block `flight` is.
+    /// The stream or tunnel that owns the block in flight; `None` for a batch of frames.
     lent: Option<Lender>,
     sending: [Sending; STREAMS],
-    /// Grants for the peer's streams that wait.
+    /// Grants for the peer's streams that are queued.
     owed: [u32; STREAMS],
     tunnels: Leaving,
-    /// The stream whose turn it is, by its index; after the last of them it is the tunnels'.
+    /// Whose turn it is: the index of a stream, or the number after the last for the tunnels.
     turn: usize,
 }
 
@@ -61,11 +61,11 @@ enum Lender {
     Tunnel(TunnelId),
 }
 
-/// All streams, and the tunnels together.
+/// The number of turns: one for each stream, and one for all tunnels.
 const TURNS: usize = STREAMS + 1;
 
 impl Outbound {
-    /// The half that `side` of an execution's pipe sends with.
+    /// The sending half at the `side` end of an execution's pipe.
     pub fn execution(side: Side) -> Self {
         Self::new(|stream| {
             if stream.sender() == side {
@@ -76,7 +76,7 @@ impl Outbound {
         })
     }
 
-    /// For a conversation of messages only: orders and reports.
+    /// The sending half for commands or reports, without streams.
     pub fn control_only() -> Self {
         Self::new(|_| State::NotOurs)
     }
@@ -95,7 +95,7 @@ impl Outbound {
         }
     }
 
-    /// Queues a message before all streams.
+    /// Queues a message, which goes before all streams.
     pub fn control<M: Message>(&mut self, message: &M) -> Result<(), SendError> {
         let waiting = self.control.len();
         encode_frame(message, &mut self.control)?;
@@ -106,28 +106,28 @@ impl Outbound {
         Ok(())
     }
 
-    /// Whether any message can be queued now, and one more after it.
+    /// Whether the queue has capacity for any message, and for one more after it.
     pub fn takes_control(&self) -> bool {
         self.control.len() + 2 * (HEADER + MAX_PAYLOAD) <= CONTROL_QUEUE
     }
 
-    /// Queues as many bytes as there is room for, and says how many.
+    /// Queues as many bytes as the stream has capacity for, and returns how many.
     pub fn data(&mut self, stream: Stream, bytes: &[u8]) -> Result<usize, SendError> {
         Ok(self.ours(stream)?.push(bytes))
     }
 
-    /// How many bytes [`data`](Self::data) would take now.
+    /// How many bytes [`data`](Self::data) would queue now.
     pub fn room(&self, stream: Stream) -> usize {
         self.sending[stream.index()].room()
     }
 
-    /// No more bytes will come; what is queued goes first.
+    /// Ends a stream. The queued bytes go first.
     pub fn end(&mut self, stream: Stream) -> Result<(), SendError> {
         self.ours(stream)?.state = State::Ending;
         Ok(())
     }
 
-    /// The peer grants more: for what [`Item::Credit`](crate::Item::Credit) brought.
+    /// Adds a grant of the peer, received as [`Item::Credit`](crate::Item::Credit).
     pub fn credit(&mut self, credit: Credit) -> Result<(), ProtocolError> {
         let Credit { stream, grant } = credit;
         let sending = &mut self.sending[stream.index()];
@@ -141,29 +141,29 @@ impl Outbound {
         }
     }
 
-    /// Queues a grant for the peer: for what [`Inbound::consumed`](crate::Inbound::consumed) answered. Grants that wait are
-    /// added up, so that a peer that does not read costs nothing.
+    /// Queues a grant for the peer, returned by [`Inbound::consumed`](crate::Inbound::consumed). Queued grants are
+    /// added up, so a peer that does not read costs no memory.
     pub fn grant(&mut self, credit: Credit) {
         let owed = &mut self.owed[credit.stream.index()];
         *owed = owed.saturating_add(credit.grant);
     }
 
-    /// The sending halves of tunnels.
+    /// The sending halves of all tunnels, to ask for their capacity.
     pub fn tunnels(&self) -> &Leaving {
         &self.tunnels
     }
 
-    /// The same, to send with.
+    /// The sending halves of all tunnels, to send with.
     pub fn tunnels_mut(&mut self) -> &mut Leaving {
         &mut self.tunnels
     }
 
-    /// A tunnel was opened: by the peer's message, or by one that this side sends next.
+    /// Opens a tunnel, announced by a message of the peer or by one that this side sends next.
     pub fn open(&mut self, tunnel: TunnelId) -> Result<(), ProtocolError> {
         Ok(self.tunnels.open(tunnel)?)
     }
 
-    /// Whether [`chunk`](Self::chunk) has something.
+    /// Whether [`chunk`](Self::chunk) has something to write.
     pub fn pending(&self) -> bool {
         self.position < self.stop
             || !self.control.is_empty()
@@ -172,12 +172,12 @@ impl Outbound {
             || self.tunnels.pending()
     }
 
-    /// Whether everything queued has left, also what waited for credit.
+    /// Whether everything queued has been written, bytes without credit included.
     pub fn flushed(&self) -> bool {
         !self.pending() && self.sending.iter().all(Sending::is_flushed) && self.tunnels.is_flushed()
     }
 
-    /// Bytes to write now; empty when there are none, or none that the peer has granted.
+    /// The bytes to write now; empty if nothing is queued or the peer has granted nothing more.
     pub fn chunk(&mut self) -> &[u8] {
         if self.position == self.stop {
             self.fill();
@@ -185,7 +185,7 @@ impl Outbound {
         &self.flight[self.position..self.stop]
     }
 
-    /// Says that so many bytes of [`chunk`](Self::chunk) were written.
+    /// Marks `count` bytes of [`chunk`](Self::chunk) as written.
     pub fn advance(&mut self, count: usize) {
         debug_assert!(count <= self.stop - self.position, "advanced past the chunk");
         self.position = self.stop.min(self.position + count);
@@ -203,7 +203,7 @@ impl Outbound {
         }
     }
 
-    /// Everything on its way is written: what was behind it in the same block goes back to the head of its stream.
+    /// Ends the flight once everything is written: the rest of the block returns to the head of its stream.
     fn land(&mut self) {
         match self.lent.take() {
             Some(Lender::Stream(stream)) if self.stop < self.flight.len() => {
@@ -255,7 +255,7 @@ impl Outbound {
         self.turn = (self.turn + 1) % TURNS;
     }
 
-    /// Sends the next frame of whoever's turn it is along.
+    /// Takes the next frame of the stream or tunnel whose turn it is.
     fn take_turn(&mut self) -> (Turn, Option<Lender>) {
         let flight = &mut self.flight;
         let Some(stream) = Stream::ALL.get(self.turn).copied() else {

@@ -1,4 +1,4 @@
-//! What a child says. All of it is a claim: the host decides by what it sees itself.
+//! Messages from a child to the host. All of them are claims: the host decides by what it observes itself.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ const DIAGNOSTIC_MESSAGE: usize = 768;
 const DIAGNOSTICS: usize = 32;
 const WHY: usize = 256;
 
-// An outcome must always fit a frame: a program must not be able to keep its own end from being told.
+// An outcome must always fit a frame: a program must not be able to keep its own end from the host.
 const _: () = {
     const fn text(bytes: usize) -> usize {
         3 + bytes
@@ -30,37 +30,38 @@ const _: () = {
     assert!(OUTCOME <= MAX_PAYLOAD, "an outcome could be too large to send");
 };
 
-/// From the child to the host.
+/// A message from the child to the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromChild {
-    /// The engine is warm and waits for the job.
+    /// The child is confined and waits for the job.
     Ready,
-    /// The job's first instruction comes next.
+    /// The child has the job and runs it from here on.
     Started,
-    /// The job is over. Its streams may still be on their way, and each has an end of its own.
+    /// The job is over. Its streams may still be in flight, and each has its own end.
     Done(Outcome),
-    /// The program wants something of the outside.
+    /// The program makes a call.
     Call(Call),
-    /// The program has made a connection: what belongs to it comes on the stream of this number.
+    /// The program has opened a connection, whose bytes travel on the stream of this number.
     Open {
-        /// One that is not in use.
+        /// The number of the tunnel, which must not be in use.
         tunnel: TunnelId,
     },
-    /// A piece of the trace, before the call, the wait or the end it belongs to. At least one byte.
+    /// A piece of the trace, at least one byte, before the call, the wait or the end it belongs to.
     Trace(Bytes<TRACE_PIECE>),
-    /// The answer to [`ToChild::Look`](crate::ToChild::Look): the program waits, and all its calls and trace were sent.
+    /// The response to [`ToChild::Look`](crate::ToChild::Look): the program waits, and the host has all of its calls
+    /// and its trace.
     Waits {
-        /// Calls without an answer.
+        /// How many calls are open.
         open: u32,
-        /// When its next timer fires, in ticks of its clock.
+        /// When the program's next timer fires, in ticks of its clock; `None` if it has no timer.
         due: Option<u64>,
     },
-    /// From here on it cannot be run again, and there is no more trace. At most once.
+    /// The execution cannot be run again, and no more trace follows. At most once.
     Unrepeatable {
-        /// What makes it so.
+        /// The reason, as a sentence.
         why: Text<WHY>,
     },
-    /// A file of the workspace is to go out with the result, as it is at the end.
+    /// A file of the workspace goes out with the result, in its state at the end.
     Emit(Emit),
 }
 
@@ -83,77 +84,77 @@ impl Message for FromChild {
     }
 }
 
-/// How a job ended, as the child saw it.
+/// How a job ended, as the child reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// In one word.
+    /// The kind of the end, which the other fields detail.
     pub kind: OutcomeKind,
     /// The program's own exit code; 0 or 1 for code.
     pub exit_code: i32,
-    /// The signal that ended the program.
+    /// The signal that ended the program; `None` if it exited.
     pub signal: Option<i32>,
     /// Whether [`Stream::Value`](crate::Stream::Value) carries a value.
     pub has_value: bool,
-    /// What went wrong.
+    /// The error that ended the job; `None` if there is nothing to add to the kind and the exit code.
     pub error: Option<Fault>,
-    /// What was found in the source.
+    /// The problems found in the source, for a syntax error.
     pub diagnostics: List<Diagnostic, DIAGNOSTICS>,
 }
 
-/// How a job ended, in one word.
+/// The ways in which a job can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum OutcomeKind {
-    /// It ran to its end.
+    /// The program ran to its end, with exit code 0.
     Completed,
-    /// An exception, or an exit code that is not 0.
+    /// The program threw an exception, or ended with an exit code other than 0.
     Failed,
-    /// The engine had no memory left.
+    /// The program ran out of memory.
     OutOfMemory,
     /// There is no such program or interpreter.
     NoSuchProgram,
-    /// It imported what it may not.
+    /// The code imports a module that is not available to it.
     ImportRefused,
-    /// Its value cannot be said in JSON.
+    /// The value has no form in JSON.
     NotJson,
-    /// The source is not a program.
+    /// The source cannot be parsed or compiled.
     SyntaxError,
-    /// It waits for a promise that nothing will resolve.
+    /// The code waits for a promise that nothing will resolve.
     Stuck,
-    /// It was told to stop, and did.
+    /// The program stopped because it was told to.
     Cancelled,
-    /// It did not do what its trace says it did before.
+    /// The program did something other than its trace says.
     Diverged,
 }
 
-/// What went wrong, and where. It has neither rule nor hint: those are the host's to say.
+/// The error that ended a job, and its place. It has neither rule nor hint: only the host adds those.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// A stable name.
+    /// A stable code, such as `program.failed`.
     pub code: Text<CODE>,
-    /// A sentence.
+    /// The error as a sentence for people.
     pub message: Text<FAULT_MESSAGE>,
-    /// The file, or nothing.
+    /// The source file; empty if no place is known.
     pub file: Text<FAULT_FILE>,
-    /// From 1; 0 where no place is known.
+    /// The line, from 1; 0 if no place is known.
     pub line: u32,
-    /// From 1; 0 where no place is known.
+    /// The column, from 1; 0 if no place is known.
     pub column: u32,
-    /// The call whose refusal the program did not catch: the host knows what it said to that one.
+    /// The call whose failure the program did not catch. The host has the details of that failure.
     pub call: Option<u32>,
 }
 
-/// Something found in the source.
+/// A problem found in the source before it ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
-    /// The file.
+    /// The name of the source file.
     pub file: Text<DIAGNOSTIC_FILE>,
-    /// From 1.
+    /// The line, from 1; 0 if no place is known.
     pub line: u32,
-    /// From 1.
+    /// The column, from 1; 0 if no place is known.
     pub column: u32,
-    /// A stable name.
+    /// A stable code, such as `TS(1005)` or `syntax`.
     pub code: Text<CODE>,
-    /// A sentence.
+    /// The problem as a sentence for people.
     pub message: Text<DIAGNOSTIC_MESSAGE>,
 }
 

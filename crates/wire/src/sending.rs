@@ -1,22 +1,20 @@
-//! The bytes of one stream on their way out: queued in blocks that become frames where they lie, sent as far as the peer has
-//! granted.
+//! The sending side of one stream. It queues bytes in blocks that become frames in place, and sends as far as the peer has granted.
 
 use std::collections::VecDeque;
 
 use crate::frame::{HEADER, Header, Kind, MAX_PAYLOAD};
 use crate::stream::WINDOW;
 
-/// The most bytes of one stream that may wait: more could not be granted anyway.
+/// The most bytes of one stream that may be queued; the peer could not grant more.
 const QUEUE: usize = WINDOW as usize;
 
-/// Frames up to this many bytes together leave in one write. Copying so little costs less than another system call; a larger
-/// frame leaves in the buffer it was collected in.
+/// Frames with up to this many bytes in total leave in one write: such a copy costs less than another system call. A
+/// larger frame leaves in the buffer that it was queued in.
 const BATCH: usize = 4 * 1024;
 
-/// What a stream's buffer starts with.
+/// The initial capacity of a block.
 const FIRST_ROOM: usize = 1024;
 
-/// One stream.
 #[derive(Debug)]
 pub(crate) struct Sending {
     credit: u32,
@@ -29,32 +27,32 @@ pub(crate) struct Sending {
 pub(crate) enum State {
     NotOurs,
     Open,
-    /// Its end is to be told when its bytes are gone.
+    /// The end frame follows once the queued bytes are sent.
     Ending,
     Ended,
 }
 
 /// What a stream did with its turn.
 pub(crate) enum Turn {
-    /// It had nothing that may be sent.
+    /// The stream had nothing that it may send.
     Passed,
-    /// Its frame is in the batch.
+    /// The stream's frame is in the batch.
     Added,
-    /// Its frame is too large for what is in the batch already.
+    /// The stream's frame does not fit the batch; the turn is not used up.
     Waits,
-    /// This block of it is what flies now.
+    /// The stream's frame is this block, which goes in flight as it is.
     Lent(Lent),
 }
 
-/// A block whose part `start..stop` is a frame. Behind `stop` there may be more of the same stream.
+/// A block in flight, whose part `start..stop` is a frame. More bytes of the same stream may follow `stop`.
 pub(crate) struct Lent {
     pub(crate) bytes: Vec<u8>,
     pub(crate) start: usize,
     pub(crate) stop: usize,
 }
 
-/// Bytes of a stream with room for a header before them: the room at `start`, then the payload. When part of a payload has
-/// been sent, the room for the next header is the end of that part.
+/// Bytes of a stream with space for a header before them: the space at `start`, then the payload. After a part of the
+/// payload is sent, the end of that part is the space for the next header.
 #[derive(Debug)]
 struct Block {
     bytes: Vec<u8>,
@@ -71,7 +69,7 @@ impl Sending {
         }
     }
 
-    /// Queues as many bytes as there is room for, and says how many.
+    /// Queues as many bytes as there is capacity for, and returns how many.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(QUEUE - self.queued);
         let mut rest = &bytes[..count];
@@ -91,7 +89,7 @@ impl Sending {
         count
     }
 
-    /// How many bytes [`push`](Self::push) would take now.
+    /// How many bytes [`push`](Self::push) would queue now.
     pub(crate) fn room(&self) -> usize {
         match self.state {
             State::Open => QUEUE - self.queued,
@@ -99,7 +97,7 @@ impl Sending {
         }
     }
 
-    /// The peer grants more; false where that makes no sense.
+    /// Adds a grant of the peer; false if it is 0 or exceeds the window.
     pub(crate) fn add_credit(&mut self, grant: u32) -> bool {
         match self.credit.checked_add(grant) {
             Some(credit) if credit <= WINDOW && grant > 0 => {
@@ -115,12 +113,12 @@ impl Sending {
         WINDOW - self.credit
     }
 
-    /// How many of its bytes are granted and not queued yet.
+    /// How many bytes are granted beyond those that are queued.
     pub(crate) fn allowance(&self) -> usize {
         (self.credit as usize).saturating_sub(self.queued)
     }
 
-    /// Whether it would use a turn.
+    /// Whether the stream would use a turn.
     pub(crate) fn ready(&self) -> bool {
         if self.blocks.is_empty() {
             self.state == State::Ending
@@ -129,18 +127,18 @@ impl Sending {
         }
     }
 
-    /// Whether nothing of it waits, for credit or otherwise.
+    /// Whether nothing is queued, neither bytes nor the end.
     pub(crate) fn is_flushed(&self) -> bool {
         self.queued == 0 && self.state != State::Ending
     }
 
-    /// The memory of what waits.
+    /// The memory that the queued blocks hold.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.blocks.iter().map(|block| block.bytes.capacity()).sum()
     }
 
-    /// Sends its next frame along under the number `id`, if it has one and there is room.
+    /// Sends the next frame under the number `id`, if there is one and it fits.
     pub(crate) fn take_turn(&mut self, id: u16, flight: &mut Vec<u8>) -> Turn {
         let batched = flight.len();
         let Some(block) = self.blocks.front_mut() else {
@@ -182,14 +180,14 @@ impl Sending {
         }
     }
 
-    /// The block that was lent has flown as far as `stop`: what is behind it goes back to the head.
+    /// Returns a block that was written up to `stop`: the bytes after `stop` go back to the head of the queue.
     pub(crate) fn give_back(&mut self, bytes: Vec<u8>, stop: usize) {
         let start = stop - HEADER;
         self.blocks.push_front(Block { bytes, start });
     }
 }
 
-/// Adds a frame without a payload to the batch, unless that is full.
+/// Adds a frame without a payload to the batch; false if the batch is full.
 pub(crate) fn add_empty(id: u16, kind: Kind, flight: &mut Vec<u8>) -> bool {
     let fits = flight.is_empty() || flight.len() + HEADER <= BATCH;
     if fits {
@@ -198,7 +196,7 @@ pub(crate) fn add_empty(id: u16, kind: Kind, flight: &mut Vec<u8>) -> bool {
     fits
 }
 
-/// Adds a grant to the batch, however much there is.
+/// Adds a grant to the batch, whatever the size of the batch.
 pub(crate) fn add_grant(id: u16, grant: u32, flight: &mut Vec<u8>) {
     flight.extend_from_slice(&Header::on(id, Kind::Credit, 4).write());
     flight.extend_from_slice(&grant.to_le_bytes());
@@ -212,12 +210,12 @@ impl Block {
         Self { bytes: block, start: 0 }
     }
 
-    /// How many bytes may be added to it.
+    /// How many bytes the block can still take.
     fn room(&self) -> usize {
         HEADER + MAX_PAYLOAD - self.bytes.len()
     }
 
-    /// How many bytes are to be sent.
+    /// How many bytes of the block are not sent yet.
     fn payload(&self) -> u32 {
         // A block is never larger than a frame.
         u32::try_from(self.bytes.len() - self.start - HEADER).unwrap_or(u32::MAX)

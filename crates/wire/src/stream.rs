@@ -1,22 +1,23 @@
-//! The byte streams of an execution's pipe: who sends which, how much may be under way, how much may come in all.
+//! The byte streams of an execution's pipe: which side sends which, how much may be in flight, and how much each may
+//! carry in total.
 
 use crate::call::BODY_CAP;
 use crate::trace::TRACE_CAP;
 
-/// Bytes of a stream that may be under way and not yet consumed by its receiver.
+/// The most bytes of a stream that may be sent and not yet consumed by the receiver.
 pub const WINDOW: u32 = 256 * 1024;
 
-/// The most bytes of program text.
+/// The most bytes of program text in a job.
 pub const SOURCE_CAP: u64 = 8 * 1024 * 1024;
 
-/// The most bytes of a value's JSON text.
+/// The most bytes of a value as JSON text.
 pub const VALUE_CAP: u64 = 16 * 1024 * 1024;
 
-/// A stream of an execution's pipe. Numbers from 64 on are those of tunnels.
+/// A stream of an execution's pipe. Numbers from 64 on belong to tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum Stream {
-    /// Program text, behind it the input of a function and the trace of an execution that is run again, host to child.
+    /// The program text, then the input of its function, then the trace of an earlier run; host to child.
     Source = 1,
     /// The program's standard input, host to child.
     Stdin = 2,
@@ -24,11 +25,11 @@ pub enum Stream {
     Stdout = 3,
     /// The program's standard error, child to host.
     Stderr = 4,
-    /// The value as JSON text, child to host.
+    /// The program's value as JSON text, child to host.
     Value = 5,
     /// Long bodies of calls, one after the other, child to host.
     Asked = 6,
-    /// Long bodies of answers, one after the other, host to child.
+    /// Long bodies of responses, one after the other, host to child.
     Answered = 7,
 }
 
@@ -58,12 +59,12 @@ impl Stream {
         }
     }
 
-    /// The number in a header.
+    /// The stream number in a frame header.
     pub const fn id(self) -> u16 {
         self as u16
     }
 
-    /// The end of the pipe that sends this stream.
+    /// The side that sends this stream.
     pub const fn sender(self) -> Side {
         match self {
             Self::Source | Self::Stdin | Self::Answered => Side::Host,
@@ -71,8 +72,8 @@ impl Stream {
         }
     }
 
-    /// What a receiver allows in all unless it says otherwise. Output is counted by the host, which cuts it; bodies have a cap
-    /// each.
+    /// The default limit that a receiver sets on the whole stream. Output has none, because the host counts and
+    /// truncates it; bodies have none, because each has its own.
     pub const fn cap(self) -> Cap {
         match self {
             Self::Source => Cap::Bytes(SOURCE_CAP + BODY_CAP as u64 + TRACE_CAP),
@@ -81,7 +82,7 @@ impl Stream {
         }
     }
 
-    /// Its place in a table of all streams.
+    /// The stream's index in a table of all streams.
     pub(crate) const fn index(self) -> usize {
         self as usize - 1
     }
@@ -107,26 +108,26 @@ pub(crate) const STREAMS: usize = 7;
 /// One end of an execution's pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Outside the sandbox.
+    /// The host, which is outside the sandbox.
     Host,
     /// The process that runs the job.
     Child,
 }
 
-/// How many bytes a stream may carry from its beginning to its end.
+/// How many bytes a stream may carry in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cap {
-    /// At most so many; one more is a protocol error.
+    /// At most this many; one more is a protocol error.
     Bytes(u64),
-    /// Any number: the receiver counts for itself.
+    /// Any number: the receiver does its own counting.
     Endless,
 }
 
-/// The permission to send more on a stream.
+/// A grant of more bytes on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credit {
-    /// The stream that may go on.
+    /// The stream that the sender may continue.
     pub stream: Stream,
-    /// By so many bytes.
+    /// How many more bytes it may send.
     pub grant: u32,
 }

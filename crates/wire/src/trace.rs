@@ -1,25 +1,26 @@
-//! What the host hears of an execution's trace: the record by which code can be run again. What is in it is for the worker
-//! alone; how much of it there may be, and when, is checked here.
+//! The host's checks on an execution's trace: the record with which code can be run again. Only the worker reads the
+//! content; this module bounds how much of it may come, and when.
 
 use crate::outcome::FromChild;
 use crate::turn::OutOfTurn;
 
-/// The most bytes of trace of one execution, however often it is run again.
+/// The most bytes of trace of one execution, over all its runs.
 pub const TRACE_CAP: u64 = 4 * 1024 * 1024;
 
-/// The most bytes of trace that travel in the message of a call.
+/// The most bytes of trace in the message of a call.
 pub const TRACE_INLINE: usize = 4 * 1024;
 
-/// The most bytes of trace that travel in a message of their own.
+/// The most bytes of trace in a message of its own.
 pub const TRACE_PIECE: usize = 32 * 1024;
 
-/// A program's clock counts in 100 µs.
+/// Ticks of a program's clock in a second: a tick is 100 µs.
 pub const TICKS_PER_SECOND: u64 = 10_000;
 
-/// A worker notices only afterwards that its trace is too long.
+/// A worker notices only afterwards that its trace is too long, so the host allows this much more.
 const SLACK: u64 = 64 * 1024;
 
-/// The host's view of an execution's trace: bounded, nothing after it was given up, a wait told only when asked for.
+/// The host's view of an execution's trace: it bounds the bytes, refuses trace after the execution is marked
+/// unrepeatable, and refuses a wait without a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracing {
     left: u64,
@@ -28,7 +29,7 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Of an execution that was given so many bytes of trace.
+    /// The monitor for an execution that starts with `given` bytes of trace.
     pub fn new(given: u64) -> Self {
         Self {
             left: (TRACE_CAP + SLACK).saturating_sub(given),
@@ -37,12 +38,12 @@ impl Tracing {
         }
     }
 
-    /// A look is about to be sent; false while one is unanswered, which will do.
+    /// Records a wait query that is about to be sent; false while one is pending, which then serves for both.
     pub fn look(&mut self) -> bool {
         !std::mem::replace(&mut self.looking, true)
     }
 
-    /// The child said something.
+    /// Checks a message from the child.
     pub fn hear(&mut self, message: &FromChild) -> Result<(), OutOfTurn> {
         match message {
             FromChild::Trace(piece) => self.book(piece.len()),

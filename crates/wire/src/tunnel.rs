@@ -1,8 +1,8 @@
-//! Tunnels: connections of the program to the outside, opened by the child while a program runs.
+//! Tunnels: connections of the program to the outside, which the child opens while a program runs.
 //!
-//! A tunnel is a stream in both directions under one number. Each side ends its own direction with an end frame, and says
-//! the last thing about a tunnel with a close frame, after which nothing of that tunnel comes from it: no bytes, no credit. A
-//! close without an end before it is a reset. A number is free again when both sides have closed it.
+//! A tunnel is one stream number with both directions. Each side ends its own direction with an end frame and finishes
+//! with the tunnel by a close frame. After the close nothing of that tunnel comes from that side, neither bytes nor
+//! credit. A close without an end before it is a reset. The number is free again when both sides have closed it.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,36 +14,36 @@ mod leaving;
 pub use arriving::Arriving;
 pub use leaving::Leaving;
 
-/// The most tunnels at one time.
+/// The most tunnels that are open at one time.
 pub const TUNNELS_MAX: usize = 256;
 
-/// The number of the first tunnel's stream.
+/// The stream number of the first tunnel.
 const FIRST: u16 = 64;
 
-/// [`TUNNELS_MAX`] as a number of streams.
+/// [`TUNNELS_MAX`] in the type of a stream number.
 const COUNT: u16 = 256;
 
-/// A tunnel's number, which is that of its stream.
+/// A tunnel's number, which is also its stream number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TunnelId(u16);
 
 impl TunnelId {
-    /// The tunnel whose stream has this number, if there can be one.
+    /// The tunnel with this stream number, or `None` if the number is not a tunnel's.
     pub fn from_id(id: u16) -> Option<Self> {
         (FIRST..FIRST + COUNT).contains(&id).then_some(Self(id))
     }
 
-    /// The number in a header.
+    /// The stream number in a frame header.
     pub const fn id(self) -> u16 {
         self.0
     }
 
-    /// All of them, in order.
+    /// All tunnels in the order of their numbers.
     pub fn all() -> impl Iterator<Item = Self> {
         (FIRST..FIRST + COUNT).map(Self)
     }
 
-    /// Its place in a table of all tunnels, from 0.
+    /// The tunnel's index in a table of all tunnels, from 0.
     pub fn index(self) -> usize {
         usize::from(self.0.saturating_sub(FIRST))
     }
@@ -62,54 +62,54 @@ impl std::fmt::Display for TunnelId {
     }
 }
 
-/// What a frame of a tunnel brings.
+/// The content of a tunnel's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried<'a> {
-    /// Bytes, at least one; say [`Arriving::consumed`] when they are gone.
+    /// Bytes, at least one; call [`Arriving::consumed`] once they are processed.
     Data(&'a [u8]),
-    /// No more bytes will come.
+    /// The peer sends no more bytes.
     End,
-    /// The peer has room again: for [`Leaving::credit`].
+    /// The peer grants this many more bytes; pass them to [`Leaving::credit`].
     Credit(u32),
-    /// The peer says no more of this tunnel, and takes no more.
+    /// The peer has finished with this tunnel: it sends and accepts nothing more.
     Close,
 }
 
-/// What a peer did wrong with a tunnel.
+/// Why a frame of a tunnel is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TunnelError {
-    /// Nobody opened it, or it was closed.
+    /// The tunnel was never opened, or is closed.
     #[error("{tunnel} is not open")]
     NotOpen {
-        /// Which.
+        /// The tunnel in the frame.
         tunnel: TunnelId,
     },
-    /// It was opened before both sides had closed it.
+    /// The tunnel is opened again before both sides have closed it.
     #[error("{tunnel} is still in use")]
     InUse {
-        /// Which.
+        /// The tunnel to open.
         tunnel: TunnelId,
     },
-    /// Bytes or a second end after its end.
+    /// The peer sends bytes or a second end after the tunnel's end.
     #[error("{tunnel} goes on after its end")]
     AfterEnd {
-        /// Which.
+        /// The tunnel that has ended.
         tunnel: TunnelId,
     },
-    /// More bytes than were granted.
+    /// The peer sends more bytes than it was granted.
     #[error("{tunnel} is {excess} bytes over its credit")]
     BeyondCredit {
-        /// Which.
+        /// The tunnel without enough credit.
         tunnel: TunnelId,
-        /// How many too many.
+        /// How many bytes exceed the credit.
         excess: usize,
     },
-    /// A grant of nothing, or of more than was ever consumed.
+    /// The peer grants 0 bytes, or more than it consumed.
     #[error("a grant of {grant} bytes for {tunnel} makes no sense")]
     BadGrant {
-        /// Which.
+        /// The tunnel that the grant is for.
         tunnel: TunnelId,
-        /// The grant.
+        /// The number of bytes granted.
         grant: u32,
     },
 }

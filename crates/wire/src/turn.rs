@@ -1,5 +1,6 @@
-//! Who may say what, when. A message that is well-formed and out of turn is an error: a worker can neither answer what was
-//! not asked nor speak for another execution, and what is remembered does not grow with the number of executions.
+//! The state of each conversation: which message each side may send next. A well-formed message at the wrong time is a
+//! protocol violation: a worker can neither answer what the host did not ask nor speak for another execution. The state
+//! does not grow with the number of executions.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,84 +8,84 @@ use crate::call::CALLS_MAX;
 use crate::order::{Order, Preparation, Report};
 use crate::outcome::FromChild;
 
-/// The most orders that may be unanswered.
+/// The most commands that may wait for a report.
 const UNANSWERED: usize = 16;
 
-/// A message came, or is about to be sent, at the wrong time.
+/// A message that its sender may not send in the current state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutOfTurn {
-    /// The child said something before or after its time.
+    /// The child sends a message that its state does not allow.
     #[error("the child may not say this now")]
     Child,
-    /// The job was given before the child was ready, or twice.
+    /// The host sends the job before the child is ready, or a second time.
     #[error("the child cannot take a job now")]
     Job,
-    /// A call whose number is not the next one.
+    /// The call's number is not the next one.
     #[error("the call is numbered {number}, and the next is {next}")]
     Call {
-        /// What it says.
+        /// The number in the message.
         number: u32,
-        /// What it should say.
+        /// The number that the next call must have.
         next: u32,
     },
-    /// Too many calls are unanswered.
+    /// The child makes a call while the most calls are open.
     #[error("{CALLS_MAX} calls are unanswered already")]
     TooManyCalls,
-    /// The answer is to no call, or to one that was answered before.
+    /// The response names no open call.
     #[error("there is no unanswered call {number}")]
     Return {
-        /// The number in the answer.
+        /// The number in the response.
         number: u32,
     },
-    /// Bytes of a body that no message announced.
+    /// Body bytes arrive that no message announced.
     #[error("{bytes} bytes belong to no call")]
     Body {
-        /// How many.
+        /// How many bytes belong to no body.
         bytes: usize,
     },
-    /// More trace than an execution may have, or trace of one that cannot be run again.
+    /// The trace is longer than an execution may have, or follows the message that ended it.
     #[error("{bytes} bytes of trace are too many")]
     Trace {
-        /// How many came at once.
+        /// Bytes of trace in the refused message.
         bytes: usize,
     },
-    /// More files to go out than one execution names, or one of a program that names none.
+    /// The execution emits more files than its quota, which is 0 for a program or a script.
     #[error("the execution may name no more files to go out")]
     TooManyEmits,
-    /// A wait that nobody asked about.
+    /// The child reports a wait without a pending wait query.
     #[error("nobody asked whether the program waits")]
     Waits,
-    /// It was said before that the execution cannot be run again.
+    /// The child marks the execution as unrepeatable a second time.
     #[error("the child said twice that it cannot be run again")]
     Unrepeatable,
-    /// The report answers none of the orders, or not the oldest.
+    /// The report does not answer the oldest pending command.
     #[error("the report answers no order")]
     Report,
-    /// An order was given after the sandbox's shutdown.
+    /// The host sends a command after the shutdown.
     #[error("the sandbox cannot take orders now")]
     Order,
-    /// Too many orders are unanswered.
+    /// The host sends a command while the most commands are pending.
     #[error("{UNANSWERED} orders are unanswered already")]
     TooMany,
 }
 
-/// The host's view of a child: ready, given its job, started, done; each once.
+/// The host's view of a child. It moves through these states in order; a job that cannot start skips `Started`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildTurn {
-    /// Nothing was heard yet.
+    /// The host has received nothing yet.
     New,
-    /// It waits for its job.
+    /// The child waits for its job.
     Ready,
-    /// It has its job.
+    /// The host has sent the job, and the child has not reported a start.
     Given,
-    /// The job runs.
+    /// The child runs the job and may make calls.
     Started,
-    /// The outcome was told.
+    /// The child has reported the outcome; every later message is a violation.
     Done,
 }
 
 impl ChildTurn {
-    /// The job is about to be sent.
+    /// Records that the host is about to send the job.
     pub fn give(&mut self) -> Result<(), OutOfTurn> {
         if *self != Self::Ready {
             return Err(OutOfTurn::Job);
@@ -93,7 +94,8 @@ impl ChildTurn {
         Ok(())
     }
 
-    /// The child said something. A job may be done without having started, as when there is no such program.
+    /// Checks a message from the child and moves to the next state. A job may be done without having started, as when
+    /// there is no such program.
     pub fn hear(&mut self, message: &FromChild) -> Result<(), OutOfTurn> {
         *self = match (*self, message) {
             (Self::New, FromChild::Ready) => Self::Ready,
@@ -116,7 +118,7 @@ impl ChildTurn {
     }
 }
 
-/// Which calls of an execution are unanswered; both ends keep one. Numbers are used once because they only count up.
+/// The open calls of an execution; each end keeps one of these. Numbers only count up, so each is used once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
     last: u32,
@@ -124,18 +126,18 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// The number of the call that is about to be sent, or nothing while too many are unanswered.
+    /// Takes the number for the next call, or `None` while too many calls are open.
     pub fn number(&mut self) -> Option<u32> {
         let number = self.last.checked_add(1)?;
         self.ask(number).ok().map(|()| number)
     }
 
-    /// Whether one more may be sent.
+    /// Whether one more call may be sent.
     pub fn has_room(&self) -> bool {
         self.unanswered.len() < CALLS_MAX && self.last < u32::MAX
     }
 
-    /// A call came.
+    /// Records a call. Its number must be the next one.
     pub fn ask(&mut self, number: u32) -> Result<(), OutOfTurn> {
         let next = self.last.saturating_add(1);
         if number != next || number == self.last {
@@ -149,7 +151,7 @@ impl Calls {
         Ok(())
     }
 
-    /// An answer came, or is about to be sent.
+    /// Closes a call whose response has arrived or is about to be sent.
     pub fn answer(&mut self, number: u32) -> Result<(), OutOfTurn> {
         if self.unanswered.remove(&number) {
             Ok(())
@@ -158,18 +160,18 @@ impl Calls {
         }
     }
 
-    /// How many are unanswered.
+    /// How many calls are open.
     pub fn unanswered(&self) -> usize {
         self.unanswered.len()
     }
 
-    /// Whether this one is.
+    /// Whether the call `number` is open.
     pub fn is_unanswered(&self, number: u32) -> bool {
         self.unanswered.contains(&number)
     }
 }
 
-/// The host's view of a sandbox's first process: every order but the last has one answer, in order.
+/// The host's view of a sandbox's first process: it answers every command except the shutdown with one report, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orders {
     state: Standing,
@@ -183,7 +185,7 @@ enum Standing {
     ShutDown,
 }
 
-/// The answer that an order waits for.
+/// The report that a command waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Prepared(u32),
@@ -192,7 +194,7 @@ enum Answer {
 }
 
 impl Orders {
-    /// A sandbox that has not reported yet.
+    /// The state of a sandbox that has not reported yet.
     pub fn new() -> Self {
         Self {
             state: Standing::New,
@@ -200,7 +202,7 @@ impl Orders {
         }
     }
 
-    /// An order is about to be sent; the first ones may wait for a sandbox that is not ready yet.
+    /// Records a command that is about to be sent. The host may send commands before the sandbox is ready.
     pub fn give(&mut self, order: &Order) -> Result<(), OutOfTurn> {
         if self.state == Standing::ShutDown {
             return Err(OutOfTurn::Order);
@@ -217,7 +219,7 @@ impl Orders {
         Ok(())
     }
 
-    /// The first process reported something.
+    /// Checks a report. It must answer the oldest pending command.
     pub fn hear(&mut self, report: &Report) -> Result<(), OutOfTurn> {
         let answer = match *report {
             Report::Ready { .. } => {
@@ -227,7 +229,7 @@ impl Orders {
                 self.state = Standing::Ready;
                 return Ok(());
             }
-            // Nobody asks for this one.
+            // This report answers no command.
             Report::ZygoteFailed { .. } => return Ok(()),
             Report::Prepared { number } | Report::PrepareFailed { number, .. } => Answer::Prepared(number),
             Report::Finished { number } => Answer::Finished(number),
@@ -240,7 +242,7 @@ impl Orders {
         Ok(())
     }
 
-    /// Whether every order has its answer.
+    /// Whether every command has its report.
     pub fn settled(&self) -> bool {
         self.unanswered.is_empty()
     }

@@ -1,7 +1,7 @@
-//! Between a Python process and the host: its calls go out, their answers go in, its result ends it.
+//! Connects a Python process with the host: forwards its calls, returns their answers, and ends with its result.
 //!
-//! What the process says is hostile: a frame that makes no sense ends the execution. It is never waited for while writing, so
-//! that neither side can keep the other from reading.
+//! The frames of the process are hostile: an invalid one ends the execution. The child never blocks on a write to the
+//! process, so neither side can keep the other from reading.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -16,22 +16,22 @@ use crate::pipe::Pipe;
 use crate::python::{Frames, PythonCall, PythonFrame, PythonResult, Remark, look_frame, return_frame};
 use crate::relay::{Companion, Over};
 
-/// At most this much is read at a time.
+/// The most bytes that are read at a time.
 const CHUNK: usize = 64 * 1024;
-/// The process is not read further while so many of its calls wait.
+/// The child stops reading from the process while this many of its calls are queued.
 const CALLS_WAITING: usize = 1024;
 
-/// The conversation with one Python process.
+/// The connection to one Python process.
 #[derive(Debug)]
 pub(crate) struct Bridge {
     stream: UnixStream,
     frames: Frames,
-    /// The process's own numbers of its calls.
+    /// The process's own number of each open call, by the child's number.
     numbers: HashMap<u32, u64>,
     outgoing: Vec<u8>,
     written: usize,
     chunk: Vec<u8>,
-    /// The process was asked to say when it waits.
+    /// The process has a wait query and has not answered it.
     asked: bool,
     emitted: Emitted,
     result: Option<PythonResult>,
@@ -53,7 +53,7 @@ impl Bridge {
         })
     }
 
-    /// How the program ended, if it said so.
+    /// The result that the process sent, or `None` if it ended without one.
     pub(crate) fn into_result(self) -> Option<PythonResult> {
         self.result
     }
@@ -112,7 +112,7 @@ impl Bridge {
             Ok(number) => {
                 self.numbers.insert(number, call.call);
             }
-            // Never made, so it is no call of the host's.
+            // The call was never made, so the host has no number for it.
             Err(refusal) => return_frame(call.call, None, &Err(refusal), &mut self.outgoing),
         }
     }
@@ -122,7 +122,7 @@ impl Bridge {
             Remark::Trace(piece) => pipe.trace(&piece),
             Remark::Unrepeatable(why) => pipe.unrepeatable(&why),
             Remark::Waits { open, due } => {
-                // One that has been answered meanwhile does not wait: it is asked again.
+                // If an answer has gone out since, the process no longer waits, and gets the query again.
                 let open = usize::try_from(open).unwrap_or(usize::MAX);
                 if std::mem::take(&mut self.asked) && open == self.numbers.len() && self.outgoing.is_empty() {
                     pipe.waits(due);
@@ -133,7 +133,7 @@ impl Bridge {
         Over::No
     }
 
-    /// What is in order was checked in the process: anything else is not our code that speaks.
+    /// The process checks its files itself, so an invalid one does not come from our code and ends the execution.
     fn emit(&mut self, pipe: &mut Pipe, path: &str, media_type: Option<&str>) -> Over {
         let media_type = media_type.unwrap_or_else(|| emit::media_type(path));
         match Emit::new(path, media_type) {
@@ -147,7 +147,7 @@ impl Bridge {
         }
     }
 
-    /// Hands the host's question on, once everything else is out of the way.
+    /// Sends the host's wait query to the process, once every call has left.
     fn look(&mut self, pipe: &Pipe) {
         if pipe.is_looked_at() && !self.asked && pipe.unsent_calls() == 0 {
             self.asked = true;
@@ -155,7 +155,7 @@ impl Bridge {
         }
     }
 
-    /// Writes what the process has room for.
+    /// Writes as much as the process has capacity for.
     fn write(&mut self) -> Over {
         while self.written < self.outgoing.len() {
             match self.stream.write(self.outgoing.get(self.written..).unwrap_or_default()) {
@@ -197,7 +197,7 @@ impl Companion for Bridge {
             }
         }
         self.look(pipe);
-        // A process that is gone is noticed by reading, after what it said before.
+        // The end of the process is noticed by reading, after the frames that it sent before.
         if self.write() == Over::Yes && !ready.read {
             return Over::Yes;
         }
@@ -205,7 +205,7 @@ impl Companion for Bridge {
     }
 }
 
-/// Whether the process may say more.
+/// Whether the child may read more from the process.
 fn reads(pipe: &Pipe) -> bool {
     pipe.unsent_calls() < CALLS_WAITING
 }

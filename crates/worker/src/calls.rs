@@ -1,5 +1,5 @@
-//! The program's calls as the child sees them: numbered in the order they were made, sent as the host can take them, each
-//! with the trace that led to it.
+//! The program's calls on the child's side: they are numbered in the order in which they are made, and sent as the host
+//! can take them, each with the trace that led to it.
 
 use std::collections::VecDeque;
 
@@ -8,14 +8,14 @@ use ringfence_wire::{
     Return, SendError, Stream, TRACE_CAP, TRACE_INLINE, TRACE_PIECE, Text,
 };
 
-/// The result of a call as JSON text, or why there is none.
+/// The result of a call as JSON text, or its failure.
 pub type Answered = Result<String, Refusal>;
 
 /// The calls of one execution.
 #[derive(Debug)]
 pub(crate) struct Calls {
     made: u32,
-    /// Calls that wait until fewer are unanswered, and what is said between them.
+    /// Calls that wait until fewer calls are open, and the messages between them.
     waiting: VecDeque<Waiting>,
     trace: Trace,
     turn: wire::Calls,
@@ -35,11 +35,11 @@ enum Waiting {
     Unrepeatable(Text<256>),
 }
 
-/// What was recorded and not yet sent.
+/// Trace that is recorded and not yet sent.
 #[derive(Debug, Default)]
 struct Trace {
     held: Vec<u8>,
-    /// All there is, with what was given.
+    /// The length of the whole trace, the given part included.
     bytes: u64,
     given_up: bool,
 }
@@ -57,7 +57,7 @@ impl Calls {
         }
     }
 
-    /// Makes a call; its number, or nothing if its arguments are longer than may be sent.
+    /// Makes a call. Returns its number, or `None` if its arguments are longer than may be sent.
     pub(crate) fn make(&mut self, ask: Ask, body: String) -> Option<u32> {
         let (body, rest) = Body::of(body).ok()?;
         let number = self.made.checked_add(1)?;
@@ -67,13 +67,13 @@ impl Calls {
         Some(number)
     }
 
-    /// So many bytes of trace were given.
+    /// Counts the trace that the host gave for this run.
     pub(crate) fn was_given(&mut self, bytes: u64) {
         self.trace.bytes = bytes;
     }
 
-    /// Records more trace; it goes with the next call, before a wait is told, or at the end. What is too much to be kept makes
-    /// the execution unrepeatable.
+    /// Records more trace, which goes with the next call, before a reported wait, or at the end. Trace beyond the
+    /// maximum marks the execution as unrepeatable.
     pub(crate) fn trace(&mut self, bytes: &[u8]) {
         if self.trace.given_up || bytes.is_empty() {
             return;
@@ -86,7 +86,7 @@ impl Calls {
         self.trace.held.extend_from_slice(bytes);
     }
 
-    /// Says, once, that the execution cannot be run again.
+    /// Marks the execution as unrepeatable. Only the first call has an effect.
     pub(crate) fn give_up(&mut self, why: &str) {
         if !std::mem::replace(&mut self.trace.given_up, true) {
             self.trace.held = Vec::new();
@@ -94,27 +94,27 @@ impl Calls {
         }
     }
 
-    /// Says that a file is to go out.
+    /// Queues the message that a file is to go out.
     pub(crate) fn emit(&mut self, emit: Emit) {
         self.letters.push(FromChild::Emit(emit), Vec::new());
     }
 
-    /// Calls that the host has not answered.
+    /// How many calls the host has not answered.
     pub(crate) fn unanswered(&self) -> u32 {
         u32::try_from(self.turn.unanswered()).unwrap_or(u32::MAX)
     }
 
-    /// Puts the trace that is held behind the calls.
+    /// Queues the unsent trace after the calls.
     pub(crate) fn send_trace(&mut self) {
         let trace = std::mem::take(&mut self.trace.held);
         self.put_pieces(&trace, 0);
     }
 
-    /// All of `trace` but at most so many bytes, as messages of its own; what is left.
+    /// Queues messages with `trace` until at most `most` bytes are left, and returns those.
     fn put_pieces<'a>(&mut self, mut trace: &'a [u8], most: usize) -> &'a [u8] {
         while trace.len() > most {
             let (piece, rest) = trace.split_at(trace.len().min(TRACE_PIECE));
-            // No piece is longer than one may be.
+            // A piece is never longer than its bound, so this cannot fail.
             let piece = Bytes::new(piece.to_vec()).unwrap_or_default();
             self.letters.push(FromChild::Trace(piece), Vec::new());
             trace = rest;
@@ -122,17 +122,17 @@ impl Calls {
         trace
     }
 
-    /// Calls that were made and are not on their way.
+    /// How many messages are queued: calls, and what goes between them.
     pub(crate) fn unsent(&self) -> usize {
         self.waiting.len() + self.letters.len()
     }
 
-    /// The next answer that is there.
+    /// Takes the next answer that has arrived.
     pub(crate) fn take_answer(&mut self) -> Option<(u32, Answered)> {
         self.answers.pop_front()
     }
 
-    /// Queues what the host can take.
+    /// Moves queued messages to `outbound` as far as the host can take them.
     pub(crate) fn pump(&mut self, outbound: &mut Outbound) -> Result<(), SendError> {
         while self.letters.is_empty() && !self.waiting.is_empty() {
             if matches!(self.waiting.front(), Some(Waiting::Call { .. })) && !self.turn.has_room() {
@@ -158,7 +158,7 @@ impl Calls {
         self.letters.pump(outbound)
     }
 
-    /// The host answered.
+    /// Handles a response of the host: an answer, or the announcement of a long one.
     pub(crate) fn hear(&mut self, returned: Return) -> Result<(), OutOfTurn> {
         let Return { number, answer } = returned;
         self.turn.answer(number)?;
@@ -170,7 +170,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Bytes of long answers came.
+    /// Takes bytes of long answers.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), OutOfTurn> {
         let answers = &mut self.answers;
         self.bodies.take(bytes, |number, body| {
@@ -180,7 +180,7 @@ impl Calls {
         })
     }
 
-    /// The program is over: calls that were not sent never will be, but all of the trace is, and the files to go out are.
+    /// Drops the calls that were not sent, once the program is over. All of its trace and its emitted files still go.
     pub(crate) fn abandon(&mut self) {
         let mut last = Vec::new();
         let mut emitted = Vec::new();

@@ -1,4 +1,4 @@
-//! The child of one execution: joins its control groups, fences itself in further, warms its engine, and waits for the job.
+//! The child of one execution: it joins its control groups, confines itself, warms its engine, and waits for the job.
 
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -15,32 +15,32 @@ use crate::pipe::Pipe;
 use crate::zygote::PythonChild;
 use crate::{code, interpreter, program};
 
-/// What a child is born with.
+/// What a child starts with.
 #[derive(Debug)]
 pub(crate) struct Born<'a> {
-    /// Its end of the execution's pipe.
+    /// The child's end of the execution's pipe.
     pub(crate) pipe: OwnedFd,
-    /// The task files of its control groups.
+    /// The task files of the control groups to join.
     pub(crate) tasks: Vec<OwnedFd>,
-    /// A copy of the first process's engine.
+    /// A copy of the first process's engine, which only TypeScript and JavaScript use.
     pub(crate) engine: Option<Engine>,
-    /// The Python process it speaks for.
+    /// The Python process that the child speaks for.
     pub(crate) python: Option<PythonChild>,
-    /// What it was made for.
+    /// The command that this child was made for.
     pub(crate) preparation: Preparation,
-    /// The engine's filter.
+    /// The system call filter for the engine.
     pub(crate) engine_filter: &'a Filter,
 }
 
-/// Exit codes for what goes wrong before the host can be told.
+/// The exit code for a failure before the host can be told.
 const CANNOT_CONFINE: i32 = 72;
 
-/// Lives the child's life.
+/// Runs the child until it exits.
 pub(crate) fn run(born: Born<'_>) -> ! {
     let Ok(pipe) = Pipe::new(born.pipe) else {
         inside::leave(CANNOT_CONFINE)
     };
-    // Shared with the engine, which keeps its output until the process ends.
+    // The engine shares the pipe, because it writes output until the process ends.
     let shared = Rc::new(RefCell::new(pipe));
     if confine(&born.tasks, &born.preparation).is_err() {
         inside::leave(CANNOT_CONFINE);
@@ -64,14 +64,14 @@ pub(crate) fn run(born: Born<'_>) -> ! {
     inside::leave(0)
 }
 
-/// Joins the control groups before anything else, so that everything from here on is counted.
+/// Joins the control groups first, so that they count everything from here on, then sets the resource limits.
 fn confine(tasks: &[OwnedFd], preparation: &Preparation) -> std::io::Result<()> {
     inside::keep_ended_children();
     for task in tasks {
         inside::write_all(task.as_fd(), b"0")?;
     }
     let limits = &preparation.limits;
-    // The speaker of a Python process is small and trusted; the Python process has the limits.
+    // The child that speaks for a Python process is small and trusted; the Python process itself has the limits.
     if preparation.language != Language::Python {
         if let Some(bytes) = limits.address_space {
             inside::limit(Limit::AddressSpace, bytes)?;
@@ -83,7 +83,7 @@ fn confine(tasks: &[OwnedFd], preparation: &Preparation) -> std::io::Result<()> 
     inside::limit(Limit::CpuSeconds, u64::from(limits.cpu_seconds))
 }
 
-/// Where code of the engine may read and write: the rest of the sandbox's files is not for it.
+/// The paths that the engine may read and write; it cannot open the sandbox's other files.
 pub(crate) fn engine_places() -> [(CString, Use); 3] {
     [
         (c"/workspace".into(), Use::Write),
@@ -92,7 +92,7 @@ pub(crate) fn engine_places() -> [(CString, Use); 3] {
     ]
 }
 
-/// An outcome without a value or a place in the source.
+/// An outcome without a value, a signal or diagnostics.
 pub(crate) fn plain_outcome(kind: OutcomeKind, exit_code: i32, error: Option<Fault>) -> Outcome {
     let diagnostics = List::cut(Vec::new());
     Outcome {
@@ -117,7 +117,7 @@ pub(crate) fn plain_fault(code: &str, message: &str) -> Fault {
     }
 }
 
-/// What an error says, with what might help in this place: advice of the program's own side, so it is part of its words.
+/// The text of an error, with advice for this place. The advice is part of the program's own message.
 pub(crate) fn advised(name: &str, message: &str, advice: Option<&str>) -> String {
     match advice {
         Some(advice) => format!("{name}: {message} ({advice})"),
@@ -125,14 +125,14 @@ pub(crate) fn advised(name: &str, message: &str, advice: Option<&str>) -> String
     }
 }
 
-/// A program that does not do again what it did before.
+/// The fault of a program that does not repeat what it did before.
 pub(crate) fn diverged(calls: u32) -> Fault {
     let message =
         format!("the program does not repeat itself after call {calls}: it did something else when it ran before");
     plain_fault("replay.diverged", &message)
 }
 
-/// A value that is longer than the host takes.
+/// The outcome of a program whose value is longer than the host takes.
 pub(crate) fn too_large() -> Outcome {
     let message = format!("the value is longer than {} MiB of JSON", VALUE_CAP >> 20);
     let fault = plain_fault("value.too_large", &message);

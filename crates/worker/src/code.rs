@@ -1,4 +1,4 @@
-//! TypeScript and JavaScript: the engine is inherited warm, and fenced in before it sees a byte of the job.
+//! Runs TypeScript and JavaScript: the child inherits a warm engine, and confines itself before it reads a byte of the job.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::child::{advised, diverged, engine_places, plain_fault, plain_outcome,
 use crate::js::{self, Again, Answered, Engine, EngineError, EngineLimits, Outside, Program};
 use crate::pipe::{Given, Pipe};
 
-/// Leaves most of the process's 8 MiB to the engine.
+/// The stack of the engine, which is half of the process's 8 MiB.
 const ENGINE_STACK: usize = 4 << 20;
 
 const CANNOT_START: i32 = 72;
@@ -49,7 +49,7 @@ impl Outside for Pipe {
     }
 }
 
-/// An engine as every program gets it.
+/// Makes an engine with the limits that every program gets.
 pub(crate) fn engine() -> Result<Engine, EngineError> {
     Engine::new(EngineLimits {
         memory: None,
@@ -57,7 +57,7 @@ pub(crate) fn engine() -> Result<Engine, EngineError> {
     })
 }
 
-/// Fences itself in, waits for the job, runs it.
+/// Confines the process, waits for the job, and runs it.
 pub(crate) fn run(shared: &Rc<RefCell<Pipe>>, engine: Engine, filter: &Filter) -> Outcome {
     if inside::confine(&engine_places()).is_err() || inside::install(filter).is_err() {
         inside::leave(CANNOT_START);
@@ -127,7 +127,7 @@ fn run_program(shared: &Rc<RefCell<Pipe>>, engine: Engine, program: &Program<'_>
             }
         }
         js::Outcome::Failed(fault) => {
-            // As every interpreter does, the error and its stack go to standard error too.
+            // As with every interpreter, the error and its stack go to standard error too.
             let text = format!("{}: {}\n{}", fault.name, fault.message, fault.stack);
             pipe.write(Stream::Stderr, format!("{}\n", text.trim_end()).as_bytes());
             failed(OutcomeKind::Failed, fault)

@@ -1,11 +1,11 @@
-//! Files that a program names to go out with its result: which were named, and what they are by their names.
+//! Files that a program emits with its result: which ones it has emitted, and their media types.
 
 use ringfence_wire::{EMITS_MAX, Emit};
 
-/// What a file is that its name does not tell.
+/// The media type of a file whose name does not tell it.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Endings of names, in lower case.
+/// Media types by the lower-case ending of the name.
 const TYPES: [(&str, &str); 28] = [
     ("csv", "text/csv"),
     ("tsv", "text/tab-separated-values"),
@@ -43,7 +43,7 @@ const TYPES: [(&str, &str); 28] = [
     ("svg", "image/svg+xml"),
 ];
 
-/// What a file is by its name.
+/// The media type of a file, from its name.
 pub(crate) fn media_type(path: &str) -> &'static str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let Some((_, ending)) = name.rsplit_once('.') else {
@@ -53,17 +53,17 @@ pub(crate) fn media_type(path: &str) -> &'static str {
     known.map_or(UNKNOWN, |(_, media_type)| media_type)
 }
 
-/// The files that a program named.
+/// The files that a program has emitted.
 #[derive(Debug, Default)]
 pub(crate) struct Emitted(Vec<Emit>);
 
 impl Emitted {
-    /// Whether it may be named. The same can be said as often as one likes.
+    /// Whether the file may be emitted. A repeated file is always accepted.
     pub(crate) fn takes(&self, emit: &Emit) -> bool {
         self.0.len() < EMITS_MAX || self.0.contains(emit)
     }
 
-    /// Notes it; whether it is new, and the host is to be told.
+    /// Adds the file. Returns whether it is new, so that the host must be told.
     pub(crate) fn note(&mut self, emit: &Emit) -> bool {
         let is_new = !self.0.contains(emit);
         if is_new {

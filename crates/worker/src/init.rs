@@ -1,7 +1,7 @@
-//! The first process of a sandbox: takes orders, forks a child per execution, kills, empties, reaps.
+//! The first process of a sandbox: it takes commands, forks a child per execution, kills and reaps it, and empties the writable places.
 //!
-//! It never runs a program itself and never reads what one wrote. An order it does not understand, or a host that is gone,
-//! ends it, and the kernel ends everything else with it.
+//! It never runs a program itself and never reads what a program wrote. It ends when it gets a command that it does not
+//! understand or when the host is gone, and the kernel then ends every other process in the sandbox.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,60 +21,61 @@ use crate::js::{Engine, EngineError};
 use crate::wipe;
 use crate::zygote::Zygote;
 
-/// An order that comes at once is not kept waiting.
+/// How long the process waits before a warm-up, so that a command that follows at once is not delayed.
 const WARM_UP_AFTER: Duration = Duration::from_millis(2);
 
-/// More than the largest order with its header.
+/// More than the largest command with its header.
 const ORDER_BYTES: usize = 8 * 1024;
 
-/// An execution that exists.
+/// The execution that is prepared and not finished.
 #[derive(Debug)]
 struct Execution {
     number: u32,
     language: Language,
     child: i32,
-    /// The Python process beside the child.
+    /// The process id of the Python process that the child speaks for.
     python: Option<i32>,
 }
 
-/// The first process.
+/// The first process of a sandbox, which serves one host connection.
 #[derive(Debug)]
 pub struct Init {
     control: OwnedFd,
-    /// The engine's filter, compiled once.
+    /// The engine's filter, which is compiled once.
     engine_filter: Filter,
-    /// Made once, copied into every child by its fork; never runs a program here.
+    /// Made once and copied into every child by the fork; it never runs a program in this process.
     engine: Option<Engine>,
     warmed: bool,
     zygote: Option<Zygote>,
     execution: Option<Execution>,
 }
 
-/// Why the first process ended by itself.
+/// Why the first process ends with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
-    /// The socket to the host.
+    /// The socket to the host fails.
     #[error("cannot talk to the host")]
     Control(#[source] io::Error),
-    /// An order that makes no sense.
+    /// The host sends a command that cannot be decoded.
     #[error("an order of the host makes no sense")]
     Order,
-    /// The engine that children inherit.
+    /// The engine that children inherit cannot be made.
     #[error("cannot make the engine")]
     Engine(#[source] EngineError),
-    /// Making this process safe.
+    /// The process cannot be confined, or the template fails.
     #[error("cannot settle in")]
     Settle(#[source] io::Error),
 }
 
 impl Init {
-    /// Is the template until the host is done (`None`), or until this is a copy of it: a first process, confined.
+    /// Serves as the template. Returns `None` when the host is done, or the confined first process when this is a copy
+    /// of the template.
     pub fn born() -> Result<Option<Init>, InitError> {
         let template = Template::settle().map_err(InitError::Settle)?;
         let engine_filter = Filter::of(Profile::Engine);
         let (mut engine, mut warmed, mut copied) = (None, false, false);
         loop {
-            // A host that asks at once, for one sandbox perhaps, is not kept waiting: that copy makes its engine itself.
+            // A host that asks at once, perhaps for a single sandbox, is not delayed: that copy makes its own engine.
             let patience = if engine.is_some() {
                 WARM_UP_AFTER
             } else {
@@ -110,11 +111,11 @@ impl Init {
         }
     }
 
-    /// Takes orders until the host is done.
+    /// Takes commands until the host is done.
     pub fn serve(mut self) -> Result<(), InitError> {
         self.report(&Report::Ready { version: VERSION })?;
         if self.engine.is_none() {
-            // While the host writes its first order.
+            // Makes the engine while the host writes its first command.
             self.engine = Some(code::engine().map_err(InitError::Engine)?);
         }
         let mut packet = vec![0; ORDER_BYTES];
@@ -138,7 +139,7 @@ impl Init {
         }
     }
 
-    /// What every program gains from is done once nobody waits.
+    /// Warms the engine up, once, when no command is waiting.
     fn warm_up_if_idle(&mut self) -> Result<(), InitError> {
         if self.warmed || inside::is_readable(self.control.as_fd(), WARM_UP_AFTER).map_err(InitError::Control)? {
             return Ok(());
@@ -169,7 +170,7 @@ impl Init {
         }
     }
 
-    /// The first descriptor is the execution's pipe, the others the task files of its control groups.
+    /// The first descriptor is the execution's pipe; the others are the task files of its control groups.
     fn try_prepare(&mut self, preparation: &Preparation, descriptors: Vec<OwnedFd>) -> Result<(), PrepareError> {
         if self.execution.is_some() {
             return Err(PrepareError::Busy);
@@ -195,7 +196,7 @@ impl Init {
         let pid = python.as_ref().map(|child| child.pid);
         match inside::fork().map_err(PrepareError::Fork)? {
             Side::Child => {
-                // What belongs to the first process is closed here; the child answers to the pipe alone.
+                // Closes what belongs to the first process; the child uses the pipe alone.
                 self.zygote = None;
                 if inside::adopt_and_close(inside::CONTROL).is_err() {
                     inside::leave(1);
@@ -233,15 +234,15 @@ impl Init {
 
     fn end(&mut self, execution: &Execution) {
         match execution.language {
-            // Anything may have been started: everything goes, a zygote of an earlier execution too.
+            // A program may have started anything: this ends every other process, a zygote of an earlier execution included.
             Language::Program => {
                 self.zygote = None;
-                // Nobody there is what is wanted.
+                // An error means that there is no other process, which is the goal.
                 let _ = inside::kill_all_others();
                 while inside::wait(-1, inside::Patience::Forever).is_ok() {}
             }
             Language::TypeScript | Language::JavaScript | Language::Python => {
-                // These cannot make processes. One that has ended meanwhile is what is wanted.
+                // These children cannot make processes. An error means that the child has already ended, which is the goal.
                 let _ = inside::kill(execution.child);
                 let _ = inside::wait(execution.child, inside::Patience::Forever);
                 if let Some(pid) = execution.python {
@@ -263,7 +264,7 @@ fn order(packet: &[u8]) -> Result<Order, InitError> {
     }
 }
 
-/// An error and what caused it, for the host.
+/// The text of an error and of its causes, for the host.
 fn reason(error: &dyn std::error::Error) -> Reason {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -274,19 +275,19 @@ fn reason(error: &dyn std::error::Error) -> Reason {
     Reason::cut(&text)
 }
 
-/// Why there is no child.
+/// Why the child cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrepareError {
-    /// One execution at a time.
+    /// The previous execution is not finished.
     #[error("another execution is still there")]
     Busy,
-    /// No descriptor came with the order.
+    /// No descriptor came with the command.
     #[error("the order came without a pipe")]
     NoPipe,
-    /// No new process.
+    /// The child's process cannot be made.
     #[error("cannot fork")]
     Fork(#[source] io::Error),
-    /// The Python zygote.
+    /// The Python zygote cannot start or fork.
     #[error(transparent)]
     Zygote(#[from] crate::zygote::ZygoteError),
 }

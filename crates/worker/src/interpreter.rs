@@ -1,4 +1,4 @@
-//! A Python program as the child sees it: the job goes to the Python process, what it writes and answers goes to the host.
+//! Runs a Python program from the child's side: the job goes to the Python process, and its output and result go to the host.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,16 +19,16 @@ use crate::relay::Relay;
 use crate::zygote::PythonChild;
 
 const CANNOT_RUN: i32 = 75;
-/// A value's JSON text is itself a string in the frame, so it may grow by its escapes.
+/// A value's JSON text is itself a string in the frame, so escapes may make it longer.
 const FRAME_CAP: usize = 64 << 20;
 
-/// Waits for the job, hands it over, follows it.
+/// Waits for the job, hands it to the Python process, and relays that process until its end.
 pub(crate) fn run(pipe: &mut Pipe, python: PythonChild) -> Outcome {
     let mut stream = UnixStream::from(python.stream);
     let mut frames = Frames::new(FRAME_CAP);
     match frames.read_frame(&mut stream) {
         Ok(Some(frame)) if is_ready(&frame) => {}
-        // The Python process could not confine itself; the host sees the pipe close before the child was ready.
+        // The Python process could not confine itself; the host sees the pipe close before the child is ready.
         _ => inside::leave(CANNOT_RUN),
     }
     pipe.tell(&FromChild::Ready);

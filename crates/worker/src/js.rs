@@ -1,7 +1,8 @@
-//! TypeScript and JavaScript on `QuickJS`: one engine, one program, one value.
+//! TypeScript and JavaScript on `QuickJS`: one engine runs one program and yields one value.
 //!
-//! An [`Engine`] is made before the job is known and used once. It has no network, no modules and no processes; the jail around
-//! the process is the wall, so nothing here defends against the program, except that it ends with a clear outcome.
+//! An [`Engine`] is made before the job is known, and is used once. It has no network, no modules and no processes. The
+//! jail around the process is the security boundary, so nothing here defends against the program; a run only has to end
+//! with a clear outcome.
 mod calls;
 mod chance;
 mod emit;
@@ -27,107 +28,107 @@ pub use crate::calls::Answered;
 pub use self::fault::{Diagnostic, Fault, Position};
 use self::{event_loop::Ended, host::Host, prelude::Hooks};
 
-/// What is outside the engine: where a program's words go, and who answers its calls. Each may block until there is room.
+/// The host of an engine: it takes the program's output and answers its calls. Each function may block until there is capacity.
 pub trait Outside {
-    /// Bytes for standard output.
+    /// Writes bytes to standard output.
     fn stdout(&mut self, bytes: &[u8]);
-    /// Bytes for standard error.
+    /// Writes bytes to standard error.
     fn stderr(&mut self, bytes: &[u8]);
-    /// Makes a call with JSON text as its arguments; its number, or nothing if they are too long.
+    /// Makes a call with JSON text as its arguments. Returns its number, or `None` if the arguments are too long.
     fn call(&mut self, ask: Ask, body: String) -> Option<u32>;
-    /// Sends calls that wait for company.
+    /// Sends the calls that are batched.
     fn send_calls(&mut self);
-    /// The next answer, or nothing when it has not come by then: the time of the program's next timer, which on its own clock
-    /// is `due`.
+    /// Waits for the next answer, at most to `until`. That is when the program's next timer fires, which on the
+    /// program's own clock is `due`.
     fn wait_for_answer(&mut self, until: Option<Instant>, due: Option<u64>) -> Option<(u32, Answered)>;
-    /// Keeps what reached the program, so that it can be run again: all before a call is made before that call.
+    /// Records what reached the program, so that it can be run again. The record before a call comes before that call.
     fn trace(&mut self, bytes: &[u8]);
-    /// Says that a file is to go out.
+    /// Sends the message that a file is to go out.
     fn emit(&mut self, emit: Emit);
 }
 
-/// What the engine itself holds back; the cgroup and the host's clock are the hard limits.
+/// Limits that the engine itself enforces; the cgroup and the host's clock are the hard limits.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineLimits {
-    /// Bytes of the program's heap; without, only the jail limits it.
+    /// Bytes of the program's heap; with `None` only the jail limits it.
     pub memory: Option<usize>,
-    /// Bytes of stack for the program; must leave room below the process's own limit.
+    /// Bytes of stack for the program, which must be well below the process's own limit.
     pub stack: usize,
 }
 
-/// The step of making an engine that failed.
+/// Why an engine cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// `QuickJS` could not be set up.
+    /// The `QuickJS` runtime could not be made.
     #[error("cannot make the JavaScript engine")]
     Create(#[source] rquickjs::Error),
     /// The built-in names could not be defined.
     #[error("cannot load the built-in names: {message}")]
     Prelude {
-        /// What the engine said.
+        /// The message of the engine's exception.
         message: String,
     },
 }
 
-/// What to run.
+/// The program that an engine runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Program<'a> {
-    /// The source text.
+    /// The source text of the program.
     pub source: &'a str,
-    /// TypeScript, else JavaScript. Both are modules, so strict.
+    /// Whether the source is TypeScript, else JavaScript. Both are modules, so strict.
     pub typescript: bool,
-    /// The name that errors carry.
+    /// The name of the source in error messages.
     pub file_name: &'a str,
-    /// What the program finds in `args`.
+    /// The value of `args` in the program.
     pub args: &'a [String],
-    /// What the function that it exports is called with, as JSON text; without, its value is what it exports.
+    /// The argument of the function that the program exports, as JSON text. With `None` the export is the program's value.
     pub input: Option<&'a str>,
-    /// What else it depends on.
+    /// The seed, the clock and the trace of the run.
     pub again: Again<'a>,
 }
 
-/// What a program depends on besides its text, its arguments, its files and the answers to its calls.
+/// What a run depends on besides the program's text, its arguments, its files and the answers to its calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Again<'a> {
-    /// What `Math.random` is made of.
+    /// The seed of `Math.random`.
     pub seed: u64,
-    /// What its clock starts with: ticks of 100 µs since the Unix epoch.
+    /// The initial value of the program's clock, in ticks of 100 µs since the Unix epoch.
     pub clock: u64,
-    /// What reached it when it ran before; nothing for the first time.
+    /// What reached the program in an earlier run; empty for the first run.
     pub trace: &'a [u8],
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It ran to its end; `None` is a value of null.
+    /// The program ran to its end.
     Completed {
-        /// The value as JSON.
+        /// The value as JSON; `None` for null.
         value_json: Option<String>,
     },
-    /// It threw, or a promise was rejected and nobody looked.
+    /// The program threw an exception, or left a rejected promise unhandled.
     Failed(Fault),
-    /// It never started.
+    /// The source could not be parsed or compiled.
     SyntaxError(Vec<Diagnostic>),
-    /// Its heap reached the engine's limit.
+    /// The program's heap reached the engine's limit.
     OutOfMemory,
-    /// It asked for a module.
+    /// The program imports a module that is not available to it.
     ImportRefused(Fault),
-    /// It ran, but JSON cannot hold its value.
+    /// The program ran, but JSON cannot hold its value.
     NotJson(Fault),
-    /// It waits for something that can never happen.
+    /// The program waits for something that can never happen.
     Stuck,
-    /// It did something else than its trace says it did before.
+    /// The program did something other than its trace says.
     Diverged {
-        /// How many calls it had made.
+        /// How many calls it had made by then.
         calls: u32,
     },
 }
 
-/// The end of a run.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// How it ended.
+    /// How the program ended.
     pub outcome: Outcome,
 }
 
@@ -137,7 +138,7 @@ enum Language {
     JavaScript,
 }
 
-/// A `QuickJS` runtime with one fresh context and the built-in names, waiting for its program.
+/// A `QuickJS` runtime with a fresh context and the built-in names, which runs one program.
 pub struct Engine {
     context: Context,
     host: Rc<Host>,
@@ -151,12 +152,12 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// An engine whose `files` are in `/workspace`.
+    /// Makes an engine whose `files` are in `/workspace`.
     pub fn new(limits: EngineLimits) -> Result<Engine, EngineError> {
         Engine::with_workspace(limits, PathBuf::from("/workspace"))
     }
 
-    /// An engine whose `files` are in another folder, which programs still know as `/workspace`.
+    /// Makes an engine whose `files` are in another folder, which programs still know as `/workspace`.
     pub fn with_workspace(limits: EngineLimits, workspace: PathBuf) -> Result<Engine, EngineError> {
         let runtime = Runtime::new().map_err(EngineError::Create)?;
         runtime.set_max_stack_size(limits.stack);
@@ -176,7 +177,8 @@ impl Engine {
         Ok(Engine { context, host, hooks })
     }
 
-    /// Compiles what is otherwise compiled on first use. Worth its millisecond in a process from which many are forked.
+    /// Compiles what is otherwise compiled on first use. This takes about a millisecond and pays off in a process that
+    /// forks many children.
     pub fn warm_up(&self) -> Result<(), EngineError> {
         self.context.with(|ctx| {
             self.hooks.warm(&ctx).catch(&ctx).map_err(|error| EngineError::Prelude {
@@ -185,8 +187,8 @@ impl Engine {
         })
     }
 
-    /// Runs the program to its end, timers included. The engine's memory is left to the end of the process: taking a large
-    /// heap apart piece by piece would be time spent for nobody.
+    /// Runs the program to its end, timers included. The engine's memory is left to the end of the process: freeing a
+    /// large heap would only take time.
     pub fn run(self, program: &Program<'_>, outside: Rc<RefCell<dyn Outside>>) -> Finished {
         let language = if program.typescript {
             Language::TypeScript
@@ -216,7 +218,7 @@ impl Engine {
         Finished { outcome }
     }
 
-    /// The outcome, if the program did all that its trace says it did before.
+    /// The outcome, unless the program did not do everything that its trace says.
     fn repeated(&self, outcome: Outcome) -> Outcome {
         self.host.pass_on_trace();
         let recall = self.host.recall.borrow();
@@ -232,7 +234,7 @@ impl Engine {
         }
         let declared = match Module::declare(ctx.clone(), self.host.file(), module).catch(ctx) {
             Ok(declared) => declared,
-            // The transpiler let it pass and the engine does not know it.
+            // The transpiler accepts the source, but the engine does not.
             Err(CaughtError::Exception(thrown)) => return fault::not_compiled(ctx, &self.host, &self.hooks, thrown),
             Err(caught) => return self.caught(ctx, caught),
         };
@@ -250,7 +252,7 @@ impl Engine {
         }
     }
 
-    /// Drives a module that has begun until nothing is left to do.
+    /// Runs a module that has begun until nothing is left to do.
     fn finish<'js>(
         &self,
         ctx: &Ctx<'js>,
@@ -273,7 +275,7 @@ impl Engine {
                 Err(caught) => return Ok(self.caught(ctx, caught)),
             };
         }
-        // `main()` as the last line: its promise is what the program means.
+        // For a program that ends with `main()`, the value is that of the promise.
         if let Some(promise) = value.as_promise() {
             value = event_loop::settle(ctx, &self.host, &self.hooks, promise)?;
         }

@@ -1,7 +1,7 @@
-//! The program inside the sandbox: runs one job, speaks only `wire`.
+//! The program inside the sandbox: it runs one job and speaks only the `wire` protocol.
 //!
-//! [`init`] is the first process; `child` the process of one execution, which is a [`js`] engine, the speaker of a
-//! [`python`] process, or the watcher of a program. It does not know the host, policies or credentials.
+//! [`init`] is the sandbox's first process; `child` is the process of one execution, which hosts a [`js`] engine,
+//! speaks for a [`python`] process, or watches a program. The worker knows nothing of the host, of policies or of credentials.
 #![forbid(unsafe_code)]
 
 mod bridge;

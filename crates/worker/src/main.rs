@@ -1,4 +1,4 @@
-//! The template of a sandbox's first process, and each copy of it as that first process.
+//! The worker binary: the template of a sandbox's first process, and each copy of it as that first process.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use ringfence_worker::init::Init;
 
 fn main() -> ExitCode {
-    // There is nobody to tell in here: the host hears the socket close.
+    // The worker cannot report the error from here; the host notices that the socket closes.
     match Init::born().and_then(|born| born.map_or(Ok(()), Init::serve)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

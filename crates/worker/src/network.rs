@@ -1,4 +1,4 @@
-//! What a program with a network finds: its proxy's port, and the certificates that it may trust.
+//! Sets up the network of a program: the port of its proxy, and the certificates that it may trust.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -9,35 +9,35 @@ use ringfence_wire::Network;
 use crate::pipe::Pipe;
 use crate::wipe;
 
-/// The folder that is there for this alone.
+/// A folder that holds nothing but the files of this module.
 const FOLDER: &str = "/run/ringfence";
 
-/// What programs trust, all of it.
+/// The file with all certificates that programs trust.
 const BUNDLE: &str = "/run/ringfence/ca.pem";
 
-/// What they would trust anyway; some systems have none.
+/// The system's own certificates, which some systems do not have.
 const USUAL: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// More than any list of certificates in use; what is longer is no such list.
+/// More than any bundle in use; a larger file is not a certificate bundle.
 const USUAL_MOST: u64 = 3 << 20;
 
-/// Why there is no network.
+/// Why the network cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NetworkError {
-    /// The port.
+    /// The proxy's port cannot be opened, for example because it is in use.
     #[error("cannot listen on 127.0.0.1:{port}: {source}")]
     Port { port: u16, source: io::Error },
-    /// The certificates.
+    /// The file with the certificates cannot be written.
     #[error("cannot write `{BUNDLE}`: {0}")]
     Bundle(io::Error),
-    /// What was left there.
+    /// The files of an earlier program cannot be removed.
     #[error("cannot empty `{FOLDER}`: {0}")]
     Left(#[from] wipe::WipeError),
 }
 
-/// Makes it ready, before the program is started.
+/// Sets up the network before the program starts.
 pub(crate) fn prepare(pipe: &mut Pipe, network: &Network) -> Result<(), NetworkError> {
-    // A program before this one may have left anything there.
+    // An earlier program may have left anything in the folder.
     wipe::folder(Path::new(FOLDER))?;
     write_bundle(network.trust.as_str()).map_err(NetworkError::Bundle)?;
     pipe.listen(network.port).map_err(|source| NetworkError::Port {

@@ -1,6 +1,6 @@
 //! The child's end of its execution's pipe, for a process with one thread.
 //!
-//! A host that is gone ends the process: nobody is left to work for.
+//! The process exits when the host is gone, because its work has no use then.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,15 +15,15 @@ use ringfence_wire::{
 use crate::calls::{Answered, Calls};
 use crate::tunnels::Tunnels;
 
-/// Exit codes that only the host's debugger ever sees: it hears the pipe close.
+/// Exit codes for a debugger only: the host just sees that the pipe closes.
 const HOST_GONE: i32 = 70;
 const HOST_BROKEN: i32 = 71;
 const CANCELLED: i32 = 130;
 
-/// So many calls are sent together when the program goes on making them.
+/// Calls are sent once this many are queued, while the program goes on making them.
 const CALLS_TOGETHER: usize = 32;
 
-/// The pipe.
+/// The pipe of one execution, with the program's calls and tunnels.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     socket: UnixStream,
@@ -31,32 +31,32 @@ pub(crate) struct Pipe {
     outbound: Outbound,
     job: Option<Job>,
     source: Vec<u8>,
-    /// What came for the program's standard input and was not yet taken.
+    /// Bytes received for the program's standard input that it has not taken yet.
     stdin: Vec<u8>,
     calls: Calls,
-    /// The host wants to know when the program waits.
+    /// The host has asked whether the program waits, and has no answer yet.
     looked_at: bool,
     tunnels: Option<Tunnels>,
 }
 
-/// A job, and everything that came behind it.
+/// A job with everything that follows it on the source stream.
 #[derive(Debug)]
 pub(crate) struct Given {
     pub(crate) job: Job,
     pub(crate) source: String,
-    /// What the function that it defines is called with, as JSON text.
+    /// The argument of the function that the program defines, as JSON text.
     pub(crate) input: Option<String>,
-    /// What reached the program when it ran before.
+    /// What reached the program in an earlier run; empty for the first run.
     pub(crate) trace: Vec<u8>,
 }
 
-/// Cuts `bytes` after so many; what is behind.
+/// Splits `bytes` after `after` bytes, and returns the rest.
 fn split(bytes: &mut Vec<u8>, after: u64) -> Vec<u8> {
     let length = usize::try_from(after).unwrap_or(usize::MAX);
     bytes.split_off(length.min(bytes.len()))
 }
 
-/// What bytes that came belonged to, and how many of them are gone.
+/// The stream or tunnel of the received bytes, and how many of them are consumed.
 enum Gone {
     Nothing,
     Of(Stream, usize),
@@ -64,7 +64,7 @@ enum Gone {
 }
 
 impl Pipe {
-    /// Takes over the child's end.
+    /// Makes the pipe from the child's end of the socket.
     pub(crate) fn new(end: OwnedFd) -> io::Result<Pipe> {
         let socket = UnixStream::from(end);
         socket.set_nonblocking(true)?;
@@ -81,7 +81,7 @@ impl Pipe {
         })
     }
 
-    /// Waits for the job, its whole source, its input and its trace.
+    /// Waits for the job with its whole source, input and trace.
     pub(crate) fn job(&mut self) -> Given {
         loop {
             if let Some(job) = &self.job {
@@ -105,29 +105,29 @@ impl Pipe {
             }
             self.wait();
             self.receive();
-            // What came is room for more, of which the host must hear.
+            // Grants the host credit for what came.
             self.send();
         }
     }
 
-    /// Tells the host something with whatever is sent next.
+    /// Queues a message, which leaves with the next write.
     pub(crate) fn tell_along(&mut self, message: &FromChild) {
         self.queue(message);
     }
 
-    /// Sends `bytes` with whatever is sent next, as far as there is room for them to wait.
+    /// Queues `bytes`, which leave with the next write. Waits for the host's credit only for what does not fit the queue.
     pub(crate) fn write_along(&mut self, stream: Stream, bytes: &[u8]) {
         let taken = self.offer(stream, bytes);
         self.write(stream, bytes.get(taken..).unwrap_or_default());
     }
 
-    /// Tells the host something, before any stream.
+    /// Queues a message before all streams and writes it.
     pub(crate) fn tell(&mut self, message: &FromChild) {
         self.queue(message);
         self.send();
     }
 
-    /// Sends all of `bytes`, waiting for the host's credit as often as it takes.
+    /// Sends all of `bytes`, and waits for the host's credit as often as needed.
     pub(crate) fn write(&mut self, stream: Stream, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let taken = self.offer(stream, bytes);
@@ -141,14 +141,14 @@ impl Pipe {
         }
     }
 
-    /// Ends a stream.
+    /// Ends a stream after its queued bytes.
     pub(crate) fn end(&mut self, stream: Stream) {
         if self.outbound.end(stream).is_err() {
             inside::leave(HOST_BROKEN);
         }
     }
 
-    /// Waits until everything has left.
+    /// Waits until everything queued is written.
     pub(crate) fn flush(&mut self) {
         self.send();
         while !self.outbound.flushed() {
@@ -158,8 +158,8 @@ impl Pipe {
         }
     }
 
-    /// Makes a call; its number, or nothing if its arguments are longer than may be sent. It leaves with others, or when the
-    /// program pauses.
+    /// Makes a call. Returns its number, or `None` if its arguments are longer than may be sent. Calls are batched:
+    /// they leave together, or when the program pauses.
     pub(crate) fn call(&mut self, ask: Ask, body: String) -> Option<u32> {
         let number = self.calls.make(ask, body)?;
         if self.calls.unsent() >= CALLS_TOGETHER {
@@ -168,46 +168,47 @@ impl Pipe {
         Some(number)
     }
 
-    /// Sends the calls that wait for company.
+    /// Sends the batched calls.
     pub(crate) fn send_calls(&mut self) {
         if self.calls.unsent() > 0 {
             self.send();
         }
     }
 
-    /// Calls that were made and are not on their way.
+    /// How many messages of the program's calls are queued.
     pub(crate) fn unsent_calls(&self) -> usize {
         self.calls.unsent()
     }
 
-    /// The next answer that is there.
+    /// Takes the next answer that has arrived.
     pub(crate) fn take_answer(&mut self) -> Option<(u32, Answered)> {
         self.calls.take_answer()
     }
 
-    /// Records more of what reached the program, for running it again. It leaves with the next call, wait or end.
+    /// Records more of what reached the program, so that it can be run again. The record leaves with the next call,
+    /// wait or end.
     pub(crate) fn trace(&mut self, bytes: &[u8]) {
         self.calls.trace(bytes);
     }
 
-    /// Says that a file is to go out. At once: what was said counts also for a program that is killed next.
+    /// Sends the message that a file is to go out. This happens at once, so that it counts even if the program is killed next.
     pub(crate) fn emit(&mut self, emit: Emit) {
         self.calls.emit(emit);
         self.send();
     }
 
-    /// Says, once, that the program cannot be run again.
+    /// Marks the execution as unrepeatable. Only the first call has an effect.
     pub(crate) fn unrepeatable(&mut self, why: &str) {
         self.calls.give_up(why);
     }
 
-    /// Whether the host wants to hear of the next wait.
+    /// Whether the host has asked for the next wait.
     pub(crate) fn is_looked_at(&self) -> bool {
         self.looked_at
     }
 
-    /// The program waits: the host is told, if it wants to know and all calls have left. `due` is when the program's next timer
-    /// fires, in ticks of its clock.
+    /// Reports a wait of the program, if the host has asked for it and all calls have left. `due` is when the program's
+    /// next timer fires, in ticks of its clock.
     pub(crate) fn waits(&mut self, due: Option<u64>) {
         if !self.looked_at {
             return;
@@ -221,7 +222,7 @@ impl Pipe {
         }
     }
 
-    /// The next answer, waiting for it until then. `due` is that moment in ticks of the program's clock.
+    /// Waits for the next answer, at most to `until`. `due` is the same time in ticks of the program's clock.
     pub(crate) fn wait_for_answer(&mut self, until: Option<Instant>, due: Option<u64>) -> Option<(u32, Answered)> {
         loop {
             if let Some(answer) = self.calls.take_answer() {
@@ -243,7 +244,7 @@ impl Pipe {
         }
     }
 
-    /// The program is over: calls that were not sent never will be. The trace is, and before the end is told.
+    /// Drops the calls that were not sent, once the program is over, and sends its whole trace before the outcome.
     pub(crate) fn abandon_calls(&mut self) {
         self.calls.abandon();
         if self.calls.pump(&mut self.outbound).is_err() {
@@ -256,32 +257,32 @@ impl Pipe {
         }
     }
 
-    /// Takes connections on `port` from here on.
+    /// Starts to accept the program's connections on `port`.
     pub(crate) fn listen(&mut self, port: u16) -> io::Result<()> {
         self.tunnels = Some(Tunnels::listen(port)?);
         Ok(())
     }
 
-    /// Adds the program's connections to what is waited for.
+    /// Adds the program's connections to the poll list.
     pub(crate) fn tunnel_waits<'a>(&'a self, list: &mut Vec<Option<(BorrowedFd<'a>, Interest)>>) {
         if let Some(tunnels) = &self.tunnels {
             tunnels.waits(&self.inbound, &self.outbound, list);
         }
     }
 
-    /// Whether programs can make connections.
+    /// Whether the program can make connections.
     pub(crate) fn has_tunnels(&self) -> bool {
         self.tunnels.is_some()
     }
 
-    /// Acts on connections that are ready, in the order they were added to the list.
+    /// Serves the connections that are ready, in the order of the poll list.
     pub(crate) fn tunnels_turn(&mut self, ready: &[Readiness]) {
         if let Some(tunnels) = &mut self.tunnels {
             tunnels.turn(ready, &mut self.inbound, &mut self.outbound);
         }
     }
 
-    /// The program is over: what it said last leaves if it can leave now, and its connections end.
+    /// Ends the connections, once the program is over. Its final output leaves as far as that is possible at once.
     pub(crate) fn end_tunnels(&mut self) {
         let Some(mut tunnels) = self.tunnels.take() else {
             return;
@@ -298,7 +299,7 @@ impl Pipe {
         }
     }
 
-    /// What the pipe waits for.
+    /// What to poll the socket for.
     pub(crate) fn interest(&self) -> Interest {
         if self.outbound.pending() {
             Interest::ReadAndWrite
@@ -307,19 +308,19 @@ impl Pipe {
         }
     }
 
-    /// Queues what fits of `bytes`; says how much that was.
+    /// Queues as many of `bytes` as fit, and returns how many.
     pub(crate) fn offer(&mut self, stream: Stream, bytes: &[u8]) -> usize {
         self.outbound
             .data(stream, bytes)
             .unwrap_or_else(|_| inside::leave(HOST_BROKEN))
     }
 
-    /// How many bytes [`Self::offer`] would take now.
+    /// How many bytes [`Self::offer`] would queue now.
     pub(crate) fn room(&self, stream: Stream) -> usize {
         self.outbound.room(stream)
     }
 
-    /// Writes what can be written without waiting.
+    /// Writes as much as possible without waiting.
     pub(crate) fn send(&mut self) {
         loop {
             if self.calls.pump(&mut self.outbound).is_err() {
@@ -338,7 +339,7 @@ impl Pipe {
         }
     }
 
-    /// Reads what is there without waiting.
+    /// Reads as much as possible without waiting.
     pub(crate) fn receive(&mut self) {
         loop {
             let space = self.inbound.space();
@@ -350,7 +351,7 @@ impl Pipe {
                     if self.take_items().is_err() {
                         inside::leave(HOST_BROKEN);
                     }
-                    // There was no more; asking again would be one more system call for every answer.
+                    // The socket has no more; another read would be one more system call for every answer.
                     if count < room {
                         return;
                     }
@@ -362,12 +363,12 @@ impl Pipe {
         }
     }
 
-    /// What waits for the program's standard input.
+    /// The bytes for the program's standard input that it has not taken.
     pub(crate) fn stdin(&self) -> &[u8] {
         &self.stdin
     }
 
-    /// Says that the program took `count` bytes of it.
+    /// Marks `count` bytes of standard input as taken by the program.
     pub(crate) fn stdin_taken(&mut self, count: usize) {
         self.stdin.drain(..count.min(self.stdin.len()));
         if let Some(credit) = self.inbound.consumed(Stream::Stdin, count) {
@@ -375,7 +376,7 @@ impl Pipe {
         }
     }
 
-    /// Whether no more standard input will come.
+    /// Whether the host has ended the standard input.
     pub(crate) fn stdin_ended(&self) -> bool {
         self.inbound.ended(Stream::Stdin)
     }
@@ -392,7 +393,7 @@ impl Pipe {
         }
     }
 
-    /// An error is the host's nonsense.
+    /// Handles every received item. An error means that the host broke the protocol.
     fn take_items(&mut self) -> Result<(), ()> {
         loop {
             let gone = match self.inbound.next().map_err(drop)? {

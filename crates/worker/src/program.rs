@@ -1,4 +1,4 @@
-//! Any program: found on the path, started with exactly the environment it was given, watched until it ends.
+//! Runs any program: finds it on the path, starts it with exactly the environment of the job, and watches it until it ends.
 
 use std::fs;
 use std::io::{self, Read};
@@ -15,12 +15,11 @@ use crate::network;
 use crate::pipe::{Given, Pipe};
 use crate::relay::{Over, Relay, Sign};
 
-/// The kernel takes no single argument of 128 KiB or more.
+/// The kernel accepts no single argument of 128 KiB or more.
 const LONGEST_SCRIPT: usize = 128 * 1024 - 1;
 
 const CANNOT_RUN: i32 = 73;
 
-/// What to start.
 struct Command {
     path: PathBuf,
     argv: Vec<String>,
@@ -28,7 +27,7 @@ struct Command {
     cwd: String,
 }
 
-/// Waits for the job, runs it. `memory` is what each process may have where nothing else counts it.
+/// Waits for the job and runs it. `memory` limits each process where no control group counts memory.
 pub(crate) fn run(pipe: &mut Pipe, memory: Option<u64>) -> Outcome {
     pipe.tell(&FromChild::Ready);
     let Given { job, source, .. } = pipe.job();
@@ -49,7 +48,7 @@ pub(crate) fn run(pipe: &mut Pipe, memory: Option<u64>) -> Outcome {
     }
 }
 
-/// A program that failed after one of its processes had most of what it may have, failed for want of more.
+/// Whether a failed program ran out of memory: one of its processes had more than three quarters of the limit.
 fn reached(memory: u64) -> bool {
     inside::largest_child().is_ok_and(|largest| largest > memory / 4 * 3)
 }
@@ -59,7 +58,7 @@ fn end_streams(pipe: &mut Pipe) {
     pipe.end(Stream::Stderr);
 }
 
-/// The program's way to the network, if it has one.
+/// Sets up the program's network, if the job has one.
 fn connect(pipe: &mut Pipe, job: &Job) -> Result<(), Box<Outcome>> {
     let Some(wanted) = &job.network else {
         return Ok(());
@@ -111,7 +110,7 @@ fn command(job: &Job, source: &str) -> Result<Command, Box<Outcome>> {
     Ok(Command { path, argv, env, cwd })
 }
 
-/// The shell that a script is for: bash where the end of its name or its first line says so, never another in its place.
+/// The shell for a script: bash if the file's ending or the first line names it, else `/bin/sh`. The one never replaces the other.
 fn shell_of(file_name: &str, source: &str) -> &'static str {
     let first_line = source.lines().next().unwrap_or_default();
     let interpreter = first_line.strip_prefix("#!").map(str::split_whitespace);
@@ -159,14 +158,14 @@ fn try_start_and_watch(pipe: &mut Pipe, command: &Command, mode: StdinMode) -> i
     };
     let (stdout, stdout_writer) = io::pipe()?;
     let (stderr, stderr_writer) = io::pipe()?;
-    // Closed by a successful start; carries the error number of a failed one.
+    // A successful start closes this pipe; a failed one writes its error number to it.
     let (mut trouble, trouble_writer) = io::pipe()?;
     let pid = match inside::fork()? {
         Side::Child => {
             let ends = [stdin_reader.as_fd(), stdout_writer.as_fd(), stderr_writer.as_fd()];
             let error = become_command(command, ends);
             let number = error.raw_os_error().unwrap_or(5).to_le_bytes();
-            // Without this word the parent sees an ordinary exit with 127.
+            // If this write fails the parent sees an ordinary exit with 127.
             let _ = inside::write_all(trouble_writer.as_fd(), &number);
             inside::leave(127)
         }

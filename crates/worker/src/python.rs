@@ -1,7 +1,7 @@
 //! Python on the host's `CPython`: a zygote that imports the library once, and a forked child per program.
 //!
-//! This is the Rust side of their conversation: how the zygote is started, what is asked of it, and how a child's frames are
-//! read. Everything that comes from a child is hostile: it is capped, parsed and never trusted.
+//! This is the Rust side of the protocol with them: how to start the zygote, which requests it takes, and how to read a
+//! child's frames. Everything from a child is hostile: it is capped, parsed and never trusted.
 use std::{
     borrow::Cow,
     collections::BTreeMap,
@@ -32,23 +32,23 @@ const SCRIPT: &str = concat!(
     include_str!("python/world.py"),
     include_str!("python/zygote.py")
 );
-/// Imports nothing from the working folder, in versions that do not know `PYTHONSAFEPATH` either, and gives our code a file name
-/// of its own, so that tracebacks can leave it out.
+/// Removes the working folder from the import path, also in versions that do not know `PYTHONSAFEPATH`, and gives our
+/// code its own file name, so that tracebacks can leave it out.
 const LAUNCHER: &str = r#"import gc,sys;gc.disable();sys.path[:]=filter(None,sys.path);exec(compile(sys.argv.pop(1),"<ringfence>","exec"))"#;
-/// The zygote's first packet.
+/// The first packet of the zygote, sent when it is ready for requests.
 pub const READY: &[u8] = b"ready";
 /// The descriptor on which the zygote expects its socket.
 pub const CONTROL_DESCRIPTOR: i32 = 3;
-/// The largest job frame that a child accepts.
+/// The largest job frame that a child accepts, in bytes.
 pub const MAX_JOB: usize = 64 << 20;
-/// The largest packet in either direction between worker and zygote.
+/// The largest packet in either direction between worker and zygote, in bytes.
 pub const MAX_PACKET: usize = 64 * 1024;
-/// All of the zygote's environment. Texts hash alike in every process, so that sets are in the same order when a program is run
-/// again; `-I` would ignore this, so what else it does is asked for by itself.
+/// The zygote's whole environment. The fixed hash seed gives sets the same order in every process, so also when a
+/// program is run again. The option `-I` would ignore it, so its other effects are set one by one.
 pub const ENVIRONMENT: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PYTHONSAFEPATH", "1")];
 
-/// The arguments that start the zygote, after the interpreter's own path. `filter` is an array of `struct sock_filter` as bytes,
-/// installed in every child; the zygote does not start without it.
+/// The arguments that start the zygote, after the interpreter's own path. `filter` is an array of `struct sock_filter`
+/// as bytes, installed in every child; the zygote does not start without it.
 pub fn arguments(filter: &[u8]) -> Vec<String> {
     let mut hexadecimal = String::with_capacity(filter.len() * 2);
     for byte in filter {
@@ -62,24 +62,24 @@ pub fn arguments(filter: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// A packet to the zygote. A fork travels with its descriptors: the job's stream, standard output, standard error, then one per
-/// cgroup to join.
+/// A packet to the zygote. A fork request travels with its descriptors: the job's stream, standard output, standard
+/// error, then one for each cgroup to join.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// A child, with resource limits by their names without `RLIMIT_`, such as `AS`.
+    /// Forks a child that waits for its job.
     Fork {
-        /// Soft and hard limit alike.
+        /// Resource limits, soft and hard alike, by their names without `RLIMIT_`, such as `AS`.
         rlimits: BTreeMap<String, u64>,
     },
     /// Waits for a child to end and takes its status.
     Reap {
-        /// The child, as the zygote named it.
+        /// The child's process id, from the reply to the fork.
         pid: i32,
     },
 }
 
 impl Request {
-    /// The packet's bytes.
+    /// Encodes the request as one packet of JSON.
     pub fn to_packet(&self) -> Vec<u8> {
         let message = match self {
             Request::Fork { rlimits } => serde_json::json!({ "rlimits": rlimits }),
@@ -92,46 +92,46 @@ impl Request {
 /// The zygote's answer to a [`Request`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// The child, numbered in the sandbox's own process space.
+    /// The zygote has forked a child.
     Child {
-        /// Always above 1.
+        /// The process id in the sandbox's own namespace, always above 1.
         pid: i32,
     },
-    /// A child's end: an exit code, or a negative signal number.
+    /// The zygote has reaped a child.
     Reaped {
-        /// The child.
+        /// The child's process id, from the request.
         pid: i32,
-        /// How it ended.
+        /// The exit code, or the negative number of the signal that ended the child.
         status: i32,
     },
-    /// It could not.
+    /// The zygote could not do what it was asked.
     Refused {
-        /// Why.
+        /// The reason, as the zygote words it.
         message: String,
     },
 }
 
-/// Why a message could not be understood.
+/// Why a message cannot be understood.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The stream failed.
+    /// The stream from the process cannot be read.
     #[error("cannot read from the Python process")]
     Stream(#[source] io::Error),
-    /// A frame is larger than allowed.
+    /// The frame is larger than allowed.
     #[error("the Python process sent a frame of {size} bytes, more than {cap}")]
     TooLarge {
-        /// What it announced.
+        /// The length in the frame's header, in bytes.
         size: usize,
-        /// What is allowed.
+        /// The largest length allowed, in bytes.
         cap: usize,
     },
     /// The text is not the expected JSON.
     #[error("the Python process sent a message that is not understood")]
     Shape(#[source] serde_json::Error),
-    /// The message is JSON, but says nothing sensible.
+    /// The message is JSON, but lacks a part.
     #[error("the Python process sent a message without {what}")]
     Missing {
-        /// What should be there.
+        /// The part that is missing.
         what: &'static str,
     },
 }
@@ -145,7 +145,7 @@ struct RawReply {
 }
 
 impl Reply {
-    /// Reads one packet.
+    /// Decodes a packet from the zygote.
     pub fn from_packet(packet: &[u8]) -> Result<Reply, ReadError> {
         let raw: RawReply = serde_json::from_slice(packet).map_err(ReadError::Shape)?;
         match (raw.pid, raw.reaped, raw.status, raw.error) {
@@ -159,32 +159,32 @@ impl Reply {
     }
 }
 
-/// What a child is told to run.
+/// The job that a child runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct PythonJob<'a> {
-    /// The source text.
+    /// The source text of the program.
     pub source: &'a str,
-    /// The name that errors carry.
+    /// The name of the source in error messages.
     pub file_name: &'a str,
-    /// What follows the name in `sys.argv`, and `args`.
+    /// The arguments, found in `args` and after the name in `sys.argv`.
     pub args: &'a [String],
-    /// What its function `main` is called with, an object; without, it defines none.
+    /// The argument of the program's function `main`, an object; `None` if the program defines none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<&'a RawValue>,
-    /// The whole environment.
+    /// The program's whole environment; it inherits nothing else.
     pub env: &'a BTreeMap<String, String>,
-    /// The working folder, known to `files` as `/workspace`.
+    /// The working folder, which `files` knows as `/workspace`.
     pub workspace: &'a Path,
-    /// Packages, if the folder exists.
+    /// The folder of installed packages, which need not exist.
     pub deps: &'a Path,
-    /// What its random numbers are made of.
+    /// The seed of the program's random numbers.
     pub seed: u64,
-    /// What its clock starts with: ticks of 100 µs since the Unix epoch.
+    /// The initial value of the program's clock, in ticks of 100 µs since the Unix epoch.
     pub clock: u64,
-    /// What reached it when it ran before.
+    /// What reached the program in an earlier run; empty for the first run.
     #[serde(serialize_with = "as_base64")]
     pub trace: &'a [u8],
-    /// Whether it has a way to the network.
+    /// Whether the program has a network.
     pub network: bool,
 }
 
@@ -195,19 +195,19 @@ fn as_base64<S: Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Er
 /// Why a job cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// It holds what JSON cannot, such as a path that is not UTF-8.
+    /// The job holds what JSON cannot, such as a path that is not UTF-8.
     #[error("the job cannot be written as JSON")]
     Write(#[source] serde_json::Error),
-    /// It is larger than a child accepts.
+    /// The job is larger than a child accepts.
     #[error("the job has {size} bytes, more than {MAX_JOB}")]
     TooLarge {
-        /// Its size.
+        /// The size of the job as JSON, in bytes.
         size: usize,
     },
 }
 
 impl PythonJob<'_> {
-    /// The job as a frame.
+    /// Encodes the job as a frame: its length, then JSON.
     pub fn to_frame(&self) -> Result<Vec<u8>, JobError> {
         let mut frame = vec![0; 4];
         serde_json::to_writer(&mut frame, self).map_err(JobError::Write)?;
@@ -221,7 +221,7 @@ impl PythonJob<'_> {
     }
 }
 
-/// Collects a child's frames from bytes as they come. Holds at most `cap` bytes and what one read adds.
+/// Assembles a child's frames from the bytes of its stream. Holds at most `cap` bytes and those of one read.
 #[derive(Debug)]
 pub struct Frames {
     cap: usize,
@@ -229,17 +229,17 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Frames of at most `cap` bytes.
+    /// A buffer for frames of at most `cap` bytes.
     pub fn new(cap: usize) -> Self {
         Frames { cap, held: Vec::new() }
     }
 
-    /// Takes bytes in.
+    /// Appends bytes as they come from the stream.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
     }
 
-    /// The next whole frame, if it is there. After an error the stream is of no more use.
+    /// Takes the next whole frame, or `None` until more bytes come. After an error the stream is of no more use.
     pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, ReadError> {
         let Some((head, rest)) = self.held.split_first_chunk::<4>() else {
             return Ok(None);
@@ -256,7 +256,7 @@ impl Frames {
         Ok(Some(frame))
     }
 
-    /// Reads until a whole frame is there; nothing if the stream ends first.
+    /// Reads until a whole frame is there; `None` if the stream ends first.
     pub fn read_frame(&mut self, stream: &mut impl Read) -> Result<Option<Vec<u8>>, ReadError> {
         let mut chunk = [0; 16 * 1024];
         loop {
@@ -282,24 +282,24 @@ pub fn is_ready(frame: &[u8]) -> bool {
     serde_json::from_slice::<Ready>(frame).is_ok_and(|message| message.ready)
 }
 
-/// A call as a child sends it.
+/// A call of a Python program, as its process sends it.
 #[derive(Debug, Deserialize)]
 pub struct PythonCall<'a> {
-    /// The child's own number for it.
+    /// The process's own number for the call.
     pub call: u64,
-    /// `tool`, `search`, `describe` or `list`.
+    /// The operation: `tool`, `search`, `describe` or `list`.
     #[serde(borrow)]
     pub ask: Cow<'a, str>,
-    /// The server, for a tool.
+    /// The server's name, for a tool.
     #[serde(borrow)]
     pub server: Cow<'a, str>,
-    /// The tool.
+    /// The tool's name on that server.
     #[serde(borrow)]
     pub tool: Cow<'a, str>,
-    /// What was recorded since the call before.
+    /// The trace recorded since the previous call.
     #[serde(deserialize_with = "from_base64")]
     pub trace: Vec<u8>,
-    /// The arguments.
+    /// The arguments as JSON text.
     #[serde(borrow)]
     pub body: &'a RawValue,
 }
@@ -311,27 +311,27 @@ fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D:
         .map_err(serde::de::Error::custom)
 }
 
-/// What a child says besides its calls and its end.
+/// A message from a child other than a call and the result.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remark {
-    /// What was recorded, ahead of a call, a wait or the end.
+    /// A piece of the trace, ahead of a call, a wait or the end.
     #[serde(deserialize_with = "from_base64")]
     Trace(Vec<u8>),
-    /// It waits, as it was asked to say.
+    /// The program waits, in answer to a wait query.
     Waits {
-        /// Calls without an answer.
+        /// How many calls are open.
         open: u32,
-        /// When its next timer fires, in ticks.
+        /// When its next timer fires, in ticks of its clock; `None` if it has no timer.
         due: Option<u64>,
     },
-    /// It cannot be run again, for this reason.
+    /// The program cannot be run again, for this reason.
     Unrepeatable(String),
-    /// A file is to go out.
+    /// A file goes out with the result.
     Emit {
-        /// Where it is, below the workspace.
+        /// The path below the workspace.
         path: String,
-        /// What it is, if the program says so.
+        /// The media type, if the program gives one.
         #[serde(rename = "type")]
         media_type: Option<String>,
     },
@@ -339,19 +339,19 @@ pub enum Remark {
 
 const REMARKS: [&[u8]; 4] = [b"{\"trace\":", b"{\"waits\":", b"{\"unrepeatable\":", b"{\"emit\":"];
 
-/// What a child says once it has its job.
+/// A message from a child that has its job.
 #[derive(Debug)]
 pub enum PythonFrame<'a> {
-    /// It wants something of the outside.
+    /// The program makes a call.
     Call(PythonCall<'a>),
-    /// Something about itself, or its files.
+    /// The child reports something about itself or its files.
     Remark(Remark),
-    /// It is over.
+    /// The program has ended; no more frames follow.
     Result(PythonResult),
 }
 
 impl PythonFrame<'_> {
-    /// Reads one.
+    /// Decodes a frame, whose first bytes select the kind.
     pub fn read(frame: &[u8]) -> Result<PythonFrame<'_>, ReadError> {
         if frame.starts_with(b"{\"call\":") {
             serde_json::from_slice(frame)
@@ -367,13 +367,13 @@ impl PythonFrame<'_> {
     }
 }
 
-/// Asks a child to say when it waits.
+/// Appends a wait query to `into`: the child reports when it next waits.
 pub fn look_frame(into: &mut Vec<u8>) {
     const LOOK: &[u8] = b"\0\0\0\x0a{\"look\":1}";
     into.extend_from_slice(LOOK);
 }
 
-/// Appends the answer to a child's call as a frame.
+/// Appends the answer to a child's call as a frame. `call` is the host's number for it, if there is one.
 pub fn return_frame(number: u64, call: Option<u32>, answer: &Answered, into: &mut Vec<u8>) {
     let start = into.len();
     into.extend_from_slice(&[0; 4]);
@@ -397,7 +397,7 @@ pub fn return_frame(number: u64, call: Option<u32>, answer: &Answered, into: &mu
         }
     }
     into.push(b'}');
-    // A body has at most 16 MiB.
+    // A body has at most 16 MiB, so the length fits.
     let length = u32::try_from(into.len() - start - 4).unwrap_or(u32::MAX);
     into[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }

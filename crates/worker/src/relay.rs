@@ -1,4 +1,4 @@
-//! Carries the output of another process to the host, and the host's input to it, until that process says it is over.
+//! Relays the output of another process to the host, and the host's input to that process, until the process ends.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,10 +9,10 @@ use ringfence_wire::Stream;
 
 use crate::pipe::Pipe;
 
-/// At most this much of one stream is read at a time.
+/// The most bytes of one stream that are read at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// What a relayed process reads and writes.
+/// The pipes of the relayed process.
 #[derive(Debug)]
 pub(crate) struct Relay {
     stdin: Option<io::PipeWriter>,
@@ -21,25 +21,24 @@ pub(crate) struct Relay {
     buffer: Vec<u8>,
 }
 
-/// Whether the relayed process is over.
+/// Whether the relayed process has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Over {
-    /// Not yet.
     No,
-    /// It is: what it wrote before is still carried.
+    /// The process has ended; the output that it wrote before is still relayed.
     Yes,
 }
 
-/// The relayed process as far as it speaks for itself.
+/// The relayed process, and the messages that it exchanges with the child itself.
 pub(crate) trait Companion: AsFd {
-    /// What to wait for; nothing while it must wait itself.
+    /// What to poll the descriptor for; `None` while the child cannot take more from it.
     fn interest(&self, pipe: &Pipe) -> Option<Interest>;
 
-    /// Its turn: something of it is ready, or something came from the host.
+    /// Handles the descriptor if it is `ready`, and whatever came from the host.
     fn turn(&mut self, pipe: &mut Pipe, ready: Readiness) -> Over;
 }
 
-/// A process that says only that it is over: its handle is readable, and then `look` knows.
+/// A process that only reports its end: its handle becomes readable, and the callback then checks for the exit.
 #[derive(Debug)]
 pub(crate) struct Sign<S, F> {
     pub(crate) handle: S,
@@ -63,7 +62,7 @@ impl<S: AsFd, F: FnMut() -> Over> Companion for Sign<S, F> {
 }
 
 impl Relay {
-    /// A relay between these ends and the host.
+    /// Makes a relay between these pipes and the host.
     pub(crate) fn new(stdin: Option<io::PipeWriter>, stdout: io::PipeReader, stderr: io::PipeReader) -> Relay {
         Relay {
             stdin,
@@ -73,12 +72,12 @@ impl Relay {
         }
     }
 
-    /// Carries until the companion is over; then what is left in the pipes, and the streams' ends.
+    /// Relays until the process ends, then relays what is left in the pipes and ends the streams.
     pub(crate) fn run(&mut self, pipe: &mut Pipe, companion: &mut impl Companion) -> io::Result<()> {
         loop {
             let (ready, connections) = self.wait(pipe, companion)?;
             let [host, other, stdin, stdout, stderr] = ready;
-            // Before the host is heard, who may close some of them.
+            // This comes before the host's messages, which may close some of the connections.
             pipe.tunnels_turn(&connections);
             if host.read {
                 pipe.receive();
@@ -101,7 +100,7 @@ impl Relay {
         self.drain(pipe)
     }
 
-    /// What is ready of the five, and of the program's connections.
+    /// Waits until one of the five descriptors or of the program's connections is ready.
     fn wait(&self, pipe: &Pipe, companion: &impl Companion) -> io::Result<([Readiness; 5], Vec<Readiness>)> {
         let room = |end: &Option<io::PipeReader>, stream| end.is_some() && pipe.room(stream) > 0;
         let stdout = self.stdout.as_ref().filter(|_| room(&self.stdout, Stream::Stdout));
@@ -125,14 +124,14 @@ impl Relay {
         Ok((five, connections))
     }
 
-    /// One small write never blocks: the pipe was ready, so it has room for that much.
+    /// A small write never blocks: the pipe is writable, so it has capacity for that much.
     fn feed(&mut self, pipe: &mut Pipe) {
         const ATOMIC: usize = 4096;
         let Some(stdin) = &mut self.stdin else { return };
         let part = pipe.stdin().len().min(ATOMIC);
         match stdin.write(pipe.stdin().get(..part).unwrap_or_default()) {
             Ok(count) => pipe.stdin_taken(count),
-            // The program does not want more: what still comes is dropped.
+            // The program has closed its input: the rest is dropped.
             Err(_) => self.stdin = None,
         }
     }
@@ -161,9 +160,9 @@ impl Relay {
         Ok(())
     }
 
-    /// What was written before the end is still in the pipes. A process that stays behind and writes on is not waited for.
+    /// Relays what the process wrote before its end. A descendant that stays behind and writes on is not waited for.
     fn drain(&mut self, pipe: &mut Pipe) -> io::Result<()> {
-        // More than the largest pipe an ordinary user can have.
+        // More than the largest pipe that an ordinary user can have.
         const MOST_LEFT: usize = 2 << 20;
         self.stdin = None;
         pipe.end_tunnels();

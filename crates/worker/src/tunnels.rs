@@ -1,6 +1,6 @@
-//! The way to the network: connections to a port of the sandbox's loopback, carried to the host byte for byte.
+//! The program's way to the network: connections to a port of the sandbox's loopback, relayed to the host byte for byte.
 //!
-//! Nothing here reads what a program says or knows what it may: whoever stands behind the pipe does.
+//! This module neither reads what a program sends nor knows what it may reach: the host does both.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -10,58 +10,58 @@ use std::os::fd::{AsFd, BorrowedFd};
 use ringfence_jail::inside::{self, Interest, Readiness};
 use ringfence_wire::{Arriving, Carried, FromChild, Inbound, Outbound, TUNNELS_MAX, TunnelError, TunnelId};
 
-/// At most this much of one connection is read at a time.
+/// The most bytes of one connection that are read at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// A connection is read when at least this much can be sent on: small frames would cost more than they carry.
+/// A connection is read only when at least this much can be sent on: small frames would cost more than they carry.
 const WORTHWHILE: usize = 16 * 1024;
 
-/// So often one connection is read before the others have their turn.
+/// How often one connection is read before the others have their turn.
 const READS: usize = 4;
 
-/// So many connections are accepted before the others have their turn.
+/// How many connections are accepted before the open ones have their turn.
 const ACCEPTS: usize = 16;
 
-/// The port and what came in through it.
+/// The port, and the connections that programs have made to it.
 #[derive(Debug)]
 pub(crate) struct Tunnels {
     listener: TcpListener,
     open: BTreeMap<TunnelId, Connection>,
-    /// Numbers that are not free yet although their connections are gone.
+    /// Tunnels whose connections are gone but whose numbers are still in use.
     closing: Vec<TunnelId>,
-    /// No descriptor was left for one more connection: none is taken until one is closed.
+    /// No descriptor was left for another connection: none is accepted until one is closed.
     exhausted: bool,
     buffer: Vec<u8>,
 }
 
-/// A connection of the program.
+/// A connection that the program made.
 #[derive(Debug)]
 struct Connection {
     socket: TcpStream,
-    /// What came for the program and its socket had no room for: `waiting[given..]`.
+    /// Bytes for the program that its socket had no capacity for; those from index `given` on are unwritten.
     waiting: Vec<u8>,
     given: usize,
-    /// The program sends no more.
+    /// The program has ended its direction.
     program_ended: bool,
-    /// The host sends no more.
+    /// The host has ended its direction.
     host_ended: bool,
-    /// The host has said its last: what waits is given to the program, and then it is over.
+    /// The host has closed the tunnel: the connection ends once the waiting bytes are written.
     host_closed: bool,
 }
 
 /// Whether a connection is still needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
-    /// Something may still come or go.
+    /// Bytes may still travel in one of the directions.
     Goes,
-    /// Both sides ended it, and everything was given.
+    /// Both sides have ended it, and everything is written.
     Over,
-    /// The program broke it off.
+    /// The connection failed or was reset.
     Broken,
 }
 
 impl Tunnels {
-    /// Listens on `port`. Programs inherit neither the port nor what comes in through it.
+    /// Listens on `port`. Programs inherit neither the port nor its connections.
     pub(crate) fn listen(port: u16) -> io::Result<Tunnels> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         listener.set_nonblocking(true)?;
@@ -74,7 +74,7 @@ impl Tunnels {
         })
     }
 
-    /// What to wait for: the port, then every connection in the order of their numbers.
+    /// Adds the port, then every connection in the order of its number, to the poll list.
     pub(crate) fn waits<'a>(
         &'a self,
         inbound: &Inbound,
@@ -91,14 +91,14 @@ impl Tunnels {
                 (true, true) => Interest::ReadAndWrite,
                 (true, false) => Interest::Read,
                 (false, true) => Interest::Write,
-                // An error or end of such a connection can wait until somebody wants something of it.
+                // An error or the end of such a connection can wait until one of the directions is active again.
                 (false, false) => return None,
             };
             Some((connection.socket.as_fd(), interest))
         }));
     }
 
-    /// Acts on what is ready, in the order of [`waits`](Self::waits).
+    /// Serves what is ready, in the order of [`waits`](Self::waits).
     pub(crate) fn turn(&mut self, ready: &[Readiness], inbound: &mut Inbound, outbound: &mut Outbound) {
         let Some((port, connections)) = ready.split_first() else {
             return;
@@ -125,7 +125,7 @@ impl Tunnels {
         }
     }
 
-    /// Something of a tunnel came from the host; answers how many bytes are gone for good.
+    /// Handles a frame of a tunnel from the host. Returns how many bytes are consumed.
     pub(crate) fn hear(
         &mut self,
         tunnel: TunnelId,
@@ -140,7 +140,7 @@ impl Tunnels {
             outbound.tunnels_mut().reset(tunnel);
         }
         let Some(connection) = self.open.get_mut(&tunnel) else {
-            // What was under way when the program went away.
+            // The frame was in flight when the program's connection went away.
             return Ok(0);
         };
         let (gone, life) = match carried {
@@ -154,7 +154,7 @@ impl Tunnels {
                 (0, connection.settle())
             }
             Carried::Close | Carried::Credit(_) => {
-                // If this cannot be said the program sees an ordinary end, which is all that is left to tell.
+                // If this fails the program sees an ordinary end instead of a reset.
                 let _ = inside::reset_when_closed(connection.socket.as_fd());
                 (0, Life::Broken)
             }
@@ -165,7 +165,7 @@ impl Tunnels {
         Ok(gone)
     }
 
-    /// The program is over: takes what it said last, as far as that can leave at once.
+    /// Reads the program's final output, once the program is over, as far as the peer's credit allows.
     pub(crate) fn take_last_words(&mut self, inbound: &mut Inbound, outbound: &mut Outbound) {
         self.accept(inbound, outbound);
         for (tunnel, connection) in &mut self.open {
@@ -187,7 +187,7 @@ impl Tunnels {
         }
     }
 
-    /// The tunnels of which something may still wait.
+    /// The tunnels that may still have queued frames.
     pub(crate) fn left(&self) -> impl Iterator<Item = TunnelId> {
         self.open.keys().chain(&self.closing).copied()
     }
@@ -209,7 +209,7 @@ impl Tunnels {
                     return;
                 }
             };
-            // What is small and late is what a program waits for.
+            // Programs wait for small writes, so these go without Nagle's delay.
             if socket.set_nonblocking(true).is_err() || socket.set_nodelay(true).is_err() {
                 continue;
             }
@@ -246,7 +246,7 @@ impl Connection {
         }
     }
 
-    /// Gives the program what the host sent, at once as far as its socket has room; answers how much is gone.
+    /// Writes the host's bytes to the program as far as its socket has capacity, and keeps the rest. Returns how many were written.
     fn write(&mut self, bytes: &[u8]) -> (usize, Life) {
         let mut written = 0;
         while self.waiting.is_empty() && written < bytes.len() {
@@ -261,7 +261,7 @@ impl Connection {
         (written, Life::Goes)
     }
 
-    /// Gives the program what waits, as far as there is room.
+    /// Writes waiting bytes to the program as far as its socket has capacity.
     fn give(&mut self, tunnel: TunnelId, arriving: &mut Arriving, outbound: &mut Outbound) -> Life {
         match self.socket.write(self.waiting.get(self.given..).unwrap_or_default()) {
             Ok(count) => {
@@ -280,7 +280,7 @@ impl Connection {
         self.settle()
     }
 
-    /// Sends on what the program says.
+    /// Sends the program's bytes on to the host.
     fn take(&mut self, tunnel: TunnelId, buffer: &mut [u8], outbound: &mut Outbound) -> Life {
         for _ in 0..READS {
             let room = outbound.tunnels().room(tunnel).min(CHUNK);
@@ -309,7 +309,7 @@ impl Connection {
         Life::Goes
     }
 
-    /// When everything was given, the program is told that no more comes.
+    /// Passes the host's end on to the program, once everything is written.
     fn settle(&mut self) -> Life {
         if !self.host_ended || !self.waiting.is_empty() {
             return Life::Goes;
@@ -324,12 +324,12 @@ impl Connection {
     }
 }
 
-/// Whether one side or the other has not said its last of it.
+/// Whether one of the sides has not yet closed the tunnel.
 fn in_use(tunnel: TunnelId, inbound: &Inbound, outbound: &Outbound) -> bool {
     inbound.tunnels().is_open(tunnel) || outbound.tunnels().is_open(tunnel)
 }
 
-/// Nothing of ours: that connection, or that moment, is over already.
+/// Whether an error concerns only this connection or this attempt.
 fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),

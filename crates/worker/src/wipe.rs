@@ -1,27 +1,27 @@
-//! Emptying the writable places, so that the next session finds nothing of the last.
+//! Empties the writable places, so that the next session finds nothing of the last one.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The places a program can write to.
+/// The places that a program can write to.
 const WRITABLE: [&str; 4] = ["/workspace", "/tmp", "/dev/shm", "/run/ringfence"];
 
-/// More than this is not emptied but thrown away with the sandbox.
+/// With more entries than this, the places are not emptied: the sandbox is discarded instead.
 const MOST_ENTRIES: usize = 4096;
 
-/// Why a place is not empty.
+/// Why a place cannot be emptied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WipeError {
-    /// A step that failed.
+    /// An entry cannot be listed or removed.
     #[error("cannot empty `{}`", path.display())]
     Step { path: PathBuf, source: io::Error },
-    /// A new sandbox is cheaper.
+    /// The places hold too many entries; a new sandbox is cheaper.
     #[error("more than {MOST_ENTRIES} entries were left")]
     TooMany,
 }
 
-/// Empties all of them.
+/// Empties every writable place that exists.
 pub(crate) fn writable_places() -> Result<(), WipeError> {
     let mut left = MOST_ENTRIES;
     WRITABLE
@@ -31,13 +31,12 @@ pub(crate) fn writable_places() -> Result<(), WipeError> {
         .try_for_each(|place| empty(place, &mut left))
 }
 
-/// Empties one folder.
 pub(crate) fn folder(folder: &Path) -> Result<(), WipeError> {
     let mut left = MOST_ENTRIES;
     empty(folder, &mut left)
 }
 
-/// Removes what is in `folder`. Links are removed, never followed: their targets are not ours to touch.
+/// Removes the content of `folder`. Links are removed and never followed.
 fn empty(folder: &Path, left: &mut usize) -> Result<(), WipeError> {
     let failed = |source| WipeError::Step {
         path: folder.to_owned(),

@@ -1,4 +1,4 @@
-//! The Python zygote as the first process sees it: started once, asked for a child per execution.
+//! The first process's side of the Python zygote, which is started once and forks a child per execution.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,46 +13,46 @@ use ringfence_wire::ChildLimits;
 
 use crate::python::{self, CONTROL_DESCRIPTOR, ENVIRONMENT, MAX_PACKET, READY, ReadError, Reply, Request};
 
-/// A zygote that takes longer to reap a child was stopped by it, for they are the same user.
+/// A zygote that takes longer to reap a child was stopped by that child, which runs as the same user.
 const REAP_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Why there is no Python child.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ZygoteError {
-    /// Sockets or pipes.
+    /// The sockets or pipes cannot be made.
     #[error("cannot make the pipes of a Python program")]
     Pipes(#[source] io::Error),
-    /// No new process.
+    /// The zygote's process cannot be made.
     #[error("cannot fork")]
     Fork(#[source] io::Error),
-    /// It ended before it was ready.
+    /// The zygote ended before it was ready.
     #[error("`{interpreter}` did not start; it needs the modules `ctypes`, `resource` and `json`")]
     Silent { interpreter: String },
-    /// The conversation.
+    /// The socket to the zygote fails, or a reply takes too long.
     #[error("cannot talk to the Python zygote")]
     Talk(#[source] io::Error),
-    /// What it said.
+    /// The zygote's reply cannot be understood.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// It could not.
+    /// The zygote reports that it failed.
     #[error("the Python zygote could not: {message}")]
     Refused { message: String },
 }
 
-/// A Python process that waits for its job, and the ends to speak with it.
+/// A Python process that waits for its job, and the ends of its socket and pipes.
 #[derive(Debug)]
 pub(crate) struct PythonChild {
-    /// Its number in the sandbox.
+    /// The process id in the sandbox.
     pub(crate) pid: i32,
-    /// The stream of its frames.
+    /// The stream of the process's frames.
     pub(crate) stream: OwnedFd,
-    /// What it writes.
+    /// The reading end of its standard output.
     pub(crate) stdout: io::PipeReader,
-    /// What it writes to standard error.
+    /// The reading end of its standard error.
     pub(crate) stderr: io::PipeReader,
 }
 
-/// The zygote. Forgetting it closes its socket, which ends it.
+/// The zygote's process. Dropping this closes its socket, which ends it.
 #[derive(Debug)]
 pub(crate) struct Zygote {
     pid: i32,
@@ -60,7 +60,7 @@ pub(crate) struct Zygote {
 }
 
 impl Zygote {
-    /// Starts the interpreter and waits until it has imported what programs use.
+    /// Starts the interpreter and waits until it has imported the modules that programs use.
     pub(crate) fn start(interpreter: &str, filter: &Filter) -> Result<Zygote, ZygoteError> {
         let (ours, theirs) = socket::pair(PairKind::Packet).map_err(ZygoteError::Pipes)?;
         let pid = match inside::fork().map_err(ZygoteError::Fork)? {
@@ -77,12 +77,12 @@ impl Zygote {
         }
     }
 
-    /// Whether it is still there.
+    /// Whether the zygote's process still runs.
     pub(crate) fn is_alive(&mut self) -> bool {
         matches!(inside::wait(self.pid, Patience::Now), Ok(None))
     }
 
-    /// A new child in the control groups of `tasks`, under `limits`.
+    /// Forks a child in the control groups of `tasks`, under `limits`.
     pub(crate) fn fork(&mut self, tasks: &[OwnedFd], limits: ChildLimits) -> Result<PythonChild, ZygoteError> {
         let (stream, their_stream) = socket::pair(PairKind::Stream).map_err(ZygoteError::Pipes)?;
         let (stdout, their_stdout) = io::pipe().map_err(ZygoteError::Pipes)?;
@@ -109,13 +109,14 @@ impl Zygote {
         }
     }
 
-    /// Ends a child and waits until it is gone. A zygote that does not help with that ends too.
+    /// Ends a child and waits until it is gone. If the zygote does not help with that, this ends the zygote too.
     pub(crate) fn end(mut self, pid: i32) -> Option<Zygote> {
-        // One that has ended meanwhile is still there to be reaped.
+        // A child that has already ended is still there to be reaped.
         if inside::kill(pid).is_ok() && self.reap(pid).is_ok() {
             return Some(self);
         }
-        // Neither can refuse. Its orphan is this process's own; an error says that there is none any more.
+        // The zygote cannot refuse either call. Its orphan then belongs to this process; an error means that the child
+        // is already gone.
         let _ = inside::kill(self.pid);
         let _ = inside::wait(self.pid, Patience::Forever);
         let _ = inside::wait(pid, Patience::Forever);
@@ -167,7 +168,7 @@ fn become_zygote(interpreter: &str, filter: &Filter, socket: &OwnedFd) -> ! {
         .collect();
     let env = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
     if inside::dup_onto(socket.as_fd(), CONTROL_DESCRIPTOR).is_ok() {
-        // Only failure comes back, and the closed socket says so.
+        // `become_program` returns only on failure, and the closed socket tells the parent.
         let _ = inside::become_program(Path::new(interpreter), &argv, &env);
     }
     inside::leave(CANNOT_START)

@@ -28,7 +28,7 @@ fn commands_are_read_from_the_help() {
     );
 }
 
-/// A program with one group of commands, whose help names the width it was given.
+/// A program with one group of commands, whose help prints the width that it gets.
 fn program(folder: &Path) -> PathBuf {
     let place = folder.join("ringfence");
     let script = r#"#!/bin/sh

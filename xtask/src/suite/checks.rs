@@ -1,4 +1,4 @@
-//! The steps that are one command each: cargo's own checks, the tests, and this program's other tasks.
+//! The steps that are one command each: cargo's own checks, the tests, and other tasks of this program.
 
 use std::env;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::tally::Tally;
 use super::{Outcome, passed, skips};
 use crate::program::{self, Watched};
 
-/// More tests than this do not fail by chance.
+/// The most failed tests that are retried: more do not fail by chance.
 const AGAIN: usize = 3;
 
 pub(super) fn format(root: &Path) -> Result<Outcome> {
@@ -36,26 +36,26 @@ pub(super) fn docs(root: &Path) -> Result<Outcome> {
         .env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Another task of this program, in a process of its own.
+/// Runs another task of this program in a process of its own.
 pub(super) fn own(root: &Path, arguments: &[&str]) -> Result<Outcome> {
     let here = env::current_exe().context("cannot find this program")?;
     run(Command::new(here).current_dir(root).args(arguments))
 }
 
-/// All tests of the workspace: one process per test where nextest is there, which suits tests that make processes.
+/// Runs all tests of the workspace; with nextest in one process per test, which suits tests that start processes.
 pub(super) fn tests(root: &Path) -> Result<Outcome> {
     let mut tally = Tally::default();
     let mut cargo = program::cargo(root);
     if has_nextest(root) {
         cargo.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]);
         cargo.args(["--success-output", "immediate"]);
-        // On two busy cores one in two thousand may lose a race of its own; it is tried once more, and that is said.
+        // On two busy cores one test in two thousand may lose a race of its own; it is retried once, and the tally reports it.
         cargo.args(["--retries", "1"]);
     } else {
         cargo.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
         cargo.args(["--lib", "--bins", "--tests", "--", "--show-output"]);
     }
-    // The step before installs them; a test that goes without would prove nothing.
+    // The step before installs the tools; a test that runs without them would prove nothing.
     if root.join("target/tools/ty.version").exists() {
         cargo.env("RINGFENCE_REQUIRE_TOOLS", "1");
     }
@@ -78,13 +78,13 @@ fn has_nextest(root: &Path) -> bool {
     cargo.status().is_ok_and(|status| status.success())
 }
 
-/// Runs a test command and counts.
+/// Runs a test command and tallies its tests.
 pub(super) fn counted(command: &mut Command) -> Result<Tally> {
     let name = program::shown(command);
     settle(&program::watch(command, is_news)?, &name)
 }
 
-/// The same for a test program; a few tests that fail are tried once more, and that is said.
+/// Runs a test program in the same way; a few failed tests are retried once, and the tally reports it.
 pub(super) fn counted_twice(command: &mut Command) -> Result<Tally> {
     let name = program::shown(command);
     twice(&name, |again| {
@@ -95,7 +95,7 @@ pub(super) fn counted_twice(command: &mut Command) -> Result<Tally> {
     })
 }
 
-/// Runs tests: all, and then the few that failed.
+/// Runs all tests, and then the few that failed once more.
 fn twice(name: &str, mut run: impl FnMut(&[&str]) -> Result<Watched>) -> Result<Tally> {
     let first = run(&[])?;
     let failed = failed(&first.lines);
@@ -110,13 +110,13 @@ fn twice(name: &str, mut run: impl FnMut(&[&str]) -> Result<Watched>) -> Result<
     Ok(tally)
 }
 
-/// The tests that a test program says have failed.
+/// The names of the tests that a test program reports as failed.
 fn failed(lines: &[String]) -> Vec<&str> {
     let tests = lines.iter().filter_map(|line| line.trim().strip_prefix("test "));
     tests.filter_map(|test| test.strip_suffix(" ... FAILED")).collect()
 }
 
-/// Tests that pass are asked for their output, for it may say why one skipped itself; the frame around it is no news.
+/// Whether a line is displayed: the output of passed tests may say why one skipped itself; the lines around it are dropped.
 fn is_news(line: &str) -> bool {
     let line = line.trim();
     let passed = line.starts_with("test ") && line.ends_with(" ... ok");
@@ -129,7 +129,7 @@ fn is_news(line: &str) -> bool {
     !passed && !line.is_empty() && !frame.iter().any(|start| line.starts_with(start))
 }
 
-/// The command must have succeeded, and every test that skipped itself must have had a reason that counts.
+/// The tally of a command that must have succeeded, in which every skipped test has an accepted reason.
 fn settle(seen: &Watched, name: &str) -> Result<Tally> {
     succeeded(seen.status, name)?;
     skips::judge(&seen.lines)?;

@@ -1,6 +1,6 @@
 //! The conformance suite of the protocol: our client against its servers, its client against ours, in both revisions.
 //!
-//! A run counts only when every scored scenario was seen, passed, and had something checked.
+//! A run passes only when every scored scenario ran, passed, and checked something.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,10 +13,10 @@ use anyhow::{Context, Result, bail, ensure};
 use super::{Outcome, npm, passed};
 use crate::program;
 
-/// The revisions, and how many scored scenarios each has for a client and for a server.
+/// The revisions, with the number of scored scenarios for a client and for a server.
 const REVISIONS: [(&str, usize, usize); 2] = [("2025-11-25", 18, 30), ("2026-07-28", 32, 37)];
 const SUITE: &str = "@modelcontextprotocol/conformance/dist/index.js";
-/// What is known to fail: nothing.
+/// The file of expected failures, which is empty.
 const EXPECTED: &str = "xtask/src/suite/conformance/expected-failures.yaml";
 /// Milliseconds for one scenario, on a machine that may be busy.
 const TIMEOUT: &str = "90000";
@@ -41,7 +41,7 @@ pub(super) fn run(root: &Path) -> Result<Outcome> {
     Ok(passed(&format!("{counted} scored scenarios of both revisions")))
 }
 
-/// Our client as the suite drives it.
+/// Builds the client program that the suite drives.
 fn client(root: &Path) -> Result<PathBuf> {
     let name = "ringfence-conformance-client";
     let built = program::build(root, &["build", "-p", "ringfence-testkit", "--bin", name])?;
@@ -65,7 +65,7 @@ fn suite(tools: &npm::Tools, root: &Path, side: &str, revision: &str) -> Result<
     Ok(suite)
 }
 
-/// Our server with the suite's fixtures behind its doors; killed when dropped.
+/// Our server with the suite's fixtures behind it; killed when dropped.
 struct Server {
     child: Child,
     url: String,
@@ -91,7 +91,7 @@ impl Server {
             let line = line.context("cannot read what the server says")?;
             if let Some((_, after)) = line.split_once("MCP at ") {
                 after.split(',').next().unwrap_or(after).clone_into(&mut server.url);
-                // Read on, so that the server never waits for us.
+                // Read to the end, so that the server never blocks on its output.
                 thread::spawn(move || lines.count());
                 return Ok(server);
             }
@@ -103,13 +103,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // One that has ended is as good.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The scenarios that a revision requires of one side, as the suite lists them; so many are known.
+/// The scored scenarios of a revision for one side, as the suite lists them; their number must be `known`.
 fn scored(tools: &npm::Tools, side: &str, revision: &str, known: usize) -> Result<Vec<String>> {
     let mut list = tools.program(SUITE);
     let listed = program::read(list.args(["list", "--requirements", revision]))?;
@@ -125,7 +125,7 @@ fn scored(tools: &npm::Tools, side: &str, revision: &str, known: usize) -> Resul
     Ok(names)
 }
 
-/// Runs the suite; how many scored scenarios passed, which must be all of them.
+/// Runs the suite; returns how many scored scenarios passed, which must be all of them.
 fn judged(suite: &mut Command, scored: &[String]) -> Result<usize> {
     let seen = program::watch(suite, |_| false)?;
     let missed = missed(&seen.lines, scored);
@@ -138,7 +138,7 @@ fn judged(suite: &mut Command, scored: &[String]) -> Result<usize> {
     Ok(scored.len())
 }
 
-/// The scored scenarios that did not pass, or of which nothing was checked.
+/// The scored scenarios that did not pass, or that checked nothing.
 fn missed(lines: &[String], scored: &[String]) -> Vec<String> {
     let verdicts: Vec<_> = lines.iter().filter_map(|line| verdict(line)).collect();
     let passed = |name: &String| {
@@ -148,7 +148,7 @@ fn missed(lines: &[String], scored: &[String]) -> Vec<String> {
     scored.iter().filter(|name| !passed(name)).cloned().collect()
 }
 
-/// `✓ name: 3 passed, 0 failed`, with a cross instead where something failed.
+/// Parses `✓ name: 3 passed, 0 failed`, with a cross where something failed.
 fn verdict(line: &str) -> Option<(&str, usize, usize)> {
     let rest = line.strip_prefix('✓').or_else(|| line.strip_prefix('✗'))?;
     let (name, counts) = rest.trim_start().split_once(": ")?;

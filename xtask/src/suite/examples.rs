@@ -1,4 +1,4 @@
-//! The examples, each run as a reader would run it.
+//! Runs each example as a reader would run it.
 
 use std::env;
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ pub(super) fn run(root: &Path) -> Result<Outcome> {
     Ok(passed(&format!("{} examples ran", scripts.len())))
 }
 
-/// The scripts of a folder, in the order of their names; none when there is no folder.
+/// The scripts of a folder, sorted by name; none where there is no folder.
 fn scripts(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.exists() {
         return Ok(Vec::new());
@@ -51,7 +51,7 @@ fn scripts(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The caller's PATH with one folder before it.
+/// The caller's `PATH` with one folder before it.
 fn with_first(folder: &Path) -> Result<OsString> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(folder.to_owned()).chain(env::split_paths(&path));

@@ -1,4 +1,4 @@
-//! What the suites need from the system, and getting it.
+//! Installs what the suites need from the system.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::{Outcome, checks, npm, passed};
 use crate::program;
 
-/// A Debian package, the files of which one shows that it is there, and what needs it.
+/// A Debian package, files of which any shows that it is installed, and what needs it.
 struct Need {
     package: &'static str,
     files: &'static [&'static str],
@@ -100,18 +100,18 @@ const NEEDS: [Need; 15] = [
     },
 ];
 
-/// The type checkers that generated stubs are tried against: from npm and from Python's packages, below `target/tools`.
+/// The type checkers for generated stubs: from npm and from Python's packages, below `target/tools`.
 const TYPESCRIPT: &str = "typescript@7.0.2";
 const TY: &str = "ty==0.0.100";
-/// A client of the network that Python programs use, below `target/tools/requests`.
+/// A network client that Python programs use, below `target/tools/requests`.
 const REQUESTS: &str = "requests==2.32.5";
-/// Tables and numbers as Python programs give them back, below `target/tools/pandas`.
+/// A library of tables and numbers whose values Python programs return, below `target/tools/pandas`.
 const PANDAS: &str = "pandas==2.3.3";
-/// Where sandboxes take Python from, the first that there is.
+/// The Python of sandboxes: the first path that exists.
 const PYTHONS: [&str; 2] = ["/usr/bin/python3", "/usr/local/bin/python3"];
-/// The protocol's Python SDK, as a client of our doors, below `target/tools/mcp-python`.
+/// The protocol's Python SDK, as a client of our front doors, below `target/tools/mcp-python`.
 const SDK: &str = "mcp==2.3.0";
-/// Servers of others that the gateway is tried against, below `target/tools/npm`.
+/// Servers of others that the gateway is tested with, below `target/tools/npm`.
 const SERVERS: [&str; 4] = [
     "@modelcontextprotocol/server-everything@2026.8.31",
     "@modelcontextprotocol/server-filesystem@2026.8.31",
@@ -127,7 +127,7 @@ pub(super) fn run(root: &Path) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The checkers that are missing or of another version.
+/// Installs the checkers that are missing or of another version.
 fn checkers(tools: &Path) -> Result<()> {
     let (npm, python) = (tools.join("npm"), tools.join("py"));
     fs::create_dir_all(&npm).with_context(|| format!("cannot make {}", npm.display()))?;
@@ -164,7 +164,7 @@ fn checkers(tools: &Path) -> Result<()> {
     pandas(tools, &python)
 }
 
-/// Packages for the Python that `pip` runs on, in a folder of their own.
+/// Installs packages for the Python that `pip` runs on, in a folder of their own.
 fn packages(python: &Path, folder: &Path, wanted: &str) -> Result<()> {
     let marker = folder.with_extension("version");
     if marked(&marker, wanted) {
@@ -177,7 +177,7 @@ fn packages(python: &Path, folder: &Path, wanted: &str) -> Result<()> {
     mark(&marker, wanted)
 }
 
-/// Its parts in C fit one version of Python: that of the sandboxes, which need not be the one that `pip` runs on.
+/// Installs pandas, whose C parts fit one version of Python: that of the sandboxes, which need not be the one that `pip` runs on.
 fn pandas(tools: &Path, python: &Path) -> Result<()> {
     let Some(inside) = PYTHONS.iter().find(|python| Path::new(python).exists()) else {
         bail!("there is no Python for sandboxes: {}", PYTHONS.join(" or "));
@@ -229,7 +229,7 @@ fn system() -> Result<Outcome> {
     Ok(passed(&format!("installed {line}")))
 }
 
-/// The user that this process runs as owns its entry in `/proc`.
+/// Whether this process runs as root: a process owns its entry in `/proc`.
 pub(super) fn is_root() -> Result<bool> {
     let own = fs::metadata("/proc/self").context("cannot read `/proc/self`")?;
     Ok(own.uid() == 0)

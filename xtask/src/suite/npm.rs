@@ -1,5 +1,5 @@
-//! Programs of others from npm that the suites run: the protocol's own suite and inspector with the Node that they need, and
-//! two agents as single programs.
+//! Programs of others from npm that the suites run: the protocol's own suite and inspector with the Node that they need, and two agents as
+//! single programs.
 
 use std::env::consts::ARCH;
 use std::fs;
@@ -17,15 +17,15 @@ const PROTOCOL: [&str; 4] = [
     "@modelcontextprotocol/sdk@1.32.2",
     "@modelcontextprotocol/client@2.4.0",
 ];
-/// All of them run on this one.
+/// The Node version that all of them run on.
 const NODE: &str = "22.23.3";
-/// Agents that are one program each, below `target/tools/agents`.
+/// Agents that are a single program each, below `target/tools/agents`.
 const AGENTS: [(&str, &str); 2] = [
     ("@anthropic-ai/claude-code-linux", "2.1.325"),
     ("opencode-linux", "1.18.33"),
 ];
 
-/// This machine's name in the names of packages.
+/// The name of this machine's architecture in package names.
 fn arch() -> &'static str {
     match ARCH {
         "x86_64" => "x64",
@@ -34,7 +34,7 @@ fn arch() -> &'static str {
     }
 }
 
-/// Installs what is missing or of another version; each is fetched once.
+/// Installs what is missing or of another version.
 pub(super) fn install(tools: &Path) -> Result<()> {
     let node = format!("node-linux-{}@{NODE}", arch());
     let protocol: Vec<String> = PROTOCOL.iter().map(|name| (*name).to_owned()).chain([node]).collect();
@@ -53,7 +53,7 @@ fn packages(folder: &Path, wanted: &[String]) -> Result<()> {
     eprintln!("installing: {words}");
     fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
     let mut install = Command::new("npm");
-    // No package may run anything here: what is needed lies in the packages themselves.
+    // Install scripts do not run: the packages themselves contain what is needed.
     install.args([
         "install",
         "--no-audit",
@@ -66,14 +66,14 @@ fn packages(folder: &Path, wanted: &[String]) -> Result<()> {
     fs::write(&mark, words).with_context(|| format!("cannot write `{}`", mark.display()))
 }
 
-/// The protocol's programs, installed.
+/// The installed programs of the protocol.
 pub(super) struct Tools {
     node: PathBuf,
     modules: PathBuf,
 }
 
 impl Tools {
-    /// What the install step has put there.
+    /// The programs that the install step has installed.
     pub(super) fn find(root: &Path) -> Result<Tools> {
         let modules = root.join("target/tools/mcp/node_modules");
         let node = modules.join(format!("node-linux-{}/bin/node", arch()));
@@ -84,7 +84,7 @@ impl Tools {
         Ok(Tools { node, modules })
     }
 
-    /// One of their programs, to be given its arguments.
+    /// The command of one of the programs, without arguments.
     pub(super) fn program(&self, script: &str) -> Command {
         let mut program = Command::new(&self.node);
         program.arg(self.modules.join(script));

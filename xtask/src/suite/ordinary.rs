@@ -1,4 +1,4 @@
-//! The tests once more as an ordinary user, when they ran as root: what needs no privilege must be shown to need none.
+//! Runs the tests once more as an ordinary user, when they ran as root: this shows that they need no privilege.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -35,7 +35,7 @@ pub(super) fn run(root: &Path) -> Result<Outcome> {
     let built = program::build(root, &["test", "--workspace", "--no-run"])?;
     let ringfence = program::ringfence(root)?;
     let place = Place::make(root, user, &ringfence)?;
-    // Built by the tests that ran before; some of these start it.
+    // The test step before built the program; some of these tests start it.
     place.program(&ringfence.with_file_name("ringfence-upstream"))?;
     let mut tally = Tally::default();
     let mut tested = BTreeSet::new();
@@ -97,8 +97,8 @@ impl User {
     }
 }
 
-/// A folder that the user can read: the programs, the sources that tests read, and a home and a place for temporary
-/// files that belong to the user. The workspace itself may be closed to others.
+/// A folder that the user can read: the programs, the sources that tests read, and a home and a temporary folder that belong to the user.
+/// The workspace itself may be closed to others.
 struct Place {
     folder: TempDir,
     ringfence: PathBuf,
@@ -129,7 +129,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// A copy that the user may run.
+    /// Copies a program so that the user may run it.
     fn program(&self, from: &Path) -> Result<PathBuf> {
         let name = from
             .file_name()
@@ -140,7 +140,7 @@ impl Place {
         Ok(to)
     }
 
-    /// The project's files, readable.
+    /// Copies the project's files so that the user may read them.
     fn sources(&self, root: &Path) -> Result<()> {
         for path in program::files(root)? {
             let to = self.path("source").join(&path);
@@ -150,7 +150,7 @@ impl Place {
         Ok(())
     }
 
-    /// One test program, as the user, in an environment that holds nothing of the caller's.
+    /// The command of one test program as the user, in an environment without anything of the caller's.
     fn command(&self, root: &Path, test: &Built, user: User) -> Result<Command> {
         let program = self.program(&test.path)?;
         let inside = test

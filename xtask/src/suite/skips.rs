@@ -1,10 +1,10 @@
-//! Tests that cannot run on a machine say `SKIPPED: reason`; here is which reasons count.
+//! Tests that cannot run on a machine print `SKIPPED: reason`; this module has the accepted reasons.
 
 use anyhow::{Result, bail};
 
 const MARK: &str = "SKIPPED: ";
 
-/// The beginning of each reason that a machine may have, and why it is one.
+/// The beginning of each accepted reason, and why it is accepted.
 const COUNTS: [(&str, &str); 6] = [
     (
         "cgroup v2 controllers absent",
@@ -23,12 +23,12 @@ const COUNTS: [(&str, &str); 6] = [
     ("kernel without Landlock", "the second fence of two; `doctor` says so"),
 ];
 
-/// The reason on a line, when it is one where a test skipped itself.
+/// The reason on a line where a test skipped itself; none on other lines.
 pub(super) fn reason(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix(MARK).map(str::trim)
 }
 
-/// Fails when a test skipped itself for a reason that does not count.
+/// Fails when a test skipped itself for a reason that is not accepted.
 pub(super) fn judge(lines: &[String]) -> Result<()> {
     let given = lines.iter().filter_map(|line| reason(line));
     let mut unknown: Vec<_> = given

@@ -1,4 +1,4 @@
-//! How many tests ran, read from what the test programs print.
+//! Counts the tests that ran, from the output of the test programs.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use super::skips;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) passed: u64,
-    /// Tests that skipped themselves for a reason that counts.
+    /// Tests that skipped themselves for an accepted reason.
     pub(super) skipped: u64,
-    /// Tests that passed only when they were tried again.
+    /// Tests that passed only when they were retried.
     pub(super) again: u64,
 }
 
 impl Tally {
-    /// Reads nextest's `Summary […] 3 tests run: 3 passed, …`, or else every `test result: ok. 3 passed; …`.
+    /// Parses nextest's `Summary […] 3 tests run: 3 passed, …`, or else every `test result: ok. 3 passed; …`.
     pub(super) fn of(lines: &[String]) -> Self {
         let lines = || lines.iter().map(|line| line.trim_start());
         let summary = lines().rfind(|line| line.starts_with("Summary ") && line.contains(" run: "));
@@ -34,14 +34,14 @@ impl Tally {
     }
 }
 
-/// The number right before a word.
+/// The number directly before a word.
 fn before(line: &str, word: &str) -> Option<u64> {
     line.split_once(word)?.0.rsplit([' ', '(']).next()?.parse().ok()
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A test that skipped itself is among the passed ones.
+        // A test that skipped itself counts as passed in the output.
         write!(out, "{} tests ran", self.passed.saturating_sub(self.skipped))?;
         if self.skipped > 0 {
             write!(out, ", {} not possible on this machine", self.skipped)?;

@@ -1,11 +1,11 @@
-//! Arrows between our crates go down only: the list, and whether the manifests keep to it.
+//! Dependencies between our crates go down only: the list of allowed ones, and whether the manifests keep to it.
 
 use super::Finding;
 use super::graph::{Graph, Kind};
 
 const RULE: &str = "arrows";
 
-/// Each crate and all that it may depend on.
+/// Each crate and the crates that it may depend on.
 const ALLOWED: [(&str, &[&str]); 16] = [
     ("check", &["policy", "sandbox"]),
     ("company", &[]),
@@ -35,7 +35,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("worker", &["wire", "jail"]),
 ];
 
-/// Crates for development: they may know everything, and only tests may know them.
+/// Crates for development: they may depend on all crates, and only tests may depend on them.
 const DEVELOPMENT: [&str; 2] = ["testkit", "xtask"];
 
 pub(super) fn check(graph: &Graph) -> Vec<Finding> {

@@ -1,6 +1,6 @@
-//! Rust text without what is not code: comments, strings and characters become blanks, lines stay where they are.
+//! Rust text without comments, strings and characters: these become blanks, and lines stay where they are.
 
-/// The text with every comment and every literal blanked out; as long as the original, line by line.
+/// The text with every comment and literal blanked out; line by line as long as the original.
 pub(super) fn code(text: &str) -> String {
     let mut scanner = Scanner {
         rest: text,
@@ -60,7 +60,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Block comments nest.
+/// The length of a block comment; these nest.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -81,7 +81,7 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// `r"…"`, `r#"…"#`, `br"…"`, `cr#"…"#` and so on.
+/// The length of `r"…"`, `r#"…"#`, `br"…"`, `cr#"…"#` and so on.
 fn raw_string(text: &str) -> Option<usize> {
     let opened = text.strip_prefix(['b', 'c']).unwrap_or(text).strip_prefix('r')?;
     let hashes = opened.len() - opened.trim_start_matches('#').len();
@@ -91,7 +91,7 @@ fn raw_string(text: &str) -> Option<usize> {
     Some(inside.find(&end).map_or(text.len(), |found| start + found + end.len()))
 }
 
-/// The length up to the closing quote, one escape counted as one.
+/// The length up to the closing quote, with each escape counted as one character.
 fn quoted(text: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -105,7 +105,7 @@ fn quoted(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// A character literal; a lifetime is none: no quote follows its first character.
+/// The length of a character literal; none for a lifetime, whose first character has no quote after it.
 fn character(text: &str) -> Option<usize> {
     let inside = text.strip_prefix('\'')?;
     let first = inside.chars().next()?;

@@ -1,11 +1,11 @@
-//! Fences around foreign packages: who may link what, and what nobody may.
+//! Fences around foreign packages: which crates may link them, and which packages nobody may.
 
 use super::Finding;
 use super::graph::{Graph, Kind};
 
 const RULE: &str = "fences";
 
-/// Packages that only the named crates may depend on, tests aside.
+/// Fenced packages: only the named crates may depend on them, tests aside.
 const KEPT: [(&str, &[&str], &str); 9] = [
     (
         "rmcp",
@@ -30,11 +30,11 @@ const KEPT: [(&str, &[&str], &str); 9] = [
     ),
 ];
 
-/// Async runtimes, and the crates that link none by any way.
+/// Async runtimes, and the crates that must not link any, directly or not.
 const RUNTIMES: [&str; 4] = ["tokio", "async-std", "smol", "async-executor"];
 const SYNCHRONOUS: [&str; 5] = ["policy", "hygiene", "journal", "catalog", "wire"];
 
-/// What nobody depends on, in any way.
+/// Packages that nobody may depend on, directly or not.
 const BANNED: [(&str, &str); 5] = [
     (
         "v8",

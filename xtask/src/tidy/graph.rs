@@ -1,4 +1,4 @@
-//! Who depends on whom, as `cargo metadata` answers it for this machine's platform.
+//! The dependency graph, as `cargo metadata` reports it for this machine's platform.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env::consts::ARCH;
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::program;
 
-/// Our packages are `ringfence-<word>`; `xtask` stands alone.
+/// Our packages are `ringfence-<word>`; `xtask` has no prefix.
 const PREFIX: &str = "ringfence-";
 
-/// When a dependency is linked.
+/// The kind of a dependency: when it is linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Normal,
@@ -30,7 +30,7 @@ impl Kind {
     }
 }
 
-/// One dependency of one of our crates, as its manifest has it.
+/// A dependency of one of our crates, as its manifest has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Edge {
     /// The word of one of our crates, or the name of a foreign package.
@@ -38,11 +38,11 @@ pub(super) struct Edge {
     pub(super) kind: Kind,
 }
 
-/// Our crates by their word with the edges of their manifests, and the resolved graph of everything by name.
+/// Our crates by their word with the dependencies in their manifests, and the resolved graph of all packages by name.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     members: BTreeMap<String, Vec<Edge>>,
-    /// Package name to the names that it links, normal dependencies alone, all versions together.
+    /// Package names to the packages that they link: normal dependencies only, all versions together.
     linked: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -99,7 +99,7 @@ impl Graph {
         Some(graph)
     }
 
-    /// Our crates, each with what its manifest names.
+    /// Our crates, each with the dependencies in its manifest.
     pub(super) fn members(&self) -> impl Iterator<Item = (&str, &[Edge])> {
         self.members
             .iter()
@@ -110,12 +110,12 @@ impl Graph {
         self.members.contains_key(name)
     }
 
-    /// Every package that is linked or built with, whoever asked for it.
+    /// Every package that is linked or built with, directly or not.
     pub(super) fn packages(&self) -> impl Iterator<Item = &str> {
         self.linked.keys().map(String::as_str)
     }
 
-    /// The way from one package to another along normal dependencies, both ends included.
+    /// The path from one package to another along normal dependencies, both ends included.
     pub(super) fn way(&self, from: &str, to: &str) -> Option<Vec<String>> {
         let mut before: BTreeMap<&str, &str> = BTreeMap::new();
         let mut next = vec![from];

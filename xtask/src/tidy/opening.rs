@@ -1,4 +1,4 @@
-//! How a Rust file opens: with what it is for; and a crate root, with its promise about `unsafe`.
+//! Checks how a Rust file opens: with its purpose and, for a crate root, with its promise about `unsafe`.
 
 use super::Finding;
 use super::code::code;
@@ -7,7 +7,7 @@ use super::tree::{File, Tree};
 const RULE: &str = "opening";
 
 const PROMISE: &str = "#![forbid(unsafe_code)]";
-/// The one crate that keeps `unsafe`, in its `sys` module.
+/// The one crate that may contain `unsafe`, in its `sys` module.
 const UNSAFE_CRATE: &str = "jail";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -33,7 +33,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// `src/lib.rs`, `src/main.rs` and `src/bin/*.rs` of a member.
+/// Whether a file is `src/lib.rs`, `src/main.rs` or `src/bin/*.rs` of a member.
 fn is_root(file: &File) -> bool {
     let Some(inside) = file
         .member()

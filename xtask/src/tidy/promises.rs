@@ -1,8 +1,7 @@
 //! SPECIFICATION.md: every numbered promise names a test that exists.
 //!
-//! A promise begins with `1. …`, `**1.2** …` or `| 1.2 | …` (a letter may stand before the number) and ends at a blank
-//! line. It names its tests as `test: module::name`, `test: crates/x/tests/y.rs::name` or `test: path/of/a/file`, more
-//! after commas.
+//! A promise begins with `1. …`, `**1.2** …` or `| 1.2 | …` (a letter may precede the number) and ends at a blank line. It names its tests
+//! as `test: module::name`, `test: crates/x/tests/y.rs::name` or `test: path/of/a/file`, more after commas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,7 +133,7 @@ fn exists(reference: &str, tree: &Tree, tests: &BTreeMap<&str, BTreeSet<String>>
     }
 }
 
-/// The names of the functions that stand under a `#[…test…]` attribute.
+/// The names of the functions under a `#[…test…]` attribute.
 fn tests_in(file: &File) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut marked = false;

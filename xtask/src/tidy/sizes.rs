@@ -1,4 +1,4 @@
-//! How long a file may be. Tests do not count, they are elsewhere.
+//! How long a file may be. Tests do not count.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -6,12 +6,12 @@ use super::tree::{File, Tree};
 const RULE: &str = "sizes";
 
 const SOURCE: [&str; 4] = ["rs", "ts", "tsx", "py"];
-/// Over this, a thought.
+/// Lines above which a file gets a notice.
 const THOUGHT: usize = 400;
-/// Over this, a split.
+/// Lines that a file has at most.
 const MOST: usize = 600;
 const MAIN: usize = 60;
-/// The conductor has a budget of its own, and no algorithm.
+/// Lines of all files of the engine: it only calls other crates, and has no algorithm.
 const ENGINE: usize = 13_800;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! The files that belong to the project: what git tracks or would track, and the text of those that are text.
+//! The files of the project: what git tracks or would track, and the content of text files.
 
 use std::fs;
 use std::path::Path;
@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 
 use crate::program;
 
-/// One file, by its path from the workspace's root with `/` between the parts.
+/// One file, by its path from the workspace's root, with `/` between the parts.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: String,
-    /// Empty when the file is not text.
+    /// Empty where the file is not text.
     pub(super) text: String,
 }
 
@@ -29,7 +29,7 @@ impl File {
         self.name().rsplit_once('.').map_or("", |(_, extension)| extension)
     }
 
-    /// Tests do not count where sizes are measured: `tests.rs`, and all below a `tests` folder.
+    /// Whether the file is a test, which size limits exclude: `tests.rs`, and all files below a `tests` folder.
     pub(super) fn is_test(&self) -> bool {
         self.name() == "tests.rs" || self.parts().any(|part| part == "tests")
     }
@@ -38,7 +38,7 @@ impl File {
         self.extension() == "rs"
     }
 
-    /// The word of the crate under `crates/`, or `xtask`, when the file is in one.
+    /// The word of the crate under `crates/`, or `xtask`; none for a file outside of crates.
     pub(super) fn member(&self) -> Option<&str> {
         let mut parts = self.parts();
         match parts.next()? {
@@ -49,7 +49,7 @@ impl File {
     }
 }
 
-/// Every file of the project, in the order of the paths.
+/// Every file of the project, sorted by path.
 #[derive(Debug)]
 pub(super) struct Tree {
     files: Vec<File>,

@@ -1,4 +1,4 @@
-//! Where `unsafe` may stand, and that every block has its proof above it.
+//! Where `unsafe` is allowed, and that every block has its proof above it.
 
 use super::Finding;
 use super::code::code;
@@ -6,7 +6,7 @@ use super::tree::Tree;
 
 const RULE: &str = "unsafe";
 
-/// The one place: the module that calls the kernel.
+/// The only allowed place: the module that calls the kernel.
 const HOME: [&str; 2] = ["crates/jail/src/sys.rs", "crates/jail/src/sys/"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -38,7 +38,7 @@ fn opens_block(line: &str) -> bool {
         .any(|rest| rest.trim_start().starts_with('{'))
 }
 
-/// Looks up to where the statement begins, and at the comment above it.
+/// Searches upwards to the beginning of the statement, and for a proof in the comment above it.
 fn is_proved(text: &[&str], code: &[&str]) -> bool {
     for (line, bare) in text.iter().zip(code).rev() {
         let line = line.trim();

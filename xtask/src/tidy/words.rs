@@ -1,4 +1,4 @@
-//! Words that no file of the project contains, and the few places where one is meant.
+//! Words that no file of the project may contain, and the few places where they are allowed.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -77,12 +77,12 @@ const AUTHORSHIP: [&str; 6] = [
 enum Place {
     File(&'static str),
     Below(&'static str),
-    /// Any folder of this name.
+    /// Any folder with this name.
     Folder(&'static str),
     Tests,
 }
 
-/// Where a banned word is meant; `*` is every word.
+/// The places where a banned word is allowed; `*` stands for every word.
 const MEANT: [(&str, Place, &str); 12] = [
     ("*", Place::File("xtask/src/tidy/words.rs"), "the list itself"),
     ("*", Place::File("xtask/src/tidy/words/tests.rs"), "its cases"),
@@ -147,7 +147,7 @@ fn word(line: &str, wanted: &str) -> bool {
     line.split(|c| !in_word(c)).any(|found| found == wanted)
 }
 
-/// The word without the number of an issue after it.
+/// Whether the word is there without the number of an issue after it.
 fn open_end(line: &str) -> bool {
     word(line, "TODO")
         && line.match_indices("TODO").any(|(at, found)| {
@@ -162,7 +162,7 @@ fn registry(line: &str) -> bool {
     REGISTRIES.iter().any(|host| line.contains(host))
 }
 
-/// The path as an absolute one: after a letter it is the middle of another.
+/// Whether the path is there as an absolute one: after a letter it is the middle of another.
 fn machine_path(line: &str) -> bool {
     let absolute = |at: usize| !line[..at].ends_with(|c: char| in_word(c) || "./-*}$>".contains(c));
     MACHINE_PATHS
@@ -170,7 +170,7 @@ fn machine_path(line: &str) -> bool {
         .any(|path| line.match_indices(path).any(|(at, _)| absolute(at)))
 }
 
-/// As a message's role in quotes the last word is the name of a thing; anywhere else it is somebody.
+/// Whether the line claims an author. In quotes, as the role of a message, the last word names a thing; elsewhere it names somebody.
 fn authorship(line: &str) -> bool {
     let line = line.to_lowercase();
     let role = line

@@ -4,7 +4,7 @@ use crate::testdata::listing;
 use crate::words::Stems;
 use crate::{Catalog, Hints, Index, Search, View};
 
-/// Tools of which some undo others, and of which some only read.
+/// Tools of which some undo others, and some only read.
 fn shop() -> Catalog {
     Catalog::new([listing(
         "shop",

@@ -1,4 +1,4 @@
-//! A schema without the parts that no compiler takes: each keyword is kept only where it is well formed.
+//! Repairs a schema: keeps each keyword only where it is well formed, so that every compiler accepts the result.
 #![expect(clippy::wildcard_enum_match_arm, reason = "what is not named here is malformed")]
 
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ const COUNTS: [&str; 8] = [
     "minContains",
     "maxContains",
 ];
-/// What says nothing about values, and is dropped without a word.
+/// Annotations, which do not restrict values and are dropped without a note.
 const SILENT: [&str; 14] = [
     "$schema",
     "$id",
@@ -53,17 +53,17 @@ const SILENT: [&str; 14] = [
     "nullable",
     "optional",
 ];
-/// How deep a schema is followed.
+/// The deepest level of a schema that is repaired.
 const DEPTH: usize = 100;
 
-/// The names that a schema requires at its top.
+/// The names that a schema requires at its top level.
 pub(super) fn required(schema: &Value) -> Vec<&str> {
     let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let names: BTreeSet<&str> = names.filter_map(Value::as_str).collect();
     names.into_iter().collect()
 }
 
-/// The schema with `nullable`, which is not JSON Schema but widespread, said in its words.
+/// Rewrites `nullable`, which is widespread but not part of JSON Schema, in terms of JSON Schema.
 pub(super) fn nullable(schema: &Value) -> Value {
     match schema {
         Value::Array(items) => Value::Array(items.iter().map(nullable).collect()),
@@ -107,7 +107,7 @@ fn admit_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// What can be used of a schema, and what was dropped from it.
+/// The usable part of a schema, and the names of what was dropped.
 pub(super) fn repaired(schema: &Value) -> (Value, Vec<String>) {
     let mut repair = Repair {
         document: schema,
@@ -119,7 +119,7 @@ pub(super) fn repaired(schema: &Value) -> (Value, Vec<String>) {
         repair.dropped.insert("a schema that is no object".to_owned());
         json!({})
     };
-    // Arguments are an object, whatever the schema says.
+    // Arguments are always an object, whatever the schema says.
     if let Value::Object(out) = &mut out {
         out.entry("type").or_insert_with(|| json!("object"));
     }
@@ -150,7 +150,7 @@ impl Repair<'_> {
         let mut out = Map::new();
         for (key, value) in object {
             let (key, value) = match (key.as_str(), value) {
-                // Tuples as they were written before 2020-12.
+                // The form of tuples before 2020-12.
                 ("items", Value::Array(_)) => ("prefixItems", self.keyword("prefixItems", value, depth)),
                 ("additionalItems", _) if object.get("items").is_some_and(Value::is_array) => {
                     ("items", self.keyword("items", value, depth))
@@ -188,7 +188,7 @@ impl Repair<'_> {
             ("multipleOf", Value::Number(number)) if number.as_f64().is_some_and(|number| number > 0.0) => {
                 Some(value.clone())
             }
-            // Said of a bound by a flag before draft 6; taken up with the bound.
+            // Before draft 6 these were flags of a bound; the bound itself takes them into account.
             ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(_)) => None,
             (key, Value::Number(_)) if NUMBERS.contains(&key) => Some(value.clone()),
             (key, Value::Number(number)) if COUNTS.contains(&key) && number.is_u64() => Some(value.clone()),
@@ -230,14 +230,14 @@ impl Repair<'_> {
                 name => TYPES.contains(&name).then_some(name),
             })
             .collect();
-        // A type that nobody knows may be any: the known ones beside it would be too strict.
+        // An unknown type may stand for any: checking only the known types beside it would be too strict.
         if known.is_empty() || known.len() < names.iter().collect::<BTreeSet<_>>().len() {
             return self.drop("type");
         }
         Some(json!(known))
     }
 
-    /// Whether a reference leads to a part that is kept.
+    /// Whether a reference points to a part that the repair keeps.
     fn leads(&self, reference: &str) -> bool {
         let Some(pointer) = reference.strip_prefix('#') else {
             return false;

@@ -1,21 +1,21 @@
-//! What a schema may cost: `allOf`, `anyOf` and references multiply, and a schema may refer to itself in its own place for ever.
+//! Estimates the cost of a schema: `allOf`, `anyOf` and references multiply, and a schema may refer to itself endlessly.
 #![expect(clippy::wildcard_enum_match_arm, reason = "only objects and lists hold schemas")]
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// Most schemas that are evaluated for one value.
+/// The most schemas that are evaluated for one value.
 const MOST: u64 = 20_000;
-/// Most schemas in a document.
+/// The most schemas in a document.
 const SCHEMAS: usize = 100_000;
-/// How deep a document may nest.
+/// The deepest nesting of a document.
 const DEPTH: usize = 120;
 
 const ONE: [&str; 4] = ["not", "if", "then", "else"];
 const MANY: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Whether every value can be checked against every part of the schema at a bearable cost.
+/// Whether checking any value against any part of the schema has an affordable cost.
 pub(super) fn bearable(schema: &Value) -> bool {
     let mut scale = Scale {
         document: schema,
@@ -27,7 +27,7 @@ pub(super) fn bearable(schema: &Value) -> bool {
 
 struct Scale<'a> {
     document: &'a Value,
-    /// By address: a weight, or `None` while it is being found.
+    /// The cost of each schema by its address; `None` while it is being computed.
     known: HashMap<usize, Option<u64>>,
     schemas: usize,
 }
@@ -48,7 +48,7 @@ impl<'a> Scale<'a> {
         }
     }
 
-    /// How many schemas are evaluated in the same place; `None` when without end.
+    /// The number of schemas that are evaluated for the same value; `None` if it is infinite.
     fn weight(&mut self, schema: &'a Value, depth: usize) -> Option<u64> {
         let Value::Object(object) = schema else {
             return Some(1);

@@ -44,13 +44,13 @@ fn the_nearest_of_a_tool_that_is_not_there_are_of_its_server_and_shown() {
             .iter()
             .all(|name| name.starts_with("files."))
     );
-    // No such server: those of all, the more alike server first.
+    // For an unknown server, all servers are searched, and a more similar server comes first.
     assert_eq!(
         nearest("file", "read_files")[..2],
         ["files.read_file", "disk.read_file"]
     );
     assert!(nearest("mail", "zzzz").is_empty());
-    // One that is not shown is not named, not even by its own name.
+    // A hidden tool is not suggested, not even for its own name.
     let shown = |tool: &&crate::Tool| tool.name.as_str() != "files.read_file";
     for name in ["read_file", "file_read", "read_fil"] {
         assert!(

@@ -55,13 +55,13 @@ fn keys_that_are_somebodys_are_not_kept() {
         let kept: BTreeSet<&String> = kept["properties"].as_object().unwrap().keys().collect();
         assert_eq!(kept, fields.as_object().unwrap().keys().collect());
     }
-    // What varies from one to the next is a map, in lists as between results.
+    // Keys that vary between objects make a map, in lists and between results.
     assert_eq!(learnt(&[json!({ "ann": 1, "bob": 2 }), json!({ "cid": 3 })]), map);
     assert_eq!(learnt(&[json!([{ "ann": 1 }, { "bob": 2 }])])["items"], map);
     let next = |one: u8| json!({ char::from(one).to_string(): 1, char::from(one + 1).to_string(): 2 });
     let some: Vec<Value> = (b'a'..b'l').map(next).collect();
     assert_eq!(learnt(&some), map);
-    // What says nothing is no other.
+    // An empty object is not a different object.
     let details = learnt(&[json!({ "open": 1 }), json!({}), json!({ "open": 2 })]);
     assert_eq!(
         details,

@@ -50,7 +50,7 @@ fn a_connective_is_no_clause() {
         "find it and update it",
         &["find it", "update it"],
     );
-    // What the same words say elsewhere stays.
+    // The same words stay in other positions.
     check("the first page", "the first page", &[]);
     check("end the call, please", "end the call, please", &[]);
 }

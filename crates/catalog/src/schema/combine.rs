@@ -1,4 +1,4 @@
-//! Shapes put together: either of several, and several at once.
+//! Combinations of shapes: unions and intersections.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "only a few pairs of shapes have a meaning together"
@@ -6,10 +6,10 @@
 
 use super::{Literal, Object, Rest, Shape, Tuple};
 
-/// Most members of a union that is made by combining two.
+/// The most members of a union that results from an intersection.
 const PRODUCT: usize = 32;
 
-/// Either of these shapes.
+/// The union of these shapes.
 pub(crate) fn union(shapes: impl IntoIterator<Item = Shape>) -> Shape {
     let mut members: Vec<Shape> = Vec::new();
     for shape in shapes {
@@ -33,7 +33,7 @@ pub(crate) fn union(shapes: impl IntoIterator<Item = Shape>) -> Shape {
     }
 }
 
-/// Drops the members that another one includes.
+/// Removes the members that another one includes.
 fn swallow(members: &mut Vec<Shape>) {
     let has = |shape: &Shape| members.contains(shape);
     let (string, number, boolean) = (has(&Shape::String), has(&Shape::Number), has(&Shape::Boolean));
@@ -47,13 +47,13 @@ fn swallow(members: &mut Vec<Shape>) {
     });
 }
 
-/// Both of these shapes at once. `None` where it cannot be said what that is.
+/// The intersection of two shapes; `None` if it cannot be expressed.
 pub(super) fn both(one: Shape, other: Shape) -> Option<Shape> {
     match (one, other) {
         (Shape::Unknown, shape) | (shape, Shape::Unknown) => Some(shape),
         (Shape::Never, _) | (_, Shape::Never) => Some(Shape::Never),
         (Shape::Union(one), Shape::Union(other)) if one.len() * other.len() > PRODUCT => {
-            // Literals of a closed set against another: no product is needed.
+            // An intersection of closed sets of literals needs no product.
             let kept: Vec<_> = one.into_iter().filter(|shape| other.contains(shape)).collect();
             (!kept.is_empty()).then(|| union(kept))
         }

@@ -1,4 +1,4 @@
-//! Walks a schema: references, combinations and bounds. What one schema says by itself is in `plain`.
+//! Converts a schema to shapes: references, combinations and limits. The keywords of a single schema are in `plain`.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,23 +8,23 @@ use super::combine::{both, union};
 use super::refs::{self, Target};
 use super::{Named, Shape, Types};
 
-/// How deep shapes may nest before the rest is unknown.
+/// The deepest nesting of shapes; deeper parts are unknown.
 const DEPTH: usize = 14;
-/// How many schemas of a document are looked at for its root, and in all.
+/// The most schemas of a document that are read for its root, and in total.
 const ROOT: usize = 3000;
 const ALL: usize = 5000;
-/// How many references get a name.
+/// The most references that get a name.
 const NAMES: usize = 200;
-/// Branches of an `anyOf` or `oneOf`.
+/// The most branches of an `anyOf` or `oneOf`.
 const BRANCHES: usize = 64;
-/// The same where each branch is put together with known fields, and so repeats them.
+/// The most branches if each one repeats the known fields, because it is intersected with them.
 const REPEATED: usize = 4;
-/// Members of an `allOf`.
+/// The most members of an `allOf`.
 const MEMBERS: usize = 64;
-/// References that are opened inside of each other.
+/// The most references that are inlined within each other.
 const OPENED: usize = 8;
 
-/// The shapes of a document, not yet tidied.
+/// Converts a document to shapes, not yet simplified.
 pub(super) fn convert(document: &Value) -> Types {
     let mut walk = Walk {
         document,
@@ -48,18 +48,18 @@ pub(super) fn convert(document: &Value) -> Types {
 pub(super) struct Walk<'a> {
     document: &'a Value,
     nodes: usize,
-    /// The number of nodes at which the part under way is cut off.
+    /// The number of nodes at which the current part ends.
     limit: usize,
     named: Vec<Named>,
     places: HashMap<&'a str, usize>,
-    /// References whose shape is still to be made. They wait, so that a long chain of them is no deep recursion.
+    /// References that still have no shape. The queue avoids a deep recursion along a chain of references.
     pending: Vec<(usize, &'a Value)>,
     opened: Vec<&'a str>,
     elided: BTreeSet<&'static str>,
 }
 
 impl<'a> Walk<'a> {
-    /// Notes that something was left out.
+    /// Records that a part was left out.
     pub(super) fn elide(&mut self, what: &'static str) -> Shape {
         self.elided.insert(what);
         Shape::Unknown
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Shapes of several schemas, none of which can use up what the others need.
+    /// Converts several schemas, each with a share of the remaining nodes.
     pub(super) fn shapes(&mut self, schemas: &[&'a Value], depth: usize) -> Vec<Shape> {
         let limit = self.limit;
         let mut shapes = Vec::with_capacity(schemas.len());
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
         union(shapes)
     }
 
-    /// As [`Walk::shape`], with the referenced shape itself instead of its name.
+    /// Like [`Walk::shape`], but inlines a referenced shape instead of naming it.
     fn opened(&mut self, schema: &'a Value, depth: usize) -> Shape {
         let reference = schema
             .as_object()
@@ -207,7 +207,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Both shapes at once, or the first where that cannot be said.
+    /// The intersection of both shapes, or the first one if it cannot be expressed.
     pub(super) fn meet(&mut self, one: Shape, other: Shape) -> Shape {
         both(one.clone(), other).unwrap_or_else(|| {
             self.elided.insert("combinations of schemas");
@@ -216,7 +216,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A keyword's list; anything else is none.
+/// The list under a keyword; empty if the value is not a list.
 pub(super) fn list<'a>(schema: &'a Map<String, Value>, key: &str) -> &'a [Value] {
     schema.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

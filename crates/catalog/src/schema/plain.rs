@@ -1,4 +1,4 @@
-//! What one schema says by itself: types, values, fields and items.
+//! Converts the keywords of a single schema: types, values, fields and items.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use super::combine::union;
 use super::convert::{Walk, list};
 use super::{Field, Literal, Object, Rest, Shape, Tuple, Words};
 
-/// Values of an `enum`, and bytes of all of them as text.
+/// The most values of an `enum`, and the most bytes of all of them as text.
 const VALUES: usize = 400;
 const TEXT: usize = 16 * 1024;
-/// Bytes of a text that is worth spelling out.
+/// The most bytes of a text that becomes a literal.
 const SPELT: usize = 200;
-/// Fields of an object.
+/// The most fields of an object.
 const FIELDS: usize = 250;
-/// Places of a tuple.
+/// The most items of a tuple.
 const PLACES: usize = 32;
 
 const OBJECT: [&str; 9] = [
@@ -53,7 +53,7 @@ const NUMBER: [&str; 5] = [
 ];
 
 impl<'a> Walk<'a> {
-    /// Without references and combinations.
+    /// Converts the keywords other than references and combinations.
     pub(super) fn plain(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Shape {
         let kinds = match schema.get("type") {
             Some(Value::String(kind)) => self.kind(kind, schema, depth),
@@ -95,7 +95,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Without a `type`, the keywords say which one is meant.
+    /// Infers the type from the keywords, for a schema without `type`.
     fn inferred(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Shape {
         if ["const", "enum", "$ref"].iter().any(|key| schema.contains_key(*key)) {
             return Shape::Unknown;
@@ -281,7 +281,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What kind of value this is, and no more.
+/// The shape of a value's type, without the value.
 fn kind_of(value: &Value) -> Shape {
     match value {
         Value::Null => Shape::Null,

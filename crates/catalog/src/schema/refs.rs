@@ -1,20 +1,20 @@
-//! References inside one schema. What lies outside of it is never fetched.
+//! References within one schema. Other documents are never fetched.
 
 use serde_json::Value;
 
-/// What a reference leads to.
+/// The target of a reference.
 pub(super) enum Target<'a> {
     Here(&'a Value),
-    /// In another document.
+    /// A part of another document.
     Elsewhere,
-    /// Nowhere: a broken reference.
+    /// A missing part: the reference is broken.
     Nowhere,
 }
 
-/// Most characters of a reference.
+/// The most characters of a reference.
 const LONG: usize = 1024;
 
-/// Follows a reference within its document.
+/// Resolves a reference within its document.
 pub(super) fn follow<'a>(document: &'a Value, reference: &str) -> Target<'a> {
     if reference.len() > LONG {
         return Target::Nowhere;
@@ -52,7 +52,7 @@ fn definitions(document: &Value) -> impl Iterator<Item = &Value> {
     folders.filter_map(Value::as_object).flat_map(|folder| folder.values())
 }
 
-/// Without percent escapes; one that is malformed stays as it is.
+/// Decodes percent escapes; a malformed one is kept.
 fn decoded(pointer: &str) -> String {
     if !pointer.contains('%') {
         return pointer.to_owned();

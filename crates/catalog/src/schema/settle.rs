@@ -1,15 +1,15 @@
-//! Tidies named shapes: names only where they are needed, none that means itself, no two for the same shape.
+//! Simplifies named shapes: names remain only where they are needed, none stands for itself, and no two stand for the same shape.
 #![expect(clippy::wildcard_enum_match_arm, reason = "only names and unions are looked into")]
 
 use std::collections::BTreeSet;
 
 use super::{Named, Shape, Types, union};
 
-/// How deep a shape may be that is put in the place of its name.
+/// The deepest shape that replaces its name.
 const SHALLOW: usize = 6;
-/// How often names are replaced: each time those become replaceable that held a replaced one.
+/// The most rounds of inlining: each round makes the shapes that contained a replaced name replaceable.
 const ROUNDS: usize = 4;
-/// Members of a union that may stand in several places without a name.
+/// The most members of a union that may occur in several positions without a name.
 const SHORT: usize = 6;
 
 pub(super) fn settle(mut types: Types) -> Types {
@@ -27,8 +27,7 @@ pub(super) fn settle(mut types: Types) -> Types {
     types
 }
 
-/// The shape of a name; where a union or the name itself leads back to it without anything between, that part is dropped: it adds
-/// nothing.
+/// The shape of a name. A part of a union that leads directly back to the name is removed, because it adds nothing.
 fn without_self(named: &[Named], place: usize) -> Shape {
     let mut seen = BTreeSet::from([place]);
     let shape = named.get(place).map_or(Shape::Unknown, |named| named.shape.clone());
@@ -54,7 +53,7 @@ fn opened(named: &[Named], shape: Shape, seen: &mut BTreeSet<usize>) -> Shape {
     }
 }
 
-/// Whether a name means another name, or a union with one: only then can it mean itself.
+/// Whether a name stands for another name, or for a union with one: only then can it stand for itself.
 fn leads_on(named: &[Named], place: usize) -> bool {
     match named.get(place).map(|named| &named.shape) {
         Some(Shape::Named(_)) => true,
@@ -63,7 +62,7 @@ fn leads_on(named: &[Named], place: usize) -> bool {
     }
 }
 
-/// The root: a union of it must not hold a union under a name only.
+/// The root, or unknown if it is a name that stands only for another name.
 fn flat(named: &[Named], root: &Shape) -> Shape {
     match root {
         Shape::Named(place) => match named.get(*place).map(|named| &named.shape) {
@@ -74,7 +73,7 @@ fn flat(named: &[Named], root: &Shape) -> Shape {
     }
 }
 
-/// Puts shapes in the place of names that are used once or are short. Whether there was one.
+/// Replaces names that are used once or have short shapes. Returns whether there was one.
 fn inline(types: &mut Types) -> bool {
     let mut uses = vec![0usize; types.named.len()];
     count(&types.root, &mut uses);
@@ -100,7 +99,7 @@ fn count(shape: &Shape, uses: &mut [usize]) {
     shape.inner().into_iter().for_each(|inner| count(inner, uses));
 }
 
-/// No deeper than this, and without names.
+/// Whether a shape has at most this depth and no names.
 fn shallow(shape: &Shape, depth: usize) -> bool {
     match shape {
         Shape::Named(_) => false,
@@ -134,7 +133,7 @@ fn replace(shape: &mut Shape, by: &[Option<Shape>]) -> bool {
     changed
 }
 
-/// One name for equal shapes, the root included.
+/// Uses one name for equal shapes, including the root.
 fn share(types: &mut Types) {
     let first = |place: usize, named: &[Named]| {
         let shape = named.get(place).map(|named| &named.shape);
@@ -160,7 +159,7 @@ fn share(types: &mut Types) {
     }
 }
 
-/// Drops names that nothing uses.
+/// Removes names that no shape uses.
 fn sweep(types: &mut Types) {
     let mut used = BTreeSet::new();
     let mut pending = vec![&types.root];

@@ -1,14 +1,14 @@
-//! What a schema says in words of a value, and of bounds that a type cannot express.
+//! Annotations of a schema: its description, and the bounds that a type cannot express.
 #![expect(clippy::wildcard_enum_match_arm, reason = "what is not named here is malformed")]
 
 use serde_json::{Map, Value};
 
-/// Bytes kept of a description; what is shown of it is shorter.
+/// The most bytes of a description that are stored; less of it is shown.
 const DESCRIPTION: usize = 4096;
-/// Characters of a default, a pattern or an example.
+/// The most characters of a default, a pattern or an example.
 const VALUE: usize = 80;
 
-/// Bounds that are shown as they are.
+/// Keywords of bounds, which are shown unchanged.
 const BOUNDS: [&str; 15] = [
     "format",
     "minimum",
@@ -27,16 +27,16 @@ const BOUNDS: [&str; 15] = [
     "contentEncoding",
 ];
 
-/// A description with tags; both are the server's words.
+/// A description with tags; both are quotations from the server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Words {
     pub(crate) description: String,
-    /// A keyword and its value as JSON.
+    /// Pairs of a keyword and its value as JSON.
     pub(crate) tags: Vec<(&'static str, String)>,
 }
 
 impl Words {
-    /// What a schema says of its value.
+    /// Reads the annotations of a schema.
     pub(crate) fn of(schema: &Value) -> Words {
         let Value::Object(schema) = schema else {
             return Words::default();
@@ -51,7 +51,7 @@ impl Words {
         if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
             words.tags.push(("default", value(default)));
         }
-        // Bounds of the branches of a nullable are those of the value.
+        // The branches of a nullable have the bounds of the value.
         let branches = ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(*key));
         let branches = branches
             .filter_map(Value::as_array)
@@ -79,7 +79,7 @@ impl Words {
         words
     }
 
-    /// These words, completed by those of another schema of the same value.
+    /// These annotations, completed by those of another schema of the same value.
     pub(crate) fn or(mut self, other: Words) -> Words {
         if self.description.is_empty() {
             self.description = other.description;
@@ -119,7 +119,7 @@ fn example(schema: &Map<String, Value>) -> Option<&Value> {
 
 fn value(value: &Value) -> String {
     let text = match value {
-        // A long text or a large value is not worth its length.
+        // A long text or a large value costs more space than it is worth.
         Value::String(text) if text.len() > 4 * VALUE => Value::String(text.chars().take(VALUE).collect()).to_string(),
         Value::Array(items) if items.len() > VALUE => "[…]".to_owned(),
         Value::Object(fields) if fields.len() > VALUE => "{…}".to_owned(),

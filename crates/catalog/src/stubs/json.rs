@@ -1,4 +1,5 @@
-//! Tools as JSON: what their schemas demand as it is; the words in them capped, cleaned and marked as the server's.
+//! Renders tools as JSON. Keywords that restrict values are unchanged; other text is truncated, cleaned and marked as a quotation
+//! from the server.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,7 @@ use crate::schema::Types;
 use crate::tool::Tool;
 use ringfence_policy::is_unseen;
 
-/// Keywords of JSON Schema under which names are free and values are schemas.
+/// Keywords of JSON Schema whose keys are free and whose values are schemas.
 const NAMED: [&str; 5] = [
     "properties",
     "patternProperties",
@@ -17,7 +18,7 @@ const NAMED: [&str; 5] = [
     "definitions",
     "dependentSchemas",
 ];
-/// Keywords whose values are no words: what a value must be.
+/// Keywords that restrict values, and so are copied unchanged.
 const EXACT: [&str; 7] = [
     "type",
     "const",
@@ -27,7 +28,7 @@ const EXACT: [&str; 7] = [
     "$ref",
     "$dynamicRef",
 ];
-/// Keywords whose values are no words either, but of which a long one only takes room.
+/// Keywords that restrict values, but are left out if their value is long.
 const SHORT: [&str; 11] = [
     "$id",
     "$schema",
@@ -51,7 +52,7 @@ pub(super) fn stubs(offers: &[Offer<'_>]) -> String {
     visible(&Value::Array(entries).to_string())
 }
 
-/// JSON that says the same with nothing invisible in it: whatever is, stands in a text, where it can be escaped.
+/// Escapes every invisible character, which JSON contains only in strings.
 fn visible(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -67,7 +68,7 @@ fn visible(json: &str) -> String {
     out
 }
 
-/// A schema as it may be shown. What a value must be stays; every other text is the server's words.
+/// A schema as it is shown: restrictions unchanged, any other text as a quotation.
 fn shown(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
@@ -82,7 +83,7 @@ fn shown(schema: &Value) -> Value {
     }
 }
 
-/// What is shown under one keyword.
+/// The shown form of one keyword; `None` leaves it out.
 fn member(key: &str, value: &Value) -> Option<Value> {
     if EXACT.contains(&key) {
         return Some(value.clone());

@@ -1,4 +1,4 @@
-//! Tools as stubs of Python: a module per server, keyword-only functions, and a class for each object that is not free-form.
+//! Renders tools as Python stubs: a module per server, keyword-only functions, and a class for each object with a fixed form.
 
 mod types;
 
@@ -13,20 +13,20 @@ use crate::schema::{Field, Object, Rest, Shape, Types, union};
 use crate::tool::Tool;
 use types::{Position, Scope, Writer};
 
-/// Branches of a union of arguments that become overloads; with more of them they are put together.
+/// The most branches of a union of arguments that become overloads; more branches are merged.
 const OVERLOADS: usize = 8;
 /// Names that can be imported besides the servers.
 const HELPERS: [&str; 4] = ["ToolError", "describe", "list_tools", "search"];
-/// Characters of a signature.
+/// The most characters of a signature.
 const SIGNATURE: usize = 480;
-/// What every module starts with. The names with two underscores cannot be a tool's.
+/// The start of every module. No tool can have a name with two leading underscores.
 const IMPORTS: &str = "import builtins as __builtins\n\
                        import collections.abc as __abc\n\
                        import typing_extensions as __typing\n\
                        from collections.abc import Mapping, Sequence\n\
                        from typing_extensions import Any, Literal, Never, NotRequired, TypeAlias, TypedDict, Unpack, overload\n";
 
-/// Where a server's module lies.
+/// The path of a server's module.
 pub(super) fn path(tool: &Tool) -> String {
     if tool.name.is_skill() {
         return format!("{SKILLS}.pyi");
@@ -34,7 +34,7 @@ pub(super) fn path(tool: &Tool) -> String {
     format!("tools/{}.pyi", tool.server_ident)
 }
 
-/// The package: every server's module by its name, and the helpers, whose names come before a server's.
+/// The package: the helpers and every server's module, by name. A helper hides a server of the same name.
 pub(super) fn package(servers: &[Vec<&Offer<'_>>]) -> String {
     let idents = servers
         .iter()
@@ -50,7 +50,7 @@ pub(super) fn package(servers: &[Vec<&Offer<'_>>]) -> String {
     })
 }
 
-/// One server's module.
+/// Renders the module of one server.
 pub(super) fn module(offers: &[&Offer<'_>]) -> String {
     let idents: Vec<&str> = offers.iter().map(|offer| offer.tool.ident.as_str()).collect();
     let mut scope = Scope::new(&idents);
@@ -62,7 +62,7 @@ pub(super) fn module(offers: &[&Offer<'_>]) -> String {
     out
 }
 
-/// One tool as it stands in its module.
+/// Renders one tool as in its module.
 pub(super) fn excerpt(offer: &Offer<'_>) -> String {
     let mut scope = Scope::new(&[&offer.tool.ident]);
     let text = function(offer, &mut scope);
@@ -72,7 +72,7 @@ pub(super) fn excerpt(offer: &Offer<'_>) -> String {
     format!("# from tools import {}\n{text}", offer.tool.server_ident)
 }
 
-/// The tool on one line.
+/// Renders a tool on one line.
 pub(super) fn signature(tool: &Tool, output: Option<&Value>) -> String {
     let types = Types::of(&tool.definition.input);
     let mut scope = Scope::new(&[]);
@@ -134,7 +134,7 @@ fn function(offer: &Offer<'_>, scope: &mut Scope) -> String {
     out
 }
 
-/// The keyword parameters of a function; names that are none of Python's go in by `**`.
+/// The keyword parameters of a function; names that are not Python identifiers are passed by `**`.
 fn parameters(writer: &mut Writer<'_>, object: &Object, prefix: &str) -> String {
     let (plain, odd): (Vec<&Field>, Vec<&Field>) = object.fields.iter().partition(|field| types::keyword(&field.name));
     let mut parts = Vec::new();
@@ -169,7 +169,7 @@ fn parameters(writer: &mut Writer<'_>, object: &Object, prefix: &str) -> String 
     parts.join(", ")
 }
 
-/// One object that holds whatever any of these may hold.
+/// One object that accepts everything that any of these accepts.
 fn superset(objects: Vec<Object>) -> Object {
     let count = objects.len();
     let mut fields: Vec<(Field, usize)> = Vec::new();
@@ -233,7 +233,7 @@ fn comment(offer: &Offer<'_>, input: &Types, output: Option<&Types>, objects: &[
     lines
 }
 
-/// These lines as a string that they cannot leave; nothing when there are none.
+/// A string literal of these lines, which they cannot end; empty if there are no lines.
 fn docstring(lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();

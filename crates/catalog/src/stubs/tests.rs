@@ -171,7 +171,7 @@ fn the_parts_that_types_leave_open_are_counted() {
     assert_eq!(vagueness(&catalog("t", "", input, None).tools()[0]), expected);
 }
 
-/// Outside of comments and literals no character of a stranger's text is left.
+/// The text without comments and literals, which must contain no character from a server.
 fn bare(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -248,7 +248,7 @@ fn skills_are_declared_beside_tools() {
     let tool = &skills.tools()[0];
     assert!(signature(tool, Language::TypeScript, None).starts_with("skills.monthly_report("));
     assert!(stub(tool, Language::Python, &Notes::default(), None).starts_with("# import skills\n"));
-    // Without any there is still something to import.
+    // The module exists without any skill, so that it can be imported.
     for (language, name) in [(Language::TypeScript, "skills.d.ts"), (Language::Python, "skills.pyi")] {
         assert!(files(&[], language).iter().any(|(path, _)| path == name));
     }
@@ -264,7 +264,7 @@ fn in_json_too_a_servers_words_are_capped_cleaned_and_marked() {
         "$comment": words,
         "x-note": { "deep": [words] },
         "properties": {
-            // A parameter may be called as a keyword is.
+            // A parameter may have the name of a schema keyword.
             "description": { "type": "string", "description": "Short.", "default": words, "examples": ["an example"] },
             "kind": { "enum": ["plain", "hid\u{200b}den"], "pattern": "[a-z]+" },
         },
@@ -296,7 +296,7 @@ fn in_json_too_a_servers_words_are_capped_cleaned_and_marked() {
     capped(&input["$defs"]["one"]["description"]);
     capped(&stub["output"]["properties"]["n"]["description"]);
     assert_eq!(input["title"], "> Title");
-    // What a value must be is not touched.
+    // Restrictions of values are unchanged.
     assert_eq!(
         input["properties"],
         json!({

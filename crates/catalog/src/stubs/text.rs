@@ -1,15 +1,16 @@
-//! Strangers' words as text that stays where it is put: no way out of a comment, nothing invisible, no tag that looks like ours.
+//! Escapes text from servers so that it stays in its place: it cannot end a comment, has no invisible characters, and does not
+//! look like a tag of ours.
 
 use std::fmt::Write as _;
 
 use ringfence_policy::is_unseen;
 
-/// Characters of a tool's description.
+/// The most characters of a tool's description.
 pub(super) const DESCRIPTION: usize = 600;
-/// Characters of a field's description.
+/// The most characters of a field's description.
 pub(super) const FIELD: usize = 240;
 
-/// The server's words as lines, each marked as its own.
+/// Text from a server as lines, each marked as a quotation.
 pub(super) fn quoted(text: &str) -> Vec<String> {
     let mut left = DESCRIPTION;
     let mut lines = Vec::new();
@@ -28,7 +29,7 @@ pub(super) fn quoted(text: &str) -> Vec<String> {
     lines
 }
 
-/// The server's words on one line, marked as its own; empty when it says nothing.
+/// Text from a server on one line, marked as a quotation; empty if there is none.
 pub(super) fn remark(text: &str) -> String {
     let clean = clean(text);
     match clean.char_indices().nth(FIELD) {
@@ -38,7 +39,7 @@ pub(super) fn remark(text: &str) -> String {
     }
 }
 
-/// One line: white space runs together, what is invisible or turns text around is gone, and no word looks like a tag.
+/// One line with white space collapsed, without invisible and direction characters, and without words that look like a tag.
 pub(super) fn clean(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(4096));
     let mut gap = false;
@@ -62,7 +63,7 @@ pub(super) fn clean(text: &str) -> String {
     line
 }
 
-/// A text as a literal of TypeScript.
+/// A text as a TypeScript literal.
 pub(super) fn script_literal(text: &str) -> String {
     literal(text, |literal, c| {
         let mut units = [0u16; 2];
@@ -72,7 +73,7 @@ pub(super) fn script_literal(text: &str) -> String {
     })
 }
 
-/// A text as a literal of Python.
+/// A text as a Python literal.
 pub(super) fn python_literal(text: &str) -> String {
     literal(text, |literal, c| {
         let _infallible = write!(literal, "\\U{:08x}", u32::from(c));
@@ -95,14 +96,14 @@ fn literal(text: &str, escape: fn(&mut String, char)) -> String {
     literal
 }
 
-/// Whether a name can stand as it is in both languages, save for words that mean something.
+/// Whether a name is an identifier in both languages, apart from reserved words.
 pub(super) fn plain_name(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A type's name made from any text, such as `IssueLabel` from `issue-label`.
+/// A type name made from any text, such as `IssueLabel` from `issue-label`.
 pub(super) fn pascal(text: &str) -> String {
     let mut name = String::new();
     for word in text
@@ -123,7 +124,7 @@ pub(super) fn pascal(text: &str) -> String {
     name
 }
 
-/// Every line one step further in.
+/// Indents every line by one step.
 pub(super) fn indented(text: &str, by: &str) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Tools as declarations of TypeScript.
+//! Renders tools as TypeScript declarations.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,18 +10,18 @@ use super::{Offer, elisions, field_words, is_skills, result, servers, tags, text
 use crate::schema::{Literal, Object, Rest, Shape, Tuple, Types};
 use crate::tool::Tool;
 
-/// Names that our declarations use, so that no type of ours takes them.
+/// Names that the declarations use, which no generated type may take.
 const TAKEN: [&str; 4] = ["Array", "Promise", "Record", "ToolError"];
-/// Names that can be imported besides the servers, and come before them.
+/// Names that can be imported besides the servers; they hide a server of the same name.
 const HELPERS: [&str; 5] = ["ToolError", "describe", "list", "search", "tools"];
-/// Characters of a type that stands on one line.
+/// The most characters of a type on one line.
 const LINE: usize = 96;
-/// Characters of a signature.
+/// The most characters of a signature.
 const SIGNATURE: usize = 480;
-/// How deep a signature looks into objects.
+/// The deepest level of objects in a signature.
 const BRIEF: usize = 2;
 
-/// All servers but that of skills, and the module by which they are imported.
+/// Declares all servers except skills, and the module that exports them.
 pub(super) fn declarations(offers: &[Offer<'_>]) -> String {
     let mut servers = servers(offers);
     servers.retain(|server| !is_skills(server));
@@ -46,7 +46,7 @@ pub(super) fn declarations(offers: &[Offer<'_>]) -> String {
     out
 }
 
-/// All skills, and the module by which they are imported.
+/// Declares all skills, and the module that exports them.
 pub(super) fn skills(offers: &[Offer<'_>]) -> String {
     let skills: Vec<Offer<'_>> = offers
         .iter()
@@ -66,7 +66,7 @@ pub(super) fn skills(offers: &[Offer<'_>]) -> String {
     out
 }
 
-/// The tools of one server.
+/// Declares the tools of one server.
 pub(super) fn namespace(offers: &[Offer<'_>]) -> String {
     let Some(first) = offers.first() else {
         return String::new();
@@ -91,7 +91,7 @@ fn function(offer: &Offer<'_>, taken: &mut BTreeSet<String>) -> String {
         || "unknown".to_owned(),
         |types| {
             let mut writer = Writer::new(types, &format!("{prefix}Result"), taken);
-            // Nobody has to make one.
+            // A program only reads results, so it need not know which numbers are integers.
             writer.skip = &["integer"];
             out.push_str(&writer.definitions());
             writer.shape(&types.root)
@@ -122,12 +122,12 @@ fn comment(offer: &Offer<'_>, input: &Types, output: Option<&Types>) -> String {
     out
 }
 
-/// Cannot end the comment it stands in.
+/// Escapes the end of a comment.
 fn contained(line: &str) -> String {
     line.replace("*/", "*\\/")
 }
 
-/// The tool on one line.
+/// Renders a tool on one line.
 pub(super) fn signature(tool: &Tool, output: Option<&Value>) -> String {
     let types = Types::of(&tool.definition.input);
     let mut writer = Writer::brief(&types);
@@ -150,7 +150,7 @@ pub(super) fn signature(tool: &Tool, output: Option<&Value>) -> String {
     format!("{}.{}({arguments}): Promise<{returned}>", tool.path(), tool.ident)
 }
 
-/// A shape in few characters.
+/// A short form of a type.
 pub(super) fn brief(types: &Types, shape: &Shape) -> String {
     let mut writer = Writer::brief(types);
     let text = writer.shape(shape);
@@ -165,15 +165,15 @@ pub(super) fn brief(types: &Types, shape: &Shape) -> String {
     }
 }
 
-/// Writes the shapes of one schema.
+/// Writes the types of one schema.
 struct Writer<'a> {
     types: &'a Types,
-    /// The names of [`Types::named`]; empty where names are not declared.
+    /// The TypeScript names of [`Types::named`]; empty if names are not declared.
     names: Vec<String>,
-    /// How deep objects are shown, and whether on one line without comments.
+    /// The deepest level of objects that is written, and whether everything is on one line without comments.
     depth: usize,
     brief: bool,
-    /// Tags that are not worth their length.
+    /// Tags that are left out, because they cost more than they say.
     skip: &'static [&'static str],
 }
 
@@ -205,7 +205,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The named shapes.
+    /// The type declarations of all named shapes.
     fn definitions(&self) -> String {
         let mut out = String::new();
         for (name, named) in self.names.iter().zip(&self.types.named) {
@@ -214,7 +214,7 @@ impl<'a> Writer<'a> {
         out
     }
 
-    /// The one parameter, which may be left out when nothing in it is required.
+    /// The single parameter, optional if no field is required.
     fn arguments(&self) -> String {
         let objects = self.types.arguments();
         if let [object] = objects.as_slice()
@@ -306,7 +306,7 @@ impl<'a> Writer<'a> {
                 if object.fields.iter().any(|field| !field.required) {
                     texts.push("undefined".to_owned());
                 }
-                // The index's type must include those of the known keys.
+                // The index signature must include the types of the known keys.
                 shape.extend(texts);
                 entries.push((String::new(), format!("[key: string]: {}", joined(shape))));
             }
@@ -318,7 +318,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// On one line where that is short and nothing is said.
+/// Writes the entries on one line if they are short and have no comments.
 fn laid_out(entries: &[(String, String)], brief: bool) -> String {
     let flat = entries
         .iter()
@@ -340,7 +340,7 @@ fn laid_out(entries: &[(String, String)], brief: bool) -> String {
     out
 }
 
-/// Either of these types.
+/// The union of these types.
 fn joined(mut texts: Vec<String>) -> String {
     if texts.iter().any(|text| text == "unknown") {
         return "unknown".to_owned();
@@ -357,9 +357,9 @@ fn listed(item: &str) -> String {
     format!("{}[]", grouped(item))
 }
 
-/// In brackets where it is more than one type.
+/// Puts a union in parentheses, so that it can be an element type.
 fn grouped(text: &str) -> String {
-    // A union's bar may also stand inside of braces: brackets too many do no harm.
+    // The bar may be inside braces; superfluous parentheses do no harm.
     if text.contains(" | ") {
         format!("({text})")
     } else {

@@ -1,16 +1,17 @@
-//! Where `o200k_base` cuts a text before it looks for tokens: words with the character before them, numbers of three digits,
-//! marks, spaces. The published pattern, by hand: it looks ahead, and as a regular expression takes longer to build than to use.
+//! Splits a text as `o200k_base` does before it looks up tokens: words with the character before them, numbers of three digits,
+//! punctuation, spaces. The published pattern is implemented by hand: it uses look-ahead, and a regular expression takes longer
+//! to build than to use.
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
-/// What the pattern tells apart.
+/// The character classes of the pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Upper,
     Lower,
-    /// Letters that are neither.
+    /// Letters that have no case.
     Letter,
-    /// What joins a letter, and counts as one unless it comes first.
+    /// Combining marks, which count as letters except at the start of a word.
     Joined,
     Number,
     Break,
@@ -60,7 +61,7 @@ impl Kind {
     }
 }
 
-/// The pieces of `text`, in order; together they are the text.
+/// The pieces of `text` in order; joined, they give the text.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -92,7 +93,8 @@ fn word(text: &str, c: char, kind: Kind) -> Option<usize> {
         0
     };
     let after = text.get(before..)?;
-    // First with, then without it: both for words that end small, then both for words of capitals.
+    // The pattern tries words that end in lower case before words of capitals, each first with the preceding character, then
+    // without.
     let length = small(after)
         .map(|length| before + length)
         .or_else(|| small(text))
@@ -101,7 +103,7 @@ fn word(text: &str, c: char, kind: Kind) -> Option<usize> {
     Some(length + contraction(text.get(length..)?))
 }
 
-/// Capitals, then at least one that may follow; the capitals give back what they must.
+/// Capitals, then at least one letter that may follow; the capitals give back letters if necessary.
 fn small(text: &str) -> Option<usize> {
     let run = length(text, None, Kind::may_begin);
     let follows = length(text.get(run..)?, None, Kind::may_follow);
@@ -137,7 +139,7 @@ fn contraction(text: &str) -> usize {
     }
 }
 
-/// Marks with one space before and line breaks or slashes after.
+/// Punctuation with one space before it, and line breaks or slashes after it.
 fn marks(text: &str, c: char) -> Option<usize> {
     let before = usize::from(c == ' ');
     let run = length(text.get(before..)?, None, |kind| {
@@ -151,7 +153,7 @@ fn marks(text: &str, c: char) -> Option<usize> {
     Some(before + run + tail)
 }
 
-/// White space: up to its last line break, else all but the one that belongs to what follows.
+/// White space: up to its last line break, otherwise all but the last character, which belongs to the next piece.
 fn spaces(text: &str) -> usize {
     let run = length(text, None, Kind::is_space);
     let spaces = text.get(..run).unwrap_or_default();
@@ -166,7 +168,7 @@ fn spaces(text: &str) -> usize {
     }
 }
 
-/// The length of the first characters of a kind, at most so many.
+/// The length in bytes of the leading characters of a kind, at most `most` of them.
 fn length(text: &str, most: Option<usize>, is: impl Fn(Kind) -> bool) -> usize {
     text.chars()
         .take(most.unwrap_or(usize::MAX))

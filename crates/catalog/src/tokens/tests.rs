@@ -1,6 +1,6 @@
 use super::count;
 
-/// Counts that `tiktoken` gives.
+/// Checks a count against that of `tiktoken`.
 #[track_caller]
 fn check(text: &str, tokens: usize) {
     assert_eq!(count(text), tokens, "{:?}", text.chars().take(40).collect::<String>());

@@ -43,7 +43,7 @@ fn answers(view: &View<'_>, text: &str) -> String {
     .into_iter()
     .map(|(server, domain)| match view.list(server, domain, None) {
         Ok(listed) => serde_json::to_string(&listed).unwrap(),
-        // The name that was asked for is the asker's own word.
+        // The error repeats the requested name, which the client knows already.
         Err(ListError::UnknownServer { nearest, .. }) => format!("{nearest:?}"),
         Err(ListError::Cursor(bad)) => bad.to_string(),
     })
@@ -59,7 +59,7 @@ fn denied(name: &str) -> bool {
     name.starts_with("disk.") || name.contains(".delete_")
 }
 
-/// Whether an answer has anything of a denied tool or of a server that has no others.
+/// Whether an answer reveals a denied tool, or a server without other tools.
 fn tells(answered: &str) -> bool {
     let told = [
         "delete_file",
@@ -121,7 +121,7 @@ fn a_small_catalog_beside_another_is_seen_with_it() {
     assert!(signature.starts_with("skills.weekly_post("), "{signature}");
     assert_eq!(described.tools.len(), 2);
     assert_eq!(described.unknown[0].nearest, ["skills.weekly-post"]);
-    // The same question of the catalog alone has another cursor, and the same order.
+    // The same query of the catalog alone has another cursor, and the same order.
     let alone = View::new(&catalog, &index, &policy);
     assert_ne!(alone.fingerprint(), both.fingerprint());
     let answer = alone.search(&search).unwrap();

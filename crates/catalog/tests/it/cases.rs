@@ -1,8 +1,8 @@
-//! Schemas with values that fit and values that do not, as far as a type can tell.
+//! Schemas with matching and mismatching values, as far as a type can tell.
 
 use serde_json::{Value, json};
 
-/// A schema of arguments, values that fit, values that do not.
+/// A schema of arguments with matching and mismatching values.
 pub(crate) struct Case {
     pub(crate) schema: Value,
     pub(crate) valid: Vec<Value>,

@@ -1,25 +1,25 @@
-//! The real type checkers, as `cargo xtask test` installs them: plain programs below `target/tools`.
+//! The real type checkers, as `cargo xtask test` installs them: binaries below `target/tools`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Both checkers.
+/// The type checkers of TypeScript and Python.
 pub(crate) struct Compilers {
     typescript: PathBuf,
     python: PathBuf,
 }
 
-/// What a checker found.
+/// The result of a checker.
 pub(crate) struct Verdict {
-    /// Everything it printed.
+    /// Everything that the checker printed.
     pub(crate) output: String,
-    /// The lines of each file that it objects to.
+    /// The lines of each file that have errors.
     pub(crate) lines: BTreeSet<(String, usize)>,
 }
 
 impl Compilers {
-    /// The checkers of this workspace, if they are there.
+    /// The checkers of this workspace; `None` if they are not installed.
     pub(crate) fn find() -> Option<Compilers> {
         let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools");
         let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
@@ -63,7 +63,7 @@ fn verdict(command: &mut Command) -> Verdict {
     let mut output = String::from_utf8_lossy(&done.stdout).into_owned();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     let lines: BTreeSet<_> = output.lines().filter_map(place).collect();
-    // A checker that fails without naming a place did not check.
+    // A checker that fails without a position did not check.
     if !done.status.success() && lines.is_empty() {
         output.push_str(&said);
         return Verdict {
@@ -74,7 +74,7 @@ fn verdict(command: &mut Command) -> Verdict {
     Verdict { output, lines }
 }
 
-/// `file(12,3): error …` or `file:12:3: error…`.
+/// Parses `file(12,3): error …` or `file:12:3: error…`.
 fn place(line: &str) -> Option<(String, usize)> {
     let (head, _) = line.split_once(": error")?;
     let cut = head.find(['(', ':'])?;

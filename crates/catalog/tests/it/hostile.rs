@@ -1,4 +1,4 @@
-//! Hostile names, words and schemas come out as code that both compilers accept and that means nothing else.
+//! Hostile names, texts and schemas give code that both compilers accept and that has no other meaning.
 
 use std::fs;
 
@@ -102,7 +102,7 @@ fn hostile_names_and_words_stay_where_they_are_put() {
     );
 }
 
-/// Anything that looks somewhat like a schema.
+/// Values that resemble a schema.
 fn any_schema() -> impl Strategy<Value = Value> {
     let words = [
         "type",

@@ -1,4 +1,4 @@
-//! Generated types against the real compilers, and against the check at run time.
+//! Compares generated types with the real compilers and with the check at run time.
 #![expect(clippy::expect_used, reason = "a test that cannot go on says why")]
 #![expect(
     clippy::disallowed_methods,
@@ -14,7 +14,7 @@ mod programs;
 mod real;
 mod values;
 
-/// Both compilers; without them the test says so, and fails where they were asked for.
+/// Both compilers. Without them the test prints a notice, or fails if they are required.
 fn compilers() -> Option<compilers::Compilers> {
     let found = compilers::Compilers::find();
     if found.is_none() {

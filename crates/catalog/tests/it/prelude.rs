@@ -1,4 +1,4 @@
-//! Programs that use everything a sandbox gives them pass; what is not there does not.
+//! Programs that use everything the sandbox provides pass the checkers; programs that use anything else do not.
 
 use std::fs;
 

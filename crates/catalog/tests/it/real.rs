@@ -1,4 +1,4 @@
-//! Real schemas, where the data is there: values made from them, and the same three judges.
+//! Real schemas, if the data is present: values generated from them, judged by both compilers and the check at run time.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::values::{Calls, judge};
 
-/// How many schemas are tried: every so many of them.
+/// The step between the schemas that are tested.
 const EVERY: usize = 12;
 
 #[test]
@@ -53,7 +53,7 @@ fn values_made_from_real_schemas_are_judged_alike() {
     judge(&compilers, &schemas, &calls);
 }
 
-/// Every twelfth schema of the data, or `None` without the data.
+/// Every twelfth schema of the data; `None` without the data.
 fn sample() -> Option<Vec<Value>> {
     let place = std::env::var_os("RINGFENCE_DATA").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
@@ -71,7 +71,7 @@ fn sample() -> Option<Vec<Value>> {
     Some(schemas)
 }
 
-/// Arguments with the fields that are wanted; `None` where the schema is of a kind that is not made up here.
+/// Arguments with the wanted fields; `None` for a kind of schema that is not generated here.
 fn arguments(schema: &Value, wanted: fn(bool) -> bool) -> Option<Value> {
     let required: Vec<&str> = schema
         .get("required")
@@ -91,7 +91,7 @@ fn arguments(schema: &Value, wanted: fn(bool) -> bool) -> Option<Value> {
     Some(Value::Object(fields))
 }
 
-/// A value that fits, for what real schemas say.
+/// A value that matches a schema; `None` if none can be generated.
 fn made(root: &Value, schema: &Value, depth: usize) -> Option<Value> {
     if depth > 12 {
         return None;
@@ -148,7 +148,7 @@ fn made(root: &Value, schema: &Value, depth: usize) -> Option<Value> {
     }
 }
 
-/// The arguments with one thing wrong that a type can tell: a field of another type, or a required one missing.
+/// The arguments with one error that a type can detect: a field of another type, or a missing required one.
 fn spoilt(schema: &Value, arguments: &Value) -> Vec<Value> {
     let mut all = Vec::new();
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {

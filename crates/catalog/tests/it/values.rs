@@ -1,4 +1,4 @@
-//! The generated types accept what the schema accepts and refuse what it refuses, and so does the check at run time.
+//! The generated types accept what the schema accepts and reject what it rejects, and so does the check at run time.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::cases::cases;
 use crate::compilers::Verdict;
 use crate::programs::{HEAD, catalog, python, typescript, write_stubs};
 
-/// Calls that must pass and calls that must not, by the number of their tool.
+/// Calls that must pass and calls that must fail, by the number of their tool.
 pub(crate) struct Calls {
     pub(crate) valid: Vec<(usize, Value)>,
     pub(crate) invalid: Vec<(usize, Value)>,

@@ -1,4 +1,4 @@
-//! Programs against real compilers, each in its sandbox.
+//! Checks programs with real compilers, each in its sandbox.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -67,7 +67,7 @@ fn tools() -> Tools {
     Tools::below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools"))
 }
 
-/// The checkers of this machine; `None`, loudly, where that of `language` is not installed.
+/// The checkers of this machine; `None`, with a message on standard error, where the one for `language` is not installed.
 #[expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 fn checker(language: Language) -> Option<TypeCheck> {
     let check = TypeCheck::new(native(), tools());
@@ -251,7 +251,7 @@ async fn a_program_learns_nothing_of_the_host() {
             .any(|one| one.message.contains("root:") || one.message.contains("daemon"));
         assert!(!found.is_empty() && !told, "{source}\n{found:#?}");
     }
-    // What is there and what is not look the same.
+    // A file that exists and one that does not give the same errors.
     for (source, other) in [
         (&typescript[3], "nowhere"),
         (&typescript[4], "nowhere"),

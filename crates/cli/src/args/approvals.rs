@@ -2,98 +2,93 @@
 
 use clap::{Subcommand, ValueEnum};
 
-/// `approvals`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
-    /// What waits for a person, newest first
+    /// Calls that wait for approval, newest first
     List(ApprovalsList),
-    /// One question, with all that an answer is bound to
+    /// One approval request, with everything that an answer is bound to
     Show(ApprovalsShow),
-    /// Let a call that waits go on
+    /// Let a waiting call continue
     Approve(Approve),
-    /// Refuse a call that waits
+    /// Refuse a waiting call
     Deny(Deny),
 }
 
-/// `approvals list`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ApprovalsList {
-    /// Also what is answered, expired or withdrawn
+    /// Include requests that are answered, expired or withdrawn
     #[arg(long)]
     pub(crate) all: bool,
-    /// Of one session only
+    /// Only requests of this session
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// At most so many
+    /// The most requests to list
     #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
     pub(crate) limit: u32,
-    /// Print JSON
+    /// Print the requests as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `approvals show`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ApprovalsShow {
-    /// The question's id
+    /// The id of the request, or its beginning
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Print JSON
+    /// Print the request as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// For how long a yes holds.
+/// How long an approval holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum For {
-    /// This call
+    /// Only the call that was asked about
     Once,
-    /// Every call of this tool that the same session asks about
+    /// Every call of this tool for which the same session asks
     Session,
 }
 
-/// `approvals approve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Approve {
-    /// The question's id
+    /// The id of the request, or its beginning
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// For how long the yes holds
+    /// How long the approval holds
     #[arg(long = "for", value_enum, default_value = "once")]
     pub(crate) scope: For,
-    /// For good: a rule in `rules.yaml` of the data folder, shown first; the policy's own file is never touched
+    /// Approve for good, by a rule in `rules.yaml` of the data folder, which is shown first; policy files stay unchanged
     #[arg(long, conflicts_with = "scope")]
     pub(crate) always: bool,
-    /// For calls like this one, as `where` of a rule says it; without, for these very arguments
+    /// Limit the rule to calls with these arguments, as `where` of a rule; else to exactly the arguments of this call
     #[arg(long = "where", value_name = "JSON", requires = "always")]
     pub(crate) conditions: Option<String>,
-    /// Write the rule without asking
+    /// Write the rule without asking for confirmation
     #[arg(short = 'y', long, requires = "always")]
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) say: Say,
 }
 
-/// `approvals deny`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Deny {
-    /// The question's id
+    /// The id of the request, or its beginning
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) say: Say,
 }
 
-/// What goes with an answer.
+/// The flags that every answer takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Say {
-    /// A word for whoever reads the answer; the program sees it with a no
+    /// A note for readers of the answer; with a denial the program sees it too
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
-    /// The digest that `show` printed: the answer counts only for that
+    /// The digest that `show` printed, so that the answer counts only for what was shown
     #[arg(long, value_name = "DIGEST")]
     pub(crate) shown: Option<String>,
-    /// Print JSON
+    /// Print the answered request as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

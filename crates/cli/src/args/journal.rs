@@ -1,125 +1,117 @@
-//! Arguments of `session` and `audit`.
+//! The arguments of `session` and `audit`.
 
 use clap::Subcommand;
 
-/// `session`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
-    /// Sessions, newest first
+    /// List sessions, newest first
     List(List),
-    /// One session: its executions, limits, violations
+    /// Show one session: its executions, limits and violations
     Show(Show),
-    /// Kill everything of a session, now
+    /// Kill everything of a session now
     Stop(StopWhat),
-    /// End a session; its journal stays
+    /// End a session and delete its files; its journal stays
     Rm(Remove),
-    /// Run a past execution again, offline and calling nothing: whether it does the same, and what another policy would say
+    /// Run a past execution again offline, without any call, and report whether it does the same and what another policy
+    /// would decide
     Replay(Replay),
 }
 
-/// `session replay`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
-    /// The session's id, or that of one execution
+    /// The id of a session or of one execution, or its beginning
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Another policy, a file or a preset: what it would have decided at each call
+    /// Another policy, a file or a preset, to show what it would have decided at each call
     #[arg(long, value_name = "POLICY")]
     pub(crate) against: Option<std::path::PathBuf>,
-    /// Print JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `session list`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
-    /// Open ones only
+    /// List only open sessions
     #[arg(long)]
     pub(crate) open: bool,
-    /// At most so many
+    /// The most sessions to list
     #[arg(short = 'n', long, default_value_t = 20, value_name = "N")]
     pub(crate) limit: u32,
-    /// Print JSON
+    /// Print the sessions as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `session show`, `audit show`.
+/// The arguments of `session show` and `audit show`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
-    /// The session's id
+    /// The id of the session, or its beginning; `session show` also takes its name
     #[arg(value_name = "ID")]
     pub(crate) session: String,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `session stop`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StopWhat {
-    /// The session's id
+    /// The id of the session, its beginning, or its name
     #[arg(value_name = "ID", required_unless_present = "all")]
     pub(crate) session: Option<String>,
-    /// Every open session
+    /// Stop every open session
     #[arg(long, conflicts_with = "session")]
     pub(crate) all: bool,
 }
 
-/// `session rm`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Remove {
-    /// The session's id
+    /// The id of the session, its beginning, or its name
     #[arg(value_name = "ID")]
     pub(crate) session: String,
 }
 
-/// `audit`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Audit {
-    /// The newest records
+    /// Print the newest records
     Tail(Follow),
-    /// The records of one session
+    /// Print the records of one session
     Show(Show),
-    /// Check the chains; exit 1 if one is broken
+    /// Check the hash chains; exit 1 if one is broken
     Verify(Verify),
-    /// The whole journal as lines of JSON
+    /// Print the whole journal as lines of JSON
     Export(Export),
-    /// Remove records that were kept long enough; signed heads stay, and a record says what went
+    /// Remove records that are old enough; signed heads stay, and a record tells what was removed
     Prune(PruneArgs),
-    /// Go on after a loss that was noticed: an older copy was put back, or the mark is gone; a record says so
+    /// Continue after a detected loss, such as a restored older copy or a missing mark; a record tells so
     AcceptLoss(AcceptLossArgs),
 }
 
-/// `audit prune`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PruneArgs {
-    /// Keep sessions that were used in this time, such as 30d; else `audit.keep` of the policy
+    /// Keep sessions that were used within this time, such as 30d; else `audit.keep` of the policy
     #[arg(long, value_name = "TIME")]
     pub(crate) keep: Option<String>,
     #[command(flatten)]
     pub(crate) rules: super::Rules,
-    /// Print JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `audit accept-loss`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AcceptLossArgs {
-    /// Print JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `audit tail`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Follow {
-    /// How many
+    /// The number of records to print
     #[arg(short = 'n', long = "lines", default_value_t = 20, value_name = "N")]
     pub(crate) count: u32,
-    /// Go on as more happens
+    /// Keep printing records as they are written
     #[arg(short = 'f', long = "follow")]
     pub(crate) more: bool,
     /// Print lines of JSON
@@ -127,18 +119,16 @@ pub(crate) struct Follow {
     pub(crate) json: bool,
 }
 
-/// `audit verify`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Verify {
-    /// Print JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `audit export`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Export {
-    /// With the signed heads, so that the chains can be checked elsewhere
+    /// Include the signed heads, so that the chains can be verified elsewhere
     #[arg(long)]
     pub(crate) heads: bool,
 }

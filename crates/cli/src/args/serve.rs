@@ -1,10 +1,10 @@
-//! Arguments of `serve`.
+//! The arguments of `serve`.
 
 use std::net::SocketAddr;
 
 use super::Rules;
 
-/// An address and a port; `localhost` is this machine.
+/// Parses an address with a port; `localhost` means `127.0.0.1`.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let plain = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}"),
@@ -13,7 +13,6 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     plain.parse().map_err(|_| "write it like `127.0.0.1:7411`".to_owned())
 }
 
-/// `serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -21,13 +20,13 @@ pub(crate) struct Serve {
     /// Where to listen for HTTP: 127.0.0.1:7411 unless `listen` in `ringfence.yaml` says otherwise
     #[arg(long, value_name = "ADDRESS", conflicts_with = "stdio", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
-    /// Speak MCP on standard input and output instead
+    /// Speak MCP on standard input and output instead of HTTP
     #[arg(long)]
     pub(crate) stdio: bool,
     /// Offer these upstream tools one by one as well, such as `github.list_*`
     #[arg(long, value_name = "PATTERN")]
     pub(crate) direct: Vec<String>,
-    /// Serve the fixtures of the protocol's conformance suite on loopback, to anybody
+    /// Serve the fixtures of the protocol's conformance suite on loopback, without authentication
     #[arg(long, hide = true, conflicts_with = "stdio")]
     pub(crate) conformance: bool,
 }

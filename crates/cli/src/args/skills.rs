@@ -1,4 +1,4 @@
-//! Arguments of `skills`.
+//! The arguments of `skills`.
 
 use std::path::PathBuf;
 
@@ -6,26 +6,25 @@ use clap::{Subcommand, ValueEnum};
 
 use super::{Lang, Place};
 
-/// `skills`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillsCommand {
-    /// Skills, by name
+    /// List skills, ordered by name
     List(SkillsList),
-    /// One skill: what it says of itself, its program and files
+    /// Show one skill: its description, program and files
     Show(SkillsShow),
-    /// Save a program, or what a past run ran, as the next version of a skill
+    /// Save a program, or the program of a past run, as the next version of a skill
     Save(SkillsSave),
     /// Run a skill with an input, as a program of yours would call it
     Run(Box<SkillsRun>),
     /// Remove a skill with all its versions
     Rm(SkillsRm),
-    /// Take in a skill from a folder, `.tar.gz` or `.zip`
+    /// Import a skill from a folder, `.tar.gz` or `.zip`
     Import(SkillsImport),
-    /// Write a skill to a folder, `.tar.gz` or `.zip`
+    /// Export a skill to a folder, `.tar.gz` or `.zip`
     Export(SkillsExport),
 }
 
-/// Who has a skill.
+/// The owner of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SkillOwner {
     /// You, in all your sessions
@@ -34,48 +33,45 @@ pub(crate) enum SkillOwner {
     Team,
 }
 
-/// `skills list`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SkillsList {
-    /// Only those of one scope
+    /// Only skills of this owner
     #[arg(long, value_enum)]
     pub(crate) scope: Option<SkillOwner>,
-    /// Those that a session has for itself, too
+    /// Include the skills that this session has for itself
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Print JSON
+    /// Print the skills as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Which skill.
+/// The arguments that select one skill.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SkillWhich {
-    /// The skill's name
+    /// The name of the skill
     pub(crate) name: String,
-    /// The one of this scope; else yours comes before the team's
+    /// The owner of the skill; else yours comes before the team's
     #[arg(long, value_enum)]
     pub(crate) scope: Option<SkillOwner>,
-    /// A version; else the newest
+    /// The version of the skill; else the newest
     #[arg(long, value_name = "N")]
     pub(crate) version: Option<u32>,
 }
 
-/// `skills show`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SkillsShow {
     #[command(flatten)]
     pub(crate) which: SkillWhich,
-    /// Print JSON
+    /// Print the skill as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `skills save`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["from_run", "file"]))]
 pub(crate) struct SkillsSave {
-    /// Its name: lower-case letters, digits and single hyphens
+    /// The name of the skill: lower-case letters, digits and single hyphens
     pub(crate) name: String,
     /// What it does and when to use it
     #[arg(long, value_name = "TEXT")]
@@ -95,66 +91,62 @@ pub(crate) struct SkillsSave {
     /// A tool that the program calls, such as `crm.list_orders`; it must have been called here before
     #[arg(long, value_name = "TOOL", requires = "file")]
     pub(crate) tool: Vec<String>,
-    /// Who will have it
+    /// The owner of the skill
     #[arg(long, value_enum, default_value = "user")]
     pub(crate) scope: SkillOwner,
-    /// A JSON Schema of its input
+    /// A file with a JSON Schema of the input
     #[arg(long, value_name = "FILE")]
     pub(crate) inputs: Option<PathBuf>,
-    /// A JSON Schema of its value
+    /// A file with a JSON Schema of the value
     #[arg(long, value_name = "FILE")]
     pub(crate) outputs: Option<PathBuf>,
-    /// Save it with the personal data and secrets that its files and words have
+    /// Save the skill even with the personal data and secrets in its files and texts
     #[arg(long, requires = "from_run")]
     pub(crate) allow_personal_data: bool,
-    /// Print JSON
+    /// Print the skill as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `skills run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SkillsRun {
     /// The skill's name; yours comes before the team's
     pub(crate) name: String,
-    /// Its input as JSON: a text, `@FILE`, or `-` for standard input
+    /// The input as JSON: a text, `@FILE`, or `-` for standard input
     #[arg(value_name = "INPUT")]
     pub(crate) input: Option<String>,
     #[command(flatten)]
     pub(crate) place: Place,
 }
 
-/// `skills rm`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SkillsRm {
-    /// The skill's name
+    /// The name of the skill
     pub(crate) name: String,
-    /// Who has it
+    /// The owner of the skill
     #[arg(long, value_enum, default_value = "user")]
     pub(crate) scope: SkillOwner,
 }
 
-/// `skills import`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SkillsImport {
     /// A folder with a `SKILL.md`, or such a folder as `.tar.gz` or `.zip`
     pub(crate) path: PathBuf,
-    /// The file of it that is the program, where none is called `program`
+    /// The file of the folder that is the program, if none is called `program`
     #[arg(long, value_name = "PATH")]
     pub(crate) program: Option<String>,
-    /// Who will have it
+    /// The owner of the skill
     #[arg(long, value_enum, default_value = "user")]
     pub(crate) scope: SkillOwner,
-    /// Print JSON
+    /// Print the skill as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `skills export`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SkillsExport {
     #[command(flatten)]
     pub(crate) which: SkillWhich,
-    /// Where to: a name that ends in `.tar.gz` or `.zip`, else a folder
+    /// The destination: a name that ends in `.tar.gz` or `.zip`, else a folder
     pub(crate) path: PathBuf,
 }

@@ -1,36 +1,34 @@
-//! Arguments of `token`.
+//! The arguments of `token`.
 
 use clap::{Subcommand, ValueEnum};
 
-/// `token`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make an access token; its secret is printed once
+    /// Create an access token and print its secret once
     Create(TokenCreate),
-    /// Access tokens, oldest first
+    /// List access tokens, oldest first
     List(TokenList),
     /// Refuse an access token from now on, in every running server
     Revoke(TokenRevoke),
 }
 
-/// `token create`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TokenCreate {
-    /// What to call it
+    /// A name that tells tokens apart in lists
     #[arg(long)]
     pub(crate) name: String,
-    /// What its holder may do
+    /// The permissions of the holder
     #[arg(long, value_enum)]
     pub(crate) scope: TokenScope,
-    /// Print JSON
+    /// Print the token as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What the holder of an access token may do.
+/// The permissions of the holder of an access token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TokenScope {
-    /// Look at everybody's sessions, runs and events, and read the metrics
+    /// Read everybody's sessions, runs and events, and the metrics
     Viewer,
     /// Run code and see its own runs; never approve or administer
     Agent,
@@ -38,18 +36,16 @@ pub(crate) enum TokenScope {
     Operator,
 }
 
-/// `token list`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TokenList {
-    /// Print JSON
+    /// Print the tokens as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `token revoke`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TokenRevoke {
-    /// The access token's id
+    /// The id of the access token
     #[arg(value_name = "ID")]
     pub(crate) id: String,
 }

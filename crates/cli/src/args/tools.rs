@@ -1,4 +1,4 @@
-//! Arguments of `tools` and `servers`.
+//! The arguments of `tools` and `servers`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -7,22 +7,20 @@ use clap::{Subcommand, ValueEnum};
 
 use super::Rules;
 
-/// `tools`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// Every tool, and what the policy says of it
+    /// List every tool with the policy's decision
     List(ToolsList),
-    /// Tools for what should be done, best first
+    /// Search tools by intent, best match first
     Search(ToolsSearch),
-    /// One tool: its declaration, its hints, what the policy says of it
+    /// Show one tool: its declaration, its hints and the policy's decision
     Show(ToolsShow),
-    /// Declarations for programs
+    /// Print declarations of tools for programs
     Stubs(ToolsStubs),
-    /// Take a tool's changed definition for good
+    /// Accept the changed definition of a tool for good
     Accept(ToolsAccept),
 }
 
-/// `tools list`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ToolsList {
     /// Tools of this server only
@@ -31,26 +29,25 @@ pub(crate) struct ToolsList {
     /// Tools of this domain only: a server's own tag, or the first word of its tools' names
     #[arg(long, value_name = "NAME")]
     pub(crate) domain: Option<String>,
-    /// At most so many; all of them when absent
+    /// The most tools to list; all of them if left out
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) limit: Option<NonZeroUsize>,
-    /// Go on where an earlier list ended
+    /// Continue where an earlier list ended
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
     #[command(flatten)]
     pub(crate) rules: Rules,
-    /// Print JSON
+    /// Print the tools as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `tools search`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ToolsSearch {
-    /// What should be done: a short phrase for each step
+    /// What to do: a short phrase for each step
     #[arg(value_name = "INTENT", required = true)]
     pub(crate) intents: Vec<String>,
-    /// What it is all for
+    /// The purpose of the whole task
     #[arg(long, value_name = "TEXT")]
     pub(crate) task: Option<String>,
     /// How much of each tool to show
@@ -59,23 +56,22 @@ pub(crate) struct ToolsSearch {
     /// The language of signatures and declarations
     #[arg(long, value_enum, default_value = "ts")]
     pub(crate) lang: StubLang,
-    /// At most so many
+    /// The most tools to show for all intents together; 10 if left out
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) limit: Option<usize>,
-    /// Go on where an earlier search ended, with the same intents, task and number
+    /// Continue where an earlier search ended, with the same intents, task and number
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
     #[command(flatten)]
     pub(crate) rules: Rules,
-    /// Print JSON
+    /// Print the matches as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `tools show`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ToolsShow {
-    /// The tool: `server.tool`
+    /// The tool, written as `server.tool`
     #[arg(value_name = "TOOL")]
     pub(crate) tool: String,
     /// The language of the declaration
@@ -83,18 +79,17 @@ pub(crate) struct ToolsShow {
     pub(crate) lang: StubLang,
     #[command(flatten)]
     pub(crate) rules: Rules,
-    /// Print JSON
+    /// Print the tool as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `tools stubs`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ToolsStubs {
-    /// Servers; all of them when absent
+    /// The servers; all of them if left out
     #[arg(value_name = "SERVER")]
     pub(crate) server: Vec<String>,
-    /// The language
+    /// The language of the declarations
     #[arg(long, value_enum, default_value = "ts")]
     pub(crate) lang: StubLang,
     /// Write the files that an editor or type checker reads into this folder
@@ -104,80 +99,75 @@ pub(crate) struct ToolsStubs {
     pub(crate) rules: Rules,
 }
 
-/// `tools accept`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ToolsAccept {
-    /// The tool: `server.tool`
+    /// The tool, written as `server.tool`
     #[arg(value_name = "TOOL")]
     pub(crate) tool: String,
     #[command(flatten)]
     pub(crate) rules: Rules,
 }
 
-/// How much of a tool.
+/// The amount of detail about a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ToolDetail {
-    /// Its name
+    /// The names of tools alone
     Names,
-    /// And a sentence
+    /// The name and the first sentence of the description
     Summary,
-    /// And its parameters
+    /// The same, with the parameters on one line
     Signature,
-    /// And its types
+    /// The declaration with all types and the whole description
     Full,
 }
 
 /// The languages of declarations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StubLang {
-    /// TypeScript
+    /// Declarations in TypeScript (`.d.ts`)
     #[value(alias = "typescript")]
     Ts,
-    /// Python
+    /// Declarations in Python (`.pyi`)
     #[value(alias = "python")]
     Py,
-    /// JSON Schema
+    /// Declarations as JSON Schema documents
     Json,
 }
 
-/// `servers`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServersCommand {
-    /// Tool servers, where they run, what is known of them
+    /// List tool servers, where they run and what is known of them
     List(ServersList),
-    /// Connect to a server, or to all, and list their tools anew
+    /// Connect to one server or to all, and list their tools anew
     Test(ServersTest),
-    /// Log in to a server that wants it
+    /// Log in to a server that requires it
     Login(ServersLogin),
 }
 
-/// `servers list`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServersList {
     #[command(flatten)]
     pub(crate) rules: Rules,
-    /// Print JSON
+    /// Print the servers as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `servers test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServersTest {
-    /// The server; all of them when absent
+    /// The server to test; all of them if left out
     #[arg(value_name = "NAME")]
     pub(crate) server: Option<String>,
     #[command(flatten)]
     pub(crate) rules: Rules,
-    /// Print JSON
+    /// Print the results as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `servers login`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServersLogin {
-    /// The server
+    /// The server to log in to
     #[arg(value_name = "NAME")]
     pub(crate) server: String,
     #[command(flatten)]

@@ -1,30 +1,28 @@
-//! `vault` as clap reads it.
+//! The arguments of `vault`.
 
 use clap::Subcommand;
 
-/// `vault`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VaultCommand {
-    /// Keep a secret, which is read from standard input; a terminal does not show it
+    /// Store a secret that is read from standard input; a terminal does not show it
     Set(VaultName),
-    /// What the secrets are called
+    /// List the names of the secrets
     List(VaultList),
-    /// Forget a secret
+    /// Remove a secret from the vault
     Rm(VaultName),
 }
 
-/// `vault set` and `vault rm`.
+/// The name that `vault set` and `vault rm` take.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VaultName {
-    /// What the secret is called: `vault:NAME` in a server's entry
+    /// The name of the secret, which a server's entry refers to as `vault:NAME`
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 }
 
-/// `vault list`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VaultList {
-    /// Print JSON
+    /// Print the names as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,5 +1,5 @@
-//! `ringfence approvals`: what waits for a person, and a person's answers. Answering needs no server: whoever has the
-//! execution hears of it.
+//! `ringfence approvals`: lists pending approval requests and answers them. An answer needs no server: the process that
+//! owns the execution learns of it from the store.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ use crate::settings::Settings;
 
 mod always;
 
-/// Sends each to its own.
+/// Runs the subcommand of `approvals`.
 pub(crate) async fn start(
     command: ApprovalsCommand,
     settings: &Settings,
@@ -89,19 +89,19 @@ fn row(one: &Shown, printer: &Printer) -> String {
     )
 }
 
-/// What asks: by its name, which anybody chooses, and the beginning of its code's digest.
+/// The label of the requesting program: its name, which anybody can choose, and the first 8 digits of its code's digest.
 fn program(one: &Shown) -> String {
     let code = one.code.as_ref().and_then(|code| code.get(..8));
     let code = code.map_or_else(String::new, |code| format!(" {code}"));
     format!("{}{code}", line(&one.program))
 }
 
-/// How long a question still stands.
+/// The time until the request expires, as text for a list.
 fn left(one: &Shown) -> String {
     format!("{} left", span(one.expires))
 }
 
-/// Words that others chose, on one line.
+/// Escapes text of other parties and puts it on one line.
 fn line(text: &str) -> String {
     escape::text(text).replace(['\n', '\r', '\t'], " ")
 }
@@ -157,7 +157,7 @@ fn words(one: &Shown) -> String {
     lines.join("\n")
 }
 
-/// So much of a digest says what was shown.
+/// How many hex digits of a digest identify what was shown.
 const DIGITS: usize = 16;
 
 fn standing(one: &Shown) -> String {
@@ -212,7 +212,7 @@ async fn deny(args: Deny, settings: &Settings, printer: &Printer) -> Result<Exit
     answer(&args.id, args.say, None, settings, printer).await
 }
 
-/// Answers: a yes for so long, or a no.
+/// Answers a request: `scope` is how long an approval holds, `None` denies.
 async fn answer(
     id: &str,
     say: Say,
@@ -227,7 +227,7 @@ async fn answer(
     tell(&settled?, &say, printer)
 }
 
-/// Says what became of an answer.
+/// Prints the receipt of an answer, as text or JSON.
 fn tell(settled: &Settled, say: &Say, printer: &Printer) -> Result<ExitCode, Fault> {
     if say.json {
         printer.json(&json!({ "approval": settled.approval, "again": settled.again }))?;
@@ -242,7 +242,7 @@ async fn answer_in(store: &Store, id: ApprovalId, say: &Say, scope: Option<Appro
     Ok(approvals::answer(store, id, say).await?)
 }
 
-/// An answer of whoever runs this program.
+/// Builds the answer of the user who runs this program.
 async fn made(store: &Store, id: ApprovalId, say: &Say, scope: Option<ApprovalScope>) -> Result<approvals::Say, Fault> {
     let shown = match &say.shown {
         None => None,
@@ -258,7 +258,7 @@ async fn made(store: &Store, id: ApprovalId, say: &Say, scope: Option<ApprovalSc
     })
 }
 
-/// The digest that was meant: all of it, or its beginning.
+/// Resolves a digest that was given whole or by its beginning.
 async fn what_was_shown(store: &Store, id: ApprovalId, digest: &str) -> Result<Hash, Fault> {
     if let Ok(whole) = digest.parse() {
         return Ok(whole);

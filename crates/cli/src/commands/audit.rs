@@ -1,4 +1,4 @@
-//! `ringfence audit`: the journal for people and programs, and its chains checked.
+//! `ringfence audit`: prints, verifies, exports and prunes the journal.
 
 mod retention;
 
@@ -15,7 +15,7 @@ use crate::fault::{Fault, NOT_HELD, chain};
 use crate::print::{Printer, Style, count, event};
 use crate::settings::Settings;
 
-/// Sends each to its own.
+/// Runs the subcommand of `audit`.
 pub(crate) async fn start(command: Audit, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let command = match command {
         Audit::Prune(args) => return retention::prune(&args, settings, printer).await,

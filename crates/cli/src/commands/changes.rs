@@ -1,4 +1,4 @@
-//! What happens to tool servers while a command runs, for its operator.
+//! Prints what happens to tool servers while a command runs.
 
 use std::convert::Infallible;
 use std::future;
@@ -10,7 +10,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::print::Printer;
 
-/// News of tool servers from when this was made.
+/// The events of tool servers since this value was created; `None` without a gateway.
 pub(crate) struct Changes(Option<Receiver<Happened>>);
 
 impl Changes {
@@ -22,7 +22,7 @@ impl Changes {
         Changes(Some(gateway.upstreams().events()))
     }
 
-    /// Says what happens, for as long as it is waited for.
+    /// Prints events as they arrive, until the caller drops the future.
     pub(crate) async fn say(&mut self, printer: &Printer) -> Infallible {
         while let Some(events) = &mut self.0 {
             match events.recv().await {
@@ -34,7 +34,7 @@ impl Changes {
         future::pending().await
     }
 
-    /// Says what has happened and was not said yet.
+    /// Prints the events that arrived and are not printed yet.
     pub(crate) fn say_rest(&mut self, printer: &Printer) {
         while let Some(events) = &mut self.0 {
             match events.try_recv() {

@@ -1,4 +1,4 @@
-//! `ringfence data`: what stands for personal data, resolved for a person. No front door has it.
+//! `ringfence data`: shows a person the value behind an alias. No network endpoint offers this.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::settings::config::Config;
 use crate::settings::servers::Chosen;
 
-/// Sends each to its own.
+/// Runs the subcommand of `data`.
 pub(crate) async fn start(command: DataCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     match command {
         DataCommand::Reveal(args) => reveal(&args, settings, printer).await,

@@ -1,4 +1,4 @@
-//! `ringfence demo`: a program that calls tools, six that try what they should not, and what was written down.
+//! `ringfence demo`: a program that calls tools, six programs that try forbidden things, and the journal of all of them.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ mod company;
 
 use attempts::Attempt;
 
-/// Shows it all. Data goes to a folder that is removed afterwards, unless `RINGFENCE_HOME` names one.
+/// Runs the whole demo. The data folder is temporary and removed at the end, unless `RINGFENCE_HOME` names one.
 pub(crate) async fn show(settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let started = Instant::now();
     let folder = tempfile::Builder::new().prefix("ringfence-demo-").tempdir();
@@ -55,12 +55,12 @@ struct Demo<'a> {
     engine: &'a Engine,
     printer: &'a Printer,
     interrupt: &'a Interrupt,
-    /// The sessions of this demo: a journal that was there before has others.
+    /// The sessions of this demo; an existing journal also contains others.
     sessions: RefCell<Vec<SessionId>>,
 }
 
 impl Demo<'_> {
-    /// Answers whether everything was blocked that should be.
+    /// Runs all parts; returns whether everything forbidden was blocked and the journal verifies.
     async fn show(&self, folder: &Path) -> Result<bool, Fault> {
         let refused = self.code_mode().await?;
         let held = self.attempt(folder).await?;
@@ -68,7 +68,7 @@ impl Demo<'_> {
         Ok(refused && held && sound)
     }
 
-    /// Runs a program to its end. What it waits for is not told: nobody can answer it, it is over before.
+    /// Runs a program to its end. Approval requests are not printed: nobody can answer them before they expire.
     async fn run(&self, policy: Policy, program: Program) -> Result<Execution, Fault> {
         let nobody = &mut ();
         let run = self.engine.run(RunCode::new(policy, program), nobody);
@@ -113,7 +113,7 @@ impl Demo<'_> {
         format!("  {word}  {:<32} {rule} {how}", attempt.name)
     }
 
-    /// What was written down, and whether its chains hold.
+    /// Prints the notable events of the demo's sessions; returns whether the chains of the journal are unbroken.
     async fn journal(&self) -> Result<bool, Fault> {
         let store = self.engine.store();
         self.printer.line("")?;
@@ -151,7 +151,7 @@ impl Demo<'_> {
     }
 }
 
-/// The preset with some keys changed.
+/// The preset `demo` with some keys changed.
 fn policy(set: &[(&str, &str)]) -> Result<Policy, Fault> {
     let mut draft = Draft::preset("demo").unwrap_or_else(Draft::builtin);
     for (key, value) in set {
@@ -162,7 +162,7 @@ fn policy(set: &[(&str, &str)]) -> Result<Policy, Fault> {
         .map_err(|error| Fault::refused("policy.incomplete", chain(&error)))
 }
 
-/// A file on this machine that a program would like to read.
+/// Writes a file on the host that a program tries to read.
 fn secret(folder: &Path) -> Result<PathBuf, Fault> {
     let path = folder.join("secret.txt");
     std::fs::write(&path, attempts::SECRET)
@@ -170,7 +170,7 @@ fn secret(folder: &Path) -> Result<PathBuf, Fault> {
     Ok(path)
 }
 
-/// What to try next, as commands that work here and now.
+/// The commands to try next, as they work on this machine with these settings.
 fn next_steps(printer: &Printer, settings: &Settings, started: Instant) -> String {
     let milliseconds = started.elapsed().as_millis();
     let took = format!("{}.{} s", milliseconds / 1000, milliseconds % 1000 / 100);
@@ -200,7 +200,7 @@ fn next_steps(printer: &Printer, settings: &Settings, started: Instant) -> Strin
         (format!("{program} doctor"), "what this machine can enforce"),
         (format!("{program} probe"), "try to break out, here and now"),
     ];
-    // Where nothing is kept there is no journal to look at.
+    // Without a kept data folder there is no journal to inspect.
     let journal = if settings.journal_home().is_ok() {
         (format!("{program} audit tail"), "what happened")
     } else {

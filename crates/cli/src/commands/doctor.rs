@@ -1,4 +1,5 @@
-//! `ringfence doctor`: what this machine can enforce, what is missing, how to get it. Told by a sandbox that really stands.
+//! `ringfence doctor`: reports what this machine can enforce, what is missing and how to get it, tested with a real
+//! sandbox.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,7 +19,7 @@ use crate::settings::config::Config;
 
 mod machine;
 
-/// One thing that was looked at.
+/// The result of one check of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     what: &'static str,
@@ -28,15 +29,15 @@ pub(crate) struct Finding {
     hint: Option<String>,
 }
 
-/// How good it is.
+/// The rating of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
-    /// As it should be.
+    /// The item works as it should.
     Good,
-    /// Works, held in a weaker way, or not visible from here.
+    /// The item works, but in a weaker way, or its state is not visible from here.
     Limited,
-    /// Does not work.
+    /// The item does not work on this machine.
     Missing,
 }
 
@@ -67,7 +68,7 @@ impl Finding {
     }
 }
 
-/// Examines the machine; exit 1 where no sandbox can be made.
+/// Examines the machine; exit code 1 means that no sandbox can be made.
 pub(crate) async fn examine(args: &Machine, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let config = Config::find(args.config.as_deref(), settings, printer)?;
     let policy = Draft::builtin().under(&Ceiling::own_word());
@@ -113,7 +114,7 @@ pub(crate) async fn examine(args: &Machine, settings: &Settings, printer: &Print
     })
 }
 
-/// Type checkers: there, or how to get them.
+/// Reports the installed type checkers, and how to install the missing ones.
 fn checkers(config: &Config, settings: &Settings) -> Vec<Finding> {
     let Ok(home) = settings.home() else { return Vec::new() };
     let tools = config.checkers.clone().or(ringfence_engine::Tools::find(&home));
@@ -166,7 +167,7 @@ fn words(findings: &[Finding], soft: &[String], works: bool, printer: &Printer) 
     )
 }
 
-/// Rules that another machine would hold harder.
+/// The rules that another machine could enforce in a harder way.
 fn soft_rules(seen: &Inside) -> Vec<String> {
     let soft = seen
         .enforcement

@@ -1,4 +1,4 @@
-//! Ids as people give them: whole, or only how they begin.
+//! Resolves ids that a person gives whole or by their beginning.
 
 use ringfence_journal::SessionId;
 use ringfence_store::{IdKind, Store};
@@ -6,17 +6,18 @@ use ringfence_store::{IdKind, Store};
 use super::session_id;
 use crate::fault::{Fault, NOT_HELD};
 
-/// Ids that are listed where a beginning fits several.
+/// The most ids to list where a beginning matches several.
 const MAX_CANDIDATES: u32 = 8;
-/// The length of an id.
+/// The length of a whole id in characters.
 const ID_LENGTH: usize = 28;
 
-/// A session by its id, or by how that begins.
+/// Resolves a session by its id or by the beginning of it.
 pub(crate) async fn session(store: &Store, text: &str) -> Result<SessionId, Fault> {
     session_id(&whole(store, text, &[IdKind::Session]).await?)
 }
 
-/// The one id of these kinds that begins like `text`. What begins like none is answered as it is, for who can say what is wrong with it.
+/// Finds the one id of these kinds that begins with `text`. If none does, returns `text` unchanged, and the caller
+/// reports what is wrong with it.
 pub(crate) async fn whole(store: &Store, text: &str, kinds: &[IdKind]) -> Result<String, Fault> {
     let is_beginning = |kind: &&IdKind| text.starts_with(kind.prefix()) && text.len() < ID_LENGTH;
     let Some(kind) = kinds.iter().find(is_beginning) else {

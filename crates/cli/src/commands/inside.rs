@@ -1,4 +1,4 @@
-//! A look around in a sandbox that is made for it: what is there is asked of the kernel, not remembered.
+//! Inspects a fresh sandbox: its variables, mounts and process state come from the kernel, not from what was configured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,36 +12,36 @@ use serde::Serialize;
 use crate::fault::{Fault, chain, launch};
 use crate::print::count;
 
-/// Prints the environment, the mounts and the state of the process, each after a line of its own.
+/// A script that prints the environment, the mounts and the state of its process, each after a header line.
 const SCRIPT: &str = "echo @env; env; echo @mounts; cat /proc/self/mountinfo; echo @status; cat /proc/self/status; echo @ns; ls -l /proc/self/ns";
 
-/// What was seen.
+/// The state of a sandbox as observed from inside.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Inside {
-    /// Variables that the policy does not name.
+    /// The variables that the policy does not name.
     pub(crate) env: BTreeMap<String, String>,
-    /// Places that the policy does not name.
+    /// The mounts that the policy does not name.
     pub(crate) mounts: Vec<Mounted>,
-    /// What holds each rule here.
+    /// The mechanism that enforces each rule on this machine.
     pub(crate) enforcement: Vec<Held>,
-    /// What is true of every sandbox, as seen.
+    /// The invariants of every sandbox that were observed in this one.
     pub(crate) always: Vec<String>,
-    /// What this machine can hold hard.
+    /// The mechanisms that this machine supports; `None` until the sandbox was inspected.
     #[serde(skip)]
     pub(crate) support: Option<Support>,
-    /// How long it took until something ran.
+    /// The time from the request until the script has ended.
     #[serde(skip)]
     pub(crate) took: Duration,
 }
 
-/// A place.
+/// A mount point and its options.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Mounted {
     pub(crate) path: String,
     pub(crate) how: String,
 }
 
-/// A rule and what holds it.
+/// A rule and the mechanism that enforces it.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Held {
     pub(crate) rule: String,
@@ -59,11 +59,11 @@ impl Words for Heard {
     }
 }
 
-/// A sandbox made for a look, and what it was made of.
+/// A sandbox for one inspection, and the folders it uses.
 struct Visit {
     native: Native,
     spec: Arc<Spec>,
-    // Places on disk lie here; it goes last.
+    // Holds the writable folders on disk; dropped last.
     _folders: tempfile::TempDir,
 }
 
@@ -87,7 +87,7 @@ impl Visit {
         })
     }
 
-    /// Runs `kind` in a fresh sandbox; answers what it printed.
+    /// Runs `kind` in a fresh sandbox and returns its standard output.
     async fn run(&self, kind: TaskKind) -> Result<String, Fault> {
         let failed = |error: &ringfence_sandbox::RunError| Fault::ours("sandbox.failed", chain(error));
         let mut sandbox = self.native.launch(&self.spec).await.map_err(|error| launch(&error))?;
@@ -117,7 +117,7 @@ impl Visit {
     }
 }
 
-/// Makes a sandbox of `policy`, looks around in it, and takes it away again.
+/// Creates a sandbox with `policy`, inspects it and removes it.
 pub(crate) async fn look(policy: &Policy, python: Option<&Path>) -> Result<Inside, Fault> {
     let started = Instant::now();
     let visit = Visit::new(policy, python)?;
@@ -144,7 +144,7 @@ pub(crate) async fn look(policy: &Policy, python: Option<&Path>) -> Result<Insid
     })
 }
 
-/// The version of the Python that runs in a sandbox of `policy`.
+/// The version of Python in a sandbox of `policy`.
 pub(crate) async fn python(policy: &Policy, configured: Option<&Path>) -> Result<String, Fault> {
     let source = "import platform\nprint(platform.python_implementation(), platform.python_version())".to_owned();
     let visit = Visit::new(policy, configured)?;
@@ -177,7 +177,7 @@ fn read(text: &str, policy: &Policy) -> Inside {
 }
 
 fn environment(lines: &[&str], policy: &Policy) -> BTreeMap<String, String> {
-    // What a shell itself sets is not ours.
+    // The shell sets these variables itself.
     let ours = |name: &str| !["PWD", "SHLVL", "_", "OLDPWD"].contains(&name) && !policy.env().contains_key(name);
     lines
         .iter()
@@ -211,7 +211,7 @@ fn always(status: &[&str], namespaces: &[&str]) -> Vec<String> {
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
             .map_or("?", str::trim)
     };
-    // A namespace is the sandbox's own if the host's has another number.
+    // A namespace belongs to the sandbox if the host has another inode number for it.
     let host = |kind: &str| std::fs::read_link(format!("/proc/self/ns/{kind}")).ok();
     let mut kinds: Vec<&str> = namespaces
         .iter()

@@ -1,4 +1,4 @@
-//! `ringfence servers login`.
+//! `ringfence servers login`: logs in to a remote tool server with a browser.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::settings::config::Config;
 use crate::settings::servers::{self, Chosen};
 
-/// Prints the page to open, and waits until the person is back from it.
+/// Prints the page to open and waits until the login there is complete.
 pub(crate) async fn login(args: &ServersLogin, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let config = Config::find(args.rules.config.as_deref(), settings, printer)?;
     let chosen = Chosen::of(&args.rules, &config)?;
@@ -21,7 +21,7 @@ pub(crate) async fn login(args: &ServersLogin, settings: &Settings, printer: &Pr
         );
     };
     let home = settings.home()?;
-    // Also to who wants no notices: without it there is nothing to wait for.
+    // Printed even with `--quiet`: without the address the login cannot be completed.
     let show = |url: &dyn std::fmt::Display| printer.aside(&format!("open this page to log in:\n  {url}"));
     ringfence_gateway::login(&home, server, &servers::environment(), |url| show(url))
         .await

@@ -1,4 +1,4 @@
-//! `ringfence completions` and `ringfence man`: what the arguments are, for shells and readers of manuals.
+//! `ringfence completions` and `ringfence man`: generates completion scripts and manual pages from the arguments.
 
 use std::process::ExitCode;
 
@@ -10,14 +10,14 @@ use crate::args::Args;
 use crate::fault::{Fault, USAGE};
 use crate::print::{Printer, unwritten};
 
-/// What makes a shell complete this program's arguments.
+/// Prints the completion script for a shell.
 pub(crate) fn completions(shell: Shell, printer: &Printer) -> Result<ExitCode, Fault> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "ringfence", &mut script);
     print(&script, printer)
 }
 
-/// The manual page of the program, or of one of its commands.
+/// Prints the manual page of the program or of one of its commands.
 pub(crate) fn page(path: &[String], printer: &Printer) -> Result<ExitCode, Fault> {
     let mut program = Args::command();
     program.build();

@@ -1,4 +1,4 @@
-//! `ringfence policy`: check, show, explain, compare, learn.
+//! `ringfence policy`: check, show, explain, compare and learn policies.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ mod show;
 
 pub(crate) use learn::Lesson;
 
-/// Sends each to its own.
+/// Runs the subcommand of `policy`.
 pub(crate) async fn start(command: PolicyCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     match command {
         PolicyCommand::Check(check) => check::check(&check, printer),

@@ -1,4 +1,4 @@
-//! `ringfence probe`: the attempts to break out, made on this machine now.
+//! `ringfence probe`: tries to break out of a sandbox on this machine.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::settings::Settings;
 use crate::settings::config::Config;
 use crate::settings::rules;
 
-/// Runs the probes; exit 1 if one went through.
+/// Runs the probes; exit code 1 means that one of them succeeded.
 pub(crate) async fn probe(args: &Probe, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     args.backend.available()?;
     let config = Config::find(args.rules.config.as_deref(), settings, printer)?;
@@ -30,7 +30,7 @@ pub(crate) async fn probe(args: &Probe, settings: &Settings, printer: &Printer) 
         done += 1;
         if printer.stderr_is_terminal() {
             let mut stderr = std::io::stderr().lock();
-            // Where the terminal is gone nobody watches.
+            // A failed write is ignored: the terminal is gone.
             let _ = write!(stderr, "\r\u{1b}[K{done} {}", finding.name).and_then(|()| stderr.flush());
         }
     };

@@ -1,4 +1,4 @@
-//! `ringfence run` and `ringfence exec`: something runs once, in a session of its own or in one that keeps its files.
+//! `ringfence run` and `ringfence exec`: run a program once, in a new session or in one that keeps its files.
 
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -36,15 +36,15 @@ mod waiting;
 use asking::Desk;
 pub(crate) use inputs::inputs;
 
-/// A program's source is text for an engine; data belongs into a file beside it.
+/// The maximum size of a program's source; larger data belongs in a separate file.
 const MOST_SOURCE: u64 = 8 << 20;
-/// Pieces of standard input that wait for the program to read.
+/// The most pieces of standard input that wait for the program to read them.
 const PIECES: usize = 8;
 const PIECE: usize = 32 * 1024;
-/// How often a wish to end is repeated, for a run that was about to begin when it came.
+/// The interval at which a cancel request is repeated, for a run that was only starting when it was made.
 const INSIST: Duration = Duration::from_millis(20);
 
-/// `run`.
+/// Runs the program that `run` names, from a file or standard input.
 pub(crate) async fn code(run: Run, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let from_stdin = run.program == Path::new("-");
     let lang = match (run.lang, from_stdin) {
@@ -100,7 +100,7 @@ pub(crate) async fn code(run: Run, settings: &Settings, printer: &Printer) -> Re
     .await
 }
 
-/// `exec`.
+/// Runs the command that `exec` names.
 pub(crate) async fn program(exec: Exec, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let mut words = exec.command.into_iter();
     let program = Program::Named(words.next().unwrap_or_default());
@@ -114,7 +114,7 @@ pub(crate) async fn program(exec: Exec, settings: &Settings, printer: &Printer) 
     .await
 }
 
-/// A program of ours in a place of the user's.
+/// Runs a program that another command built, with the run arguments of the user.
 pub(crate) async fn source(
     program: Program,
     place: Place,
@@ -152,7 +152,7 @@ impl Task {
         if place.learn.is_some() {
             policy = rules::observing(&policy, &config)?;
         }
-        // Who gave it a name knows how to go on with it.
+        // A user who named the session does not need the notice on how to continue it.
         let keeps = place.session.is_none() && policy.fs().mounts.iter().any(|mount| mount.keep);
         let files = inputs(&place.file)?;
         make_out(place.out.as_deref())?;
@@ -212,7 +212,8 @@ impl Task {
     }
 }
 
-/// Through what a lesson is looked at: what is printed as JSON a model reads; a file of one's own it does not.
+/// The redaction of a learned policy. Printed as JSON it goes to a model; as text or in a file it stays with the user,
+/// unredacted.
 fn sight_of(place: &Place, policy: &Policy) -> Result<Option<Sight>, Fault> {
     if !place.json || place.learn != Some(None) {
         return Ok(None);
@@ -221,7 +222,7 @@ fn sight_of(place: &Place, policy: &Policy) -> Result<Option<Sight>, Fault> {
     Ok(Some(sight))
 }
 
-/// Where new and changed files go.
+/// The destination of new and changed files.
 fn out_of(place: &Place) -> Out {
     let existing = if place.force {
         Existing::Overwrite
@@ -232,7 +233,7 @@ fn out_of(place: &Place) -> Out {
     place.out.clone().map_or(Out::Nowhere, folder)
 }
 
-/// Makes the folder that files go to.
+/// Creates the destination folder of `--out` if it does not exist.
 fn make_out(out: Option<&Path>) -> Result<(), Fault> {
     let Some(out) = out else { return Ok(()) };
     std::fs::create_dir_all(out).map_err(|error| {
@@ -248,7 +249,7 @@ fn say_kept(execution: &Execution, keeps: bool, printer: &Printer) {
     }
 }
 
-/// What a run teaches; one that never began teaches nothing.
+/// Learns a policy from a run, unless the run was refused before it began.
 async fn lesson(
     engine: &Engine,
     execution: Option<&Execution>,
@@ -260,17 +261,17 @@ async fn lesson(
     Lesson::of(engine.store(), execution.session_id, sight).await.map(Some)
 }
 
-/// A result as `--json` prints it.
+/// The result of a run as `--json` prints it.
 #[derive(serde::Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
     execution: ExecutionAnswer<'a>,
-    /// The least policy, with `--learn`.
+    /// The least policy; only with `--learn` and without a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     learnt: Option<serde_json::Value>,
 }
 
-/// The program's own code, or the one that its end stands for.
+/// The exit code of the program, or the code that stands for the way it ended.
 fn exit(execution: &Execution) -> ExitCode {
     ExitCode::from(u8::try_from(execution.exit_code & 0xff).unwrap_or(fault::OURS))
 }
@@ -279,13 +280,13 @@ pub(crate) fn listen() -> Result<Interrupt, Fault> {
     listen_for(PATIENCE)
 }
 
-/// As [`listen`], for what may take longer to end.
+/// As [`listen`], with another time until a signal ends this program.
 pub(crate) fn listen_for(patience: Duration) -> Result<Interrupt, Fault> {
     Interrupt::listen(patience)
         .map_err(|error| Fault::ours("start.thread", format!("cannot start a thread: {}", reason(&error))))
 }
 
-/// Opens the engine; a signal meanwhile ends the command, for nothing has started.
+/// Opens the engine. A signal meanwhile ends the command, because nothing has started.
 pub(crate) async fn open(
     config: &Config,
     chosen: Chosen,
@@ -307,7 +308,7 @@ pub(crate) async fn open_at(
     }
 }
 
-/// What the engine is made with, for one command.
+/// The configuration of the engine for one command.
 pub(crate) fn parts(home: PathBuf, config: &Config, chosen: Chosen) -> ringfence_engine::Settings {
     ringfence_engine::Settings {
         checkers: config.checkers.clone().or(Tools::find(&home)),
@@ -323,7 +324,7 @@ pub(crate) fn parts(home: PathBuf, config: &Config, chosen: Chosen) -> ringfence
     }
 }
 
-/// The user of this machine who runs us.
+/// The principal of the local user who runs this program.
 pub(crate) fn principal() -> Principal {
     Principal::Local(rustix::process::getuid().as_raw())
 }
@@ -332,12 +333,13 @@ pub(crate) fn cancelled() -> Fault {
     Fault::ours("cancelled", "cancelled before anything started").exit(fault::CANCELLED)
 }
 
-/// Everything is written; the database's log is left to the next process, which spares waiting for the disk.
+/// Shuts the engine down. Everything is written; the next process merges the database's log, so this one does not wait
+/// for the disk.
 pub(crate) async fn leave(engine: Engine) {
     engine.leave().await;
 }
 
-/// Runs `request`; a wish that it should end is repeated until it does, and what it waits for is said once.
+/// Runs `request` to its end, repeats a cancel request until the run ends, and prints each approval request once.
 async fn follow(
     engine: &Engine,
     request: RunCode,
@@ -360,7 +362,7 @@ async fn follow(
             word = questions.recv() => match word {
                 Ok(word) => desk.hear(word, engine, printer).await,
                 Err(RecvError::Lagged(missed)) => printer.aside(&waiting::missed(missed)),
-                // The engine has the sender, and is here.
+                // The channel cannot be closed: the engine holds its sender.
                 Err(RecvError::Closed) => {}
             },
             typed = desk.line() => desk.answer(&typed, engine, printer).await,
@@ -368,7 +370,7 @@ async fn follow(
     }
 }
 
-/// Waits for a wish to end; once there is one, a moment only.
+/// Waits until the run should be cancelled; after the first cancel request, only until the next repetition.
 pub(crate) async fn wished(interrupt: &Interrupt) {
     match interrupt.wished() {
         Wish::None => interrupt.requested().await,
@@ -376,8 +378,8 @@ pub(crate) async fn wished(interrupt: &Interrupt) {
     }
 }
 
-/// The policy, and how long this run may take where that is not for the policy to say: a session that outlives the command has the
-/// limits that it was opened with.
+/// The policy, and the time limit of this run where the policy cannot set it: a session that outlives the command keeps
+/// the limits that it was opened with.
 fn rules_of(place: &Place, config: &Config) -> Result<(Policy, Option<Duration>), Fault> {
     let policy = rules::in_force(&place.rules, None, config)?;
     let stays = policy.fs().mounts.iter().any(|mount| mount.keep);
@@ -396,7 +398,7 @@ fn rules_of(place: &Place, config: &Config) -> Result<(Policy, Option<Duration>)
             .hint("write it like `--timeout 30s`")
     })?;
     if !stays {
-        // The program has all of it, unless a key says how much is its own.
+        // The program gets the whole time, unless a key of the policy sets its own limit.
         return Ok((rules::in_force(&place.rules, Some(timeout), config)?, Some(asked.get())));
     }
     if asked.get() > policy.limits().wall {
@@ -487,8 +489,8 @@ fn too_long(name: &str) -> Fault {
         .hint("put data into a file of its own and bring it in with `--file`")
 }
 
-/// What the caller gives on standard input, if it is not a terminal. Read on a thread of its own, which may still wait
-/// for more when the program has ended.
+/// The standard input of this program, or `None` if it is a terminal. A separate thread reads it and may still wait for
+/// input when the program has ended.
 fn stdin() -> Option<mpsc::Receiver<Vec<u8>>> {
     if io::stdin().is_terminal() {
         return None;

@@ -1,4 +1,4 @@
-//! `ringfence serve`: the front doors, over HTTP or on standard input and output, until a signal.
+//! `ringfence serve`: serves clients over HTTP or on standard input and output, until a signal arrives.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
@@ -24,17 +24,17 @@ use crate::signals::Interrupt;
 
 mod telemetry;
 
-/// Where HTTP is served when nobody says otherwise.
+/// The address of HTTP where neither flag nor configuration gives one.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7411);
-/// Sandboxes that wait, ready.
+/// The number of sandboxes that are kept ready.
 const WARM: usize = 2;
-/// What ending takes beyond letting runs end.
+/// The time for shutdown, beyond the time that runs get to end.
 const PARTING: Duration = Duration::from_secs(15);
 
 pub(crate) async fn serve(args: Serve, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let config = Config::find(args.rules.config.as_deref(), settings, printer)?;
     let interrupt = run::listen_for(config.doors.limits.drain + PARTING)?;
-    // What cannot be listened on is said before anything is opened.
+    // Binds the address before anything is opened, so that a failure is reported first.
     let door = if args.stdio {
         None
     } else {
@@ -75,7 +75,7 @@ pub(crate) async fn serve(args: Serve, settings: &Settings, printer: &Printer) -
     served.map(|()| ExitCode::SUCCESS)
 }
 
-/// The engine for front doors; a signal meanwhile ends the command, for nothing has started.
+/// Opens the engine for clients. A signal meanwhile ends the command, because nothing has started.
 async fn open(
     config: &Config,
     chosen: Chosen,
@@ -114,7 +114,7 @@ fn patterns(given: &[String]) -> Result<Vec<ToolPattern>, Fault> {
     given.iter().map(parse).collect()
 }
 
-/// One client on standard input and output; it is the user of this machine.
+/// Serves one client on standard input and output, as the user of this machine.
 async fn stdio(engine: &Arc<Engine>, options: McpOptions, doors: &Doors, interrupt: &Interrupt) -> Result<(), Fault> {
     let mcp = Mcp::new(Arc::clone(engine), options);
     let stop = CancellationToken::new();
@@ -133,7 +133,7 @@ async fn stdio(engine: &Arc<Engine>, options: McpOptions, doors: &Doors, interru
     served.map_err(|error| Fault::ours("serve.stdio", chain(&error)))
 }
 
-/// A door over HTTP that is listened on.
+/// A bound HTTP listener and its access rules.
 struct Door {
     listener: TcpListener,
     address: SocketAddr,
@@ -142,10 +142,10 @@ struct Door {
     fixtures: Fixtures,
 }
 
-/// What answers at `/mcp` instead of the engine.
+/// The fixtures that replace the engine at `/mcp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fixtures {
-    /// Nothing does.
+    /// The engine serves `/mcp` as usual.
     None,
     /// The fixtures of the protocol's conformance suite.
     Conformance,
@@ -179,7 +179,7 @@ impl Door {
         })
     }
 
-    /// Says where the door is, and how to come in.
+    /// Prints the address, how to create an access token and how to connect a client.
     fn greet(&self, printer: &Printer) {
         let base = format!("http://{}", self.address);
         printer.notice(&format!("listening on {base}: MCP at {base}/mcp, API at {base}/api/v1"));
@@ -220,7 +220,7 @@ impl Door {
     }
 }
 
-/// Who is let in. Beyond this machine, only what the operator wrote down.
+/// The authentication of clients. An address that other machines can reach requires `auth` in the configuration.
 fn access(args: &Serve, access: Option<Access>, address: SocketAddr) -> Result<Auth, Fault> {
     let loopback = address.ip().is_loopback();
     if args.conformance {

@@ -1,4 +1,4 @@
-//! `ringfence servers`: what is configured, whether it answers, and logging in.
+//! `ringfence servers`: lists configured tool servers, tests them, and logs in to them.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::fault::{Fault, NOT_HELD};
 use crate::print::{Printer, Style, count};
 use crate::settings::Settings;
 
-/// Sends each to its own.
+/// Runs the subcommand of `servers`.
 pub(crate) async fn start(command: ServersCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     match command {
         ServersCommand::List(args) => list(&args, settings, printer).await,
@@ -40,7 +40,7 @@ fn tools_of(upstreams: &Upstreams, server: &str) -> Option<usize> {
     known.catalog.server(server).map(|entry| entry.tools.len())
 }
 
-/// The tools of a server whose definition is not the one they are pinned by.
+/// The tools of a server whose definition differs from the pinned one.
 fn drifted(upstreams: &Upstreams, server: &str, printer: &Printer) -> Vec<String> {
     let drifted = upstreams.drifted(&upstreams.known().catalog, server);
     drifted.unwrap_or_else(|error| {
@@ -112,7 +112,7 @@ async fn test(args: &ServersTest, settings: &Settings, printer: &Printer) -> Res
             )?,
             Err(error) => {
                 let text = error.to_string();
-                // The name stands before it, as in the other lines.
+                // The line begins with the name of the server already.
                 let why = text.strip_prefix(&format!("server `{server}`: ")).unwrap_or(&text);
                 printer.line(&format!(
                     "{}  {server:<width$}  {why}",

@@ -1,4 +1,4 @@
-//! `ringfence session`: list, show, stop, remove, run again.
+//! `ringfence session`: list, show, stop, remove and replay sessions.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,15 +22,15 @@ mod show;
 mod standing;
 pub(super) mod workspace;
 
-/// How long `stop` waits for a session to be closed.
+/// How long `stop` waits until a session is closed.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
-/// The width of what a list says of kept files.
+/// The width of the column for kept files, in characters.
 const WORKSPACE: usize = 28;
-/// The width of a program's name.
+/// The width of the column for the last program, in characters.
 const PROGRAM: usize = 20;
 
-/// Sends each to its own.
+/// Runs the subcommand of `session`.
 pub(crate) async fn start(command: SessionCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     match command {
         SessionCommand::List(list) => self::list(&list, settings, printer).await,
@@ -95,14 +95,14 @@ async fn list(list: &List, settings: &Settings, printer: &Printer) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// A session as `--json` prints it.
+/// A session as `session list --json` prints it.
 #[derive(serde::Serialize)]
 struct Row<'a> {
     #[serde(flatten)]
     session: &'a Session,
-    /// How many calls wait for a person.
+    /// The number of calls that wait for an approval.
     waiting: u64,
-    /// What began in it last.
+    /// The newest run of the session; `None` if it had none.
     last_run: Option<&'a LastRun>,
 }
 
@@ -137,11 +137,11 @@ fn row(session: &Session, (last, waiting): (Option<&LastRun>, u64), printer: &Pr
     )
 }
 
-/// The kill switch. Opening the engine sweeps after the dead first, so that only the living have to be told.
+/// The kill switch. Opening the engine first cleans up after dead processes, so only running ones must be told.
 async fn stop(what: &StopWhat, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let home = settings.journal_home();
     let home = home.map_err(|fault| workspace::unless_no_id(what.session.as_deref(), fault))?;
-    // Where records are missing no engine starts; the kill switch works all the same.
+    // If records are missing, no engine opens; the kill switch works without one.
     let store = Store::open_to_read(&home).await?;
     if store.loss().is_some() {
         let result = stop_what(&store, what, printer).await;
@@ -217,7 +217,7 @@ async fn stop_in(store: &Store, target: Target, printer: &Printer) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// A session that no process has is closed here.
+/// Closes a session that no process owns.
 async fn close(store: &Store, id: SessionId) -> Result<(), Fault> {
     let lease = Lease::acquire(store.home())?;
     store.adopt_session(&lease, id).await?;
@@ -245,7 +245,7 @@ async fn closed_by(store: &Store, id: SessionId, deadline: tokio::time::Instant)
     }
 }
 
-/// Ends a session and deletes its files and what it kept to be run again; what happened in it stays written.
+/// Ends a session and deletes its files, recordings and stored results; its journal stays.
 async fn remove(text: &str, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let home = settings.journal_home();
     home.map_err(|fault| workspace::unless_no_id(Some(text), fault))?;
@@ -275,7 +275,7 @@ async fn remove_in(engine: &Engine, text: &str, printer: &Printer) -> Result<Exi
     Ok(code)
 }
 
-/// Removes what was cut from the results of executions, and kept in files.
+/// Removes the files that hold the full results of executions whose answers were truncated.
 fn remove_results(home: &Path, executions: &[Execution]) -> Result<(), Fault> {
     for execution in executions {
         let folder = home.join("results").join(execution.id.to_string());

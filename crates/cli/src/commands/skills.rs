@@ -1,4 +1,4 @@
-//! `ringfence skills`: programs that are kept with a description, as the operator sees them.
+//! `ringfence skills`: manages saved programs for the operator.
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ use crate::settings::Settings;
 mod call;
 mod save;
 
-/// Sends each to its own.
+/// Runs the subcommand of `skills`.
 pub(crate) async fn start(command: SkillsCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     match command {
         SkillsCommand::List(args) => list(&args, settings, printer),
@@ -43,7 +43,7 @@ fn scope(owner: SkillOwner) -> SkillScope {
     }
 }
 
-/// Where to look, in order.
+/// The scopes to search, in order.
 fn scopes(owner: Option<SkillOwner>) -> Vec<SkillScope> {
     match owner {
         Some(owner) => vec![scope(owner)],
@@ -112,7 +112,7 @@ fn broken(one: &Damaged, printer: &Printer) -> String {
     )
 }
 
-/// Words that others chose, on one line.
+/// Escapes text of other parties, puts it on one line and truncates it.
 fn one_line(text: &str) -> String {
     const MOST: usize = 100;
     let line = escape::text(text).replace(['\n', '\r', '\t'], " ");
@@ -124,10 +124,10 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// Required tools that were accepted as something else since the skill was saved.
+/// The required tools whose accepted definition changed since the skill was saved.
 fn changed(skill: &Skill, keep: &Keep) -> Vec<String> {
     let is_other = |name: &str, digest: &str| {
-        // A tool that was never called here, or pins that cannot be read, say nothing of it: the run will.
+        // A tool without a readable pin counts as unchanged here; a run reports it.
         keep.pinned(name).ok().flatten().is_some_and(|(now, _)| now != digest)
     };
     let tools = skill
@@ -159,7 +159,7 @@ fn json(skill: &Skill, keep: &Keep) -> Value {
     })
 }
 
-/// The skill that is meant.
+/// Finds the skill that the arguments select.
 fn found(which: &SkillWhich, settings: &Settings) -> Result<(Skill, SkillBody), Fault> {
     let found = skills(settings)?.find(&scopes(which.scope), &which.name, which.version)?;
     found.ok_or_else(|| {
@@ -277,7 +277,7 @@ fn export(args: &SkillsExport, settings: &Settings, printer: &Printer) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what was saved.
+/// Prints the skill that was saved or imported.
 fn saved(skill: &Skill, as_json: bool, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     if as_json {
         printer.json(&json(skill, &Keep::new(&settings.home()?)))?;

@@ -1,4 +1,4 @@
-//! `ringfence token`: access to our own doors.
+//! `ringfence token`: manages access tokens for clients of `serve`.
 
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ pub(crate) async fn start(command: TokenCommand, settings: &Settings, printer: &
     }
 }
 
-/// The first access token may well come before the first run: here the data folder is made.
+/// Creates an access token, and the data folder if this is the first use of it.
 async fn create(args: &TokenCreate, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let store = Store::open(&settings.home()?).await?;
     let scope = match args.scope {

@@ -1,4 +1,4 @@
-//! `ringfence tools`: the catalog as the operator sees it: everything, with what the policy says of it.
+//! `ringfence tools`: the catalog for the operator: every tool, with the policy's decision on it.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ mod search;
 mod show;
 mod stubs;
 
-/// Sends each to its own.
+/// Runs the subcommand of `tools`.
 pub(crate) async fn start(command: ToolsCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     match command {
         ToolsCommand::List(args) => list::list(&args, settings, printer).await,
@@ -34,7 +34,7 @@ pub(crate) async fn start(command: ToolsCommand, settings: &Settings, printer: &
     }
 }
 
-/// The tools of all servers, and the policy that judges them.
+/// The tools of all configured servers, and the policy that decides about them.
 pub(crate) struct Desk {
     engine: Engine,
     policy: Arc<Policy>,
@@ -42,7 +42,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Opens it; without any server there is nothing to show.
+    /// Opens the engine with the configured servers; fails if there are none.
     pub(crate) async fn open(given: &Rules, settings: &Settings, printer: &Printer) -> Result<Desk, Fault> {
         let config = Config::find(given.config.as_deref(), settings, printer)?;
         let policy = Arc::new(rules::in_force(given, None, &config)?);
@@ -68,8 +68,8 @@ impl Desk {
         &self.gateway
     }
 
-    /// Everything known, searchable, and how a command that looks through all of it ends: a server that cannot be listed is named,
-    /// and what it may have had is missing.
+    /// The searchable catalog, and the exit code of the command. A server that cannot be listed is named in a notice, its
+    /// tools are missing, and the exit code is 1.
     pub(crate) async fn indexed(&self, printer: &Printer) -> (Arc<Indexed>, ExitCode) {
         let (_, failed) = self.gateway.upstreams().catalog().await;
         for error in failed.values() {
@@ -87,7 +87,7 @@ impl Desk {
         run::leave(self.engine).await;
     }
 
-    /// The operator's view, with notes and learnt types.
+    /// Calls `ask` with the operator's view of the catalog, with notes and learned types.
     pub(crate) fn look<T>(&self, indexed: &Indexed, ask: impl FnOnce(&View<'_>) -> T) -> T {
         let observed = self.gateway.learnt().known(indexed.catalog());
         let noted = |tool: &Tool| Noted {
@@ -98,14 +98,14 @@ impl Desk {
     }
 }
 
-/// What the policy says of a tool before its arguments are known.
+/// The policy's decision on a tool before its arguments are known, with the deciding rule.
 pub(super) fn decision(policy: &Policy, tool: &Tool) -> (&'static str, String) {
     let decided = policy.tool(tool.name.as_str(), tool.hints(), &json!({}), &History::new());
     let word = match decided.verdict() {
         Verdict::Allow => "allow",
         Verdict::Ask if policy.outlook(&tool.name, tool.hints()).approval == Approval::Always => "ask",
         Verdict::Ask => "depends",
-        // Some arguments, or an earlier call, would open it.
+        // Some arguments, or an earlier call, would allow it.
         Verdict::Deny if policy.shows(&tool.name, tool.hints()) => "depends",
         Verdict::Deny => "deny",
     };
@@ -122,7 +122,7 @@ pub(super) fn painted(printer: &Printer, decision: &str) -> String {
     printer.paint(&format!("{decision:<7}"), style)
 }
 
-/// Where the next page is, if there is one.
+/// Prints how to get the next page, if there is one.
 pub(super) fn more(cursor: Option<&str>, printer: &Printer) {
     if let Some(cursor) = cursor {
         printer.aside(&format!("there is more: `--cursor {cursor}`"));
@@ -137,7 +137,7 @@ pub(super) fn language(lang: StubLang) -> Language {
     }
 }
 
-/// A tool as a person names it: `server.tool`, in any of its spellings.
+/// Finds a tool by `server.tool`, in any spelling of its name.
 pub(crate) fn named<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Tool, Fault> {
     let found = name
         .split_once('.')
@@ -165,7 +165,7 @@ async fn accept(args: &ToolsAccept, settings: &Settings, printer: &Printer) -> R
         .tool
         .split_once('.')
         .map_or(args.tool.as_str(), |(server, _)| server);
-    // As it is now, not as it was remembered.
+    // Lists the server again instead of using the remembered definition.
     let ready = desk.gateway().upstreams().ready(server).await;
     let known = desk.gateway().upstreams().known();
     let accepted = match (ready, named(&known.catalog, &args.tool)) {

@@ -1,4 +1,4 @@
-//! `ringfence trust DIR`.
+//! `ringfence trust`: accepts the configuration file of a folder.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::settings::config::{self, Config};
 use crate::settings::trust;
 
-/// Accepts the folder's file as it is now. One that could not be used is not accepted.
+/// Accepts the folder's file with its present content. A file with errors is not accepted.
 pub(crate) fn accept(trust: &Trust, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let file = trust.folder.join(config::FILE);
     if !file.is_file() {

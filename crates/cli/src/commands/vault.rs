@@ -1,4 +1,4 @@
-//! `ringfence vault`: secrets that references name, in an encrypted file.
+//! `ringfence vault`: manages the secrets that configurations refer to, in an encrypted file.
 
 use std::io::{self, IsTerminal as _, Read as _};
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use crate::fault::{CANCELLED, Fault, NOT_HELD, chain, reason};
 use crate::print::Printer;
 use crate::settings::{Settings, servers};
 
-/// More than any secret has.
+/// The most bytes to read, above the limit of a secret.
 const MAX_SECRET: usize = 65 * 1024;
 
 pub(crate) fn start(command: VaultCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -49,7 +49,7 @@ pub(crate) fn start(command: VaultCommand, settings: &Settings, printer: &Printe
     Ok(ExitCode::SUCCESS)
 }
 
-/// A secret on the command line would be in the shell's history and in every list of processes.
+/// Reads a secret from standard input: on the command line it would be in the shell's history and in process lists.
 fn secret(name: &str, printer: &Printer) -> Result<Secret, Fault> {
     let unread = |error: io::Error| Fault::ours("vault.read", format!("cannot read the secret: {}", reason(&error)));
     let stdin = io::stdin();
@@ -69,7 +69,7 @@ fn secret(name: &str, printer: &Printer) -> Result<Secret, Fault> {
     Ok(Secret::new(text.trim_end_matches(['\r', '\n'])))
 }
 
-/// A secret from the terminal, where it is not shown.
+/// Reads a secret from the terminal without showing it.
 fn typed(name: &str, printer: &Printer) -> io::Result<Result<Vec<u8>, Fault>> {
     let ask = || {
         printer.aside(&format!(

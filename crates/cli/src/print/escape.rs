@@ -1,19 +1,19 @@
-//! What a terminal would obey is shown instead of obeyed: a program must not move the cursor, set the title, or reach
-//! the clipboard of whoever watches it.
+//! Escapes what a terminal would act on, so that a program cannot move the cursor, set the title or write to the
+//! clipboard of the user.
 
 use std::fmt::Write as _;
 
 use ringfence_policy::is_unseen;
 
-/// Text on a terminal, escaped as it comes; a character may be split between two pieces.
+/// Escapes a byte stream for a terminal piece by piece; a character may be split between two pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Escaper {
-    /// The beginning of a character whose rest has not come yet, or a carriage return that may begin a line end.
+    /// The start of an incomplete character, or a carriage return that may start a line end.
     held: Vec<u8>,
 }
 
 impl Escaper {
-    /// The next piece.
+    /// Escapes the next piece and returns the part that is complete.
     pub(crate) fn escape(&mut self, piece: &[u8]) -> String {
         let mut bytes = std::mem::take(&mut self.held);
         bytes.extend_from_slice(piece);
@@ -22,13 +22,13 @@ impl Escaper {
         shown(&bytes)
     }
 
-    /// What was held back: no rest comes any more.
+    /// Escapes the held bytes at the end of the stream.
     pub(crate) fn finish(&mut self) -> String {
         shown(&std::mem::take(&mut self.held))
     }
 }
 
-/// How many bytes at the end cannot be judged alone.
+/// The number of bytes at the end that need the next piece to be judged.
 fn unfinished(bytes: &[u8]) -> usize {
     if bytes.last() == Some(&b'\r') {
         return 1;
@@ -56,19 +56,19 @@ fn shown(bytes: &[u8]) -> String {
     out
 }
 
-/// Text of ours that may quote a program's.
+/// Escapes text of this program that may quote a program's output.
 pub(crate) fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     push_text(&mut out, text);
     out
 }
 
-/// The same in a line of ours: what follows a line feed is set in, if it is not yet, so that it cannot pass for a line of its own.
+/// The same for one notice: indents every line after the first, so that it cannot pass for a separate line.
 pub(crate) fn indented(text: &str) -> String {
     self::text(text).replace('\n', "\n  ").replace("\n    ", "\n  ")
 }
 
-/// Words of ours for standard output, where the colours that we put there ourselves stay.
+/// Escapes text for standard output, except the colour sequences `own` that this program adds.
 pub(crate) fn words(text: &str, own: &[&str]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -103,8 +103,8 @@ fn push_text(out: &mut String, text: &str) {
     }
 }
 
-/// Characters that a terminal acts on, that turn the direction of text around, or that hide in it. What joins letters and
-/// pictures is left alone, and the blank of pictures drawn in braille: writing needs them.
+/// Whether a terminal acts on the character, or the character reverses the direction of text or is invisible. Joiners of
+/// letters and emoji and the braille blank are excluded, because text needs them.
 fn obeyed(character: char) -> bool {
     let needed = matches!(
         character,
@@ -113,11 +113,11 @@ fn obeyed(character: char) -> bool {
     character.is_control() || is_unseen(character) && !needed
 }
 
-/// JSON text: the same characters, in JSON's own escapes, so that it stays the same value.
+/// Escapes the same characters in JSON text with JSON escapes, so that the value stays the same.
 pub(crate) fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
-        // Outside of strings JSON has no such character but the line feed.
+        // Outside strings, JSON text has no such character but the line feed.
         if character != '\n' && obeyed(character) {
             for unit in character.encode_utf16(&mut [0; 2]) {
                 push(&mut out, format_args!("\\u{unit:04x}"));

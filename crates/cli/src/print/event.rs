@@ -1,10 +1,10 @@
-//! One record of the journal on one line.
+//! Formats one record of the journal on one line.
 
 use ringfence_journal::{Event, FileOut, Kind, Record, ServerPlace, Target, Text};
 
 use super::{bytes, count};
 
-/// Time, session, what happened. What a program had a hand in was cleaned when it was written.
+/// The time, the session and a description of the record. Text from programs was sanitized when it was recorded.
 pub(crate) fn words(record: &Record) -> String {
     match record.event() {
         Ok(event) => line(&event),
@@ -23,7 +23,7 @@ fn line(event: &Event) -> String {
     )
 }
 
-/// What happened, without when and where.
+/// Describes the event without its time and session.
 pub(crate) fn what(kind: &Kind) -> String {
     match kind {
         Kind::SessionOpened {
@@ -97,7 +97,7 @@ pub(crate) fn what(kind: &Kind) -> String {
     }
 }
 
-/// What happened to the journal itself.
+/// Describes events about the journal itself, and counts of repeated events.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "whatever is added is about something else"
@@ -135,7 +135,7 @@ fn of_journal(kind: &Kind) -> String {
     }
 }
 
-/// How far the mark beside the key and the journal were apart.
+/// Describes the difference between the external mark and the journal.
 pub(crate) fn loss_words(marked: Option<u64>, found: u64) -> String {
     let marked = marked.map_or_else(|| "no mark".to_owned(), |marked| format!("the mark at head {marked}"));
     format!("{marked}, the journal at head {found}")
@@ -153,7 +153,7 @@ fn joined(texts: &[Text]) -> String {
     texts.join(", ")
 }
 
-/// What was kept from whoever reads.
+/// Describes events about redacted and withheld data.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "whatever is added is about something else"
@@ -185,7 +185,7 @@ fn data(kind: &Kind) -> String {
     }
 }
 
-/// What happened on the way to the network.
+/// Describes events about the network.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "whatever is added is about something else"
@@ -224,7 +224,7 @@ fn egress(kind: &Kind) -> String {
     }
 }
 
-/// The rule that decided, where one did: what is not there, or does not answer, was refused by no rule.
+/// The suffix with the deciding rule; empty if no rule decided, for example because the target does not exist.
 pub(crate) fn by(rule: &str) -> String {
     if rule.is_empty() {
         String::new()
@@ -233,7 +233,7 @@ pub(crate) fn by(rule: &str) -> String {
     }
 }
 
-/// A place outside, and what was wanted of it.
+/// The target of a request with its method, scheme, host, port and path.
 pub(crate) fn place(to: &Target) -> String {
     let method = to
         .method
@@ -243,13 +243,13 @@ pub(crate) fn place(to: &Target) -> String {
     format!("{method}{}://{}:{}{path}", to.scheme, to.host, to.port)
 }
 
-/// Files that left the sandbox.
+/// The number and size of files that left the sandbox.
 fn left(files: &[FileOut]) -> String {
     let size = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
     format!("{}, {}", count(files.len() as u64, "file"), bytes(size))
 }
 
-/// What happened while a person was waited for.
+/// Describes events while an execution waits for approvals.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "whatever is added is about something else"
@@ -287,7 +287,7 @@ fn waiting(kind: &Kind) -> String {
     }
 }
 
-/// What happened at the door.
+/// Describes events about calls and tool servers.
 fn call(kind: &Kind) -> String {
     match kind {
         Kind::ServerUsed { server, place } => match place {
@@ -358,7 +358,7 @@ fn call(kind: &Kind) -> String {
     }
 }
 
-/// What was tried. What is said of a file quotes its name alone.
+/// Describes a refused attempt. For a file the detail already quotes the name.
 fn tried(what: &str, detail: &str) -> String {
     match what {
         "file" => format!("{what} {detail}:"),

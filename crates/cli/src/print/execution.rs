@@ -1,4 +1,4 @@
-//! The end of an execution, for people: its value, what went wrong and by which rule, what was cut, what was tried.
+//! Prints the end of an execution as text: its value, the error with its rule, truncated output and refused attempts.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use serde_json::value::RawValue;
 use super::{Printer, bytes, count, escape, layout};
 use crate::fault::Fault;
 
-/// Attempts that are listed one by one; the journal has all.
+/// The most refused attempts or files to list; the journal and `--json` have all.
 const MOST_LISTED: usize = 8;
-/// A program that prints so many times its limit is ended, so one that was not has printed less.
+/// The factor over its output limit at which a program is killed, so a program that ended itself printed less.
 const FLOOD: u64 = 16;
-/// Places in the source that are listed.
+/// The most error locations in the source to list.
 const MOST_PLACES: usize = 10;
 
-/// What the printer must know besides the execution itself.
+/// What the printer needs to know beside the execution itself.
 #[derive(Debug)]
 pub(crate) struct Around<'a> {
-    /// Standard output ended in the middle of a line.
+    /// Whether standard output ended in the middle of a line.
     pub(crate) open_line: bool,
-    /// The most that is kept of each output.
+    /// The most bytes that are kept of each output stream.
     pub(crate) output_limit: u64,
-    /// Where files went.
+    /// The folder that files were copied to; `None` without `--out`.
     pub(crate) out: Option<&'a std::path::Path>,
 }
 
 impl Printer {
-    /// Prints what `execution` leaves to say after its output was shown.
+    /// Prints everything about `execution` that is not its live output.
     pub(crate) fn execution(&self, execution: &Execution, around: &Around<'_>) -> Result<(), Fault> {
         self.value(execution.value.as_deref(), around.open_line)?;
         self.truncation(execution, around.output_limit);
@@ -63,7 +63,8 @@ impl Printer {
         Ok(())
     }
 
-    /// What of its output is missing, by which rule, and what helps. Never silenced: who reads a part must not take it for all.
+    /// Warns about truncated output, with the rule and the remedy; also with `--quiet`, so that a part does not pass for
+    /// the whole.
     pub(crate) fn truncation(&self, execution: &Execution, output_limit: u64) {
         let (cut, whole) = (execution.truncated, execution.whole.as_deref());
         let is_ended = execution
@@ -91,7 +92,7 @@ impl Printer {
         }
     }
 
-    /// What the program wants to go out and nobody takes.
+    /// Prints the files that the program emitted and that nothing copied out.
     fn emitted(&self, files: &[FileReport]) {
         for file in files.iter().filter(|file| file.emitted).take(MOST_LISTED) {
             let media_type = file.media_type.as_deref().unwrap_or_default();
@@ -102,7 +103,7 @@ impl Printer {
         }
     }
 
-    /// What did not go to the folder, file by file, and why.
+    /// Prints each file that was not copied to the folder, and the reason.
     fn left_behind(&self, left: &LeftBehind) {
         for file in left.files.iter().take(MOST_LISTED) {
             let path = visible(&file.path).replace('`', "\\u{60}");
@@ -115,7 +116,7 @@ impl Printer {
         }
     }
 
-    /// A value that is not null, on a line of its own.
+    /// Prints a value that is not null on a line of its own.
     fn value(&self, value: Option<&RawValue>, open_line: bool) -> Result<(), Fault> {
         let text = match value.map(RawValue::get) {
             None | Some("null") => return Ok(()),
@@ -125,7 +126,7 @@ impl Printer {
         self.exact(&format!("{}{text}\n", if open_line { "\n" } else { "" }))
     }
 
-    /// Each attempt once, with how often it was made.
+    /// Prints each distinct attempt once, with its number of repetitions.
     fn violations<'a>(&self, violations: impl IntoIterator<Item = &'a ViolationReport>) {
         let mut times: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
         for one in violations {
@@ -142,7 +143,7 @@ impl Printer {
             } else {
                 format!(": `{rule}`")
             };
-            // What is said of a file quotes its name alone.
+            // The detail of a file attempt already quotes the name.
             let what = match *kind {
                 "file" => (*detail).to_owned(),
                 _ => format!("`{detail}`"),

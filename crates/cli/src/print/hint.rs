@@ -1,6 +1,6 @@
-//! Hints in the words of the command line. Some are written for clients, which have arguments where a person has flags.
+//! Rewords hints for the command line: libraries write some of them for clients, which have arguments instead of flags.
 
-/// What a person at a terminal says instead of what a client says; the longer first.
+/// Wordings for clients and their replacements for a terminal; longer ones come first.
 const WORDS: [(&str, &str); 5] = [
     (
         "give a short name as `session_id` to open one",
@@ -18,7 +18,7 @@ const WORDS: [(&str, &str); 5] = [
     ),
 ];
 
-/// The same hint for a person at a terminal.
+/// Rewords the hint for a person at a terminal.
 pub(crate) fn for_terminal(hint: &str) -> String {
     WORDS
         .iter()

@@ -1,11 +1,11 @@
-//! JSON text laid out anew without reading its values: order of keys and digits of numbers stay as the program wrote them.
+//! Reformats JSON text without parsing its values, so that the order of keys and the digits of numbers stay unchanged.
 
-/// Valid JSON on one line, without blanks.
+/// Formats valid JSON on one line without whitespace between values.
 pub(crate) fn compact(json: &str) -> String {
     lay(json, None)
 }
 
-/// Valid JSON with two blanks for each level.
+/// Formats valid JSON with an indentation of two spaces per level.
 pub(crate) fn pretty(json: &str) -> String {
     lay(json, Some("  "))
 }
@@ -53,7 +53,7 @@ fn new_line(out: &mut String, indent: Option<&str>, depth: usize) {
     }
 }
 
-/// Whether a character belongs to a string, quotes included.
+/// Tracks whether a character is part of a string, including the quotes.
 #[derive(Debug, Default, Clone, Copy)]
 struct Inside {
     string: bool,
@@ -73,7 +73,7 @@ impl Inside {
     }
 }
 
-/// Takes blanks between values away.
+/// Filters out the whitespace between values.
 #[derive(Debug, Default)]
 struct Blanks(Inside);
 

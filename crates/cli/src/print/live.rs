@@ -1,4 +1,4 @@
-//! A program's output while it runs, printed on a thread of its own: a slow or stuck reader never holds up the limits.
+//! Prints the output of a running program on a separate thread, so that a slow or stuck reader does not delay the limits.
 
 use std::io::{self, Write};
 use std::sync::mpsc;
@@ -10,18 +10,18 @@ use super::{Printer, escape::Escaper, unwritten};
 use crate::fault::Fault;
 use crate::signals::{Interrupt, Wish};
 
-/// Takes output and hands it to the thread that prints it. No more can wait than the policy lets a program print.
+/// Queues output for the printing thread. The policy's output limit bounds the queue.
 #[derive(Debug)]
 pub(crate) struct Screen {
     pieces: mpsc::Sender<(Stream, Vec<u8>)>,
     thread: thread::JoinHandle<Printed>,
 }
 
-/// What became of the output.
+/// The result of the printing thread.
 #[derive(Debug, Default)]
 struct Printed {
     failed: Option<io::Error>,
-    /// Standard output ended in the middle of a line.
+    /// Whether standard output ended in the middle of a line.
     open_line: bool,
 }
 
@@ -35,7 +35,7 @@ impl Screen {
         Ok(Screen { pieces, thread })
     }
 
-    /// Waits until all is printed; answers whether a line was left open.
+    /// Waits until everything is printed; returns whether standard output ended in the middle of a line.
     pub(crate) fn finish(self) -> Result<bool, Fault> {
         drop(self.pieces);
         let printed = self
@@ -51,7 +51,7 @@ impl Screen {
 
 impl Live for Screen {
     fn see(&mut self, stream: Stream, bytes: &[u8]) {
-        // The thread ends early only when nobody reads any more.
+        // The send fails only if the thread ended because the reader is gone.
         let _ = self.pieces.send((stream, bytes.to_vec()));
     }
 }
@@ -65,7 +65,7 @@ fn print(inbox: &mpsc::Receiver<(Stream, Vec<u8>)>, terminals: (bool, bool), int
                 printed.open_line = bytes.last() != Some(&b'\n');
                 put(&mut io::stdout().lock(), escapers.0.as_mut(), &bytes)
             }
-            // Where stderr is gone the program's complaints are nobody's.
+            // A failed write to standard error is ignored.
             Stream::Stderr => put(&mut io::stderr().lock(), escapers.1.as_mut(), &bytes).or(Ok(())),
         };
         if let Err(error) = result {

@@ -1,4 +1,4 @@
-//! `ringfence.yaml`, the operator's file: which one counts, and what is in it.
+//! `ringfence.yaml`, the operator's configuration: which file applies, and its contents.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,9 +22,9 @@ use super::{Settings, absolute};
 use crate::fault::{Fault, reason};
 use crate::print::Printer;
 
-/// What the file is called wherever it lies.
+/// The name of the configuration file in every folder.
 pub(crate) const FILE: &str = "ringfence.yaml";
-/// Every key, and whether it does something yet.
+/// Every key, and whether this version supports it.
 const KEYS: [(&str, bool); 12] = [
     ("servers", true),
     ("policy", true),
@@ -40,31 +40,32 @@ const KEYS: [(&str, bool); 12] = [
     ("audit", true),
 ];
 
-/// What the operator says.
+/// The configuration of the operator.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Config {
-    /// The file, if there is one.
+    /// The path of the file; `None` if no file applies.
     pub(crate) path: Option<PathBuf>,
-    /// The policy in force where nobody says another.
+    /// The default policy, where neither a flag nor the folder names one.
     pub(crate) policy: Option<Draft>,
-    /// The most a policy found in a folder may ask for.
+    /// The most that a policy found in a folder may allow.
     pub(crate) ceiling: Option<Draft>,
-    /// The Python to use instead of the system's.
+    /// The Python interpreter to use instead of the one of the system.
     pub(crate) python: Option<PathBuf>,
-    /// Where records go besides the journal.
+    /// The audit sinks that receive records besides the journal.
     pub(crate) sinks: Vec<Sink>,
-    /// Tool servers.
+    /// The tool servers under `servers`.
     pub(crate) servers: Servers,
-    /// Secrets for the way out.
+    /// The credentials for outgoing requests.
     pub(crate) credentials: Credentials,
-    /// Type checkers.
+    /// The type checkers under `runtimes`; those that are unset are searched in the data folder.
     pub(crate) checkers: Tools,
-    /// Our own doors.
+    /// The settings of `serve`: `listen`, `auth`, `sessions` and `telemetry`.
     pub(crate) doors: Doors,
 }
 
 impl Config {
-    /// The file named by `--config`, else the current folder's if it is trusted, else the user's own, else none.
+    /// Loads the file of `--config`, else the one of the current folder if it is trusted, else the user's own, else
+    /// nothing.
     pub(crate) fn find(flag: Option<&Path>, settings: &Settings, printer: &Printer) -> Result<Config, Fault> {
         if let Some(path) = flag {
             return Config::read(path);
@@ -102,7 +103,7 @@ impl Config {
     }
 }
 
-/// A document of at most the size that a policy may have.
+/// Reads a document of at most the size that a policy may have.
 pub(crate) fn read_text(path: &Path, code: &'static str) -> Result<String, Fault> {
     use std::io::Read as _;
     let failed = |why: String| Fault::ours(code, format!("cannot read `{}`: {why}", path.display()));
@@ -146,7 +147,7 @@ impl Source<'_> {
     }
 }
 
-/// The top of the file: each key with the line it stands on.
+/// The top-level entries of the file, each with its line number.
 struct Top(Vec<(String, u64, Value)>);
 
 impl<'de> Deserialize<'de> for Top {
@@ -240,7 +241,7 @@ fn unknown(source: &Source<'_>, line: u64, message: &str, hint: Option<String>) 
     }
 }
 
-/// Whether `key` is one of `names`; else what to say.
+/// Checks that `key` is one of `names`; the error is a message and a hint.
 fn known(key: &str, names: &[&str], above: &str) -> Result<(), (String, Option<String>)> {
     if names.contains(&key) {
         return Ok(());
@@ -264,7 +265,7 @@ fn known(key: &str, names: &[&str], above: &str) -> Result<(), (String, Option<S
     Err((format!("unknown key `{above}{key}`"), Some(hint)))
 }
 
-/// One key of the file.
+/// One key of the file, with its position for faults.
 struct Part<'a> {
     source: &'a Source<'a>,
     line: u64,
@@ -276,7 +277,7 @@ impl Part<'_> {
         self.source.fault(self.line, message)
     }
 
-    /// A policy: a preset's name, a path, or written here.
+    /// Parses a policy: the name of a preset, a path, or an inline policy.
     fn draft(&self, value: Value) -> Result<Option<Draft>, Fault> {
         let name = format!("{}: {}", self.source.path.display(), self.key);
         let draft = match value {
@@ -287,7 +288,7 @@ impl Part<'_> {
                 return draft.map(Some);
             }
             Value::Object(_) => Draft::parse(&value.to_string(), &name).map_err(|error| {
-                // The place in the copy that was parsed is no place in the file.
+                // The line numbers in the reserialized copy do not match the file.
                 let fault = Fault::ours("config.parse", format!("{name}: {}", error.message));
                 Fault {
                     hint: error.hint,

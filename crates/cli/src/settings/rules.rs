@@ -1,4 +1,4 @@
-//! The policy in force: what the user says, what lies in the folder, what the operator allows.
+//! The policy in force, from the user's flags, the policy file of the folder and the operator's configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,13 @@ use super::config::{Config, read_text};
 use crate::args::Rules;
 use crate::fault::{Fault, REFUSED, reason};
 
-/// A policy found in the current folder: a wish of whoever wrote the folder.
+/// The name of a policy file found in the current folder. Its author is untrusted, so it stays under a ceiling.
 const FOUND: &str = "sandbox.policy.yaml";
-/// Where the ceiling of a found policy shows its folder; only compared, never mounted.
+/// The mount point of the folder in the ceiling of a found policy; it is only compared, never mounted.
 const FOLDER: &str = "/folder";
 
-/// Folds `--policy`, `--set`, `--timeout`, the folder's file and the operator's into the one policy in force.
+/// Combines `--policy`, `--set`, `--timeout`, the folder's file and the operator's configuration into the policy in
+/// force.
 pub(crate) fn in_force(rules: &Rules, timeout: Option<&str>, config: &Config) -> Result<Policy, Fault> {
     let set = changes(&rules.set, timeout)?;
     if let Some(path) = &rules.policy {
@@ -43,8 +44,8 @@ pub(crate) fn in_force(rules: &Rules, timeout: Option<&str>, config: &Config) ->
     }
 }
 
-/// The policy with every public host open that no denylist names, to see what a program asks for. The operator's ceiling
-/// stays above it.
+/// The policy with every public host open that no denylist names, to observe what a program asks for. The operator's
+/// ceiling still applies.
 pub(crate) fn observing(policy: &Policy, config: &Config) -> Result<Policy, Fault> {
     let open = policy
         .to_draft()
@@ -60,8 +61,8 @@ pub(crate) fn observing(policy: &Policy, config: &Config) -> Result<Policy, Faul
     })
 }
 
-/// Refuses a tool server's policy whose network is more than the operator's ceiling has. The rest of it is the operator's own word:
-/// a server needs folders and memory that no session does.
+/// Refuses a tool server's policy with more network than the operator's ceiling. The rest of the policy has no ceiling: a
+/// server needs folders and memory that no session does.
 pub(crate) fn network_under_ceiling(draft: &Draft, config: &Config) -> Result<(), Fault> {
     let Some(ceiling) = &config.ceiling else {
         return Ok(());
@@ -76,12 +77,12 @@ pub(crate) fn network_under_ceiling(draft: &Draft, config: &Config) -> Result<()
     })
 }
 
-/// A policy with nothing above it.
+/// A policy without a ceiling above it.
 pub(crate) fn alone(draft: &Draft) -> Result<Policy, Fault> {
     own_word(draft, &Draft::empty())
 }
 
-/// A policy that the user names: a preset or a file.
+/// Loads a policy that the user names: a preset or a file.
 pub(crate) fn named(path: &Path) -> Result<Draft, Fault> {
     let name = path.to_string_lossy();
     match Draft::preset(&name) {
@@ -90,7 +91,7 @@ pub(crate) fn named(path: &Path) -> Result<Draft, Fault> {
     }
 }
 
-/// As [`named`], with everything that is wrong with the file.
+/// As [`named`], but the fault lists all errors of the file.
 pub(crate) fn named_with_all_errors(path: &Path) -> Result<Draft, Fault> {
     if Draft::preset(&path.to_string_lossy()).is_some() {
         return named(path);
@@ -120,7 +121,7 @@ fn read_policy(path: &Path) -> Result<String, Fault> {
     })
 }
 
-/// A file that the user or the operator names; host folders in it are relative to it.
+/// Loads a file that the user or operator names; host folders in it are relative to the file.
 pub(crate) fn own_file(path: &Path) -> Result<Draft, Fault> {
     let text = read_policy(path)?;
     let draft = Draft::parse(&text, &path.display().to_string()).map_err(unparsed)?;
@@ -128,7 +129,7 @@ pub(crate) fn own_file(path: &Path) -> Result<Draft, Fault> {
     Ok(relative_to(draft, &folder))
 }
 
-/// The draft with its host folders relative to `folder`.
+/// Resolves the host folders of the draft relative to `folder`.
 pub(crate) fn relative_to(mut draft: Draft, folder: &Path) -> Draft {
     for from in draft
         .fs
@@ -141,7 +142,7 @@ pub(crate) fn relative_to(mut draft: Draft, folder: &Path) -> Draft {
     draft
 }
 
-/// What the user says key by key, as a draft of its own.
+/// The keys of `--set` and `--timeout` as a separate draft.
 fn changes(set: &[String], timeout: Option<&str>) -> Result<Draft, Fault> {
     let mut draft = Draft::empty();
     for change in set {
@@ -171,8 +172,8 @@ fn own_word(draft: &Draft, set: &Draft) -> Result<Policy, Fault> {
         .map_err(|error| too_much(&error, hint))
 }
 
-/// A file that was found: under the ceiling, and showing nothing that lies outside its folder. What the user says
-/// with `--set` is the user's own word, so it moves the ceiling as well.
+/// Loads a found file: it stays under the ceiling and mounts nothing outside its folder. `--set` is explicit policy of
+/// the user, so it also raises the ceiling.
 fn under_ceiling(path: &Path, set: &Draft, config: &Config) -> Result<Policy, Fault> {
     if !path.metadata().is_ok_and(|found| found.is_file()) {
         let message = format!("`./{FOUND}` is not a plain file");
@@ -198,8 +199,8 @@ fn under_ceiling(path: &Path, set: &Draft, config: &Config) -> Result<Policy, Fa
     })
 }
 
-/// The most that a found file may ask for: the operator's ceiling, else the operator's policy, else the built-in default;
-/// where nothing is said about files, its own folder may be shown.
+/// The ceiling of a found file: the operator's ceiling, else the operator's policy, else the built-in default. If the
+/// ceiling does not mention files, the file's own folder may be mounted read-only.
 fn ceiling(config: &Config, folder: &Path) -> Result<Draft, Fault> {
     let top = config
         .ceiling
@@ -241,7 +242,7 @@ fn stay_below(mut draft: Draft, folder: &Path) -> Result<Draft, Fault> {
     Ok(draft)
 }
 
-/// Laying a draft over another drops its examples, so they are asked first.
+/// A layered draft loses its examples, so they are checked before.
 fn check_examples(draft: &Draft) -> Result<(), Fault> {
     draft.check_examples().map_err(|failed| {
         let lines: Vec<String> = failed.iter().map(|example| format!("  {example}")).collect();
@@ -256,10 +257,10 @@ fn check_examples(draft: &Draft) -> Result<(), Fault> {
     })
 }
 
-/// A document that was refused.
+/// Converts a parse error of a policy into a fault with its position.
 pub(crate) fn unparsed(error: ParseError) -> Fault {
     let place = match error.line {
-        // A flag has no lines to look at.
+        // A flag has no line numbers.
         _ if error.file.starts_with("--") => error.file,
         0 => error.file,
         line => format!("{}:{line}:{}", error.file, error.column),
@@ -277,7 +278,7 @@ fn too_much(error: &TooMuch, otherwise: impl Into<String>) -> Fault {
     let lines: Vec<String> = keys.chain(bounds).chain(examples).collect();
     let message = format!("policy `{}` is refused:\n{}", error.name, lines.join("\n"));
     let fault = Fault::refused(error.code(), message).rule(error.rule());
-    // What no ceiling allows has its own way out.
+    // Bounds that no ceiling can change have a hint of their own.
     match error.code() {
         "policy.bounds" => fault.hint(error.hint()),
         _ => fault.hint(otherwise),

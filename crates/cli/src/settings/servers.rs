@@ -1,4 +1,4 @@
-//! The tool servers: those of the configuration, those of `--servers`, and the policies that theirs name.
+//! The tool servers of the configuration and of `--servers`, with the policies that their entries name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,17 +14,17 @@ use crate::args::Rules;
 use crate::fault::Fault;
 use crate::print::Printer;
 
-/// Tool servers, and what they need.
+/// The tool servers of a command and the policies they run under.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chosen {
-    /// All of them.
+    /// The servers of the configuration and of `--servers`, by name.
     pub(crate) servers: Servers,
-    /// The policies of those that run in sandboxes of their own.
+    /// The policies of the servers that run in a sandbox of their own, by server name.
     pub(crate) policies: BTreeMap<String, Policy>,
 }
 
 impl Chosen {
-    /// The configuration's servers and those of `--servers`; a name may stand in one of them only.
+    /// Combines the servers of the configuration and of `--servers`; a name may occur in only one of them.
     pub(crate) fn of(rules: &Rules, config: &Config) -> Result<Chosen, Fault> {
         let mut servers = config.servers.clone();
         let beside = |path: &Path| Ok::<_, Fault>(absolute(path)?.parent().map(Path::to_owned).unwrap_or_default());
@@ -46,7 +46,7 @@ impl Chosen {
         Ok(Chosen { servers, policies })
     }
 
-    /// Says what the operator should know: above all which servers run outside the fence.
+    /// Prints the notices about the servers, above all which ones run outside a sandbox.
     pub(crate) fn say(&self, printer: &Printer) {
         for notice in self.servers.notices() {
             printer.notice(&notice.to_string());
@@ -54,7 +54,7 @@ impl Chosen {
     }
 }
 
-/// Says which credentials a session with a network would have a variable for and nothing behind it.
+/// Prints the credentials for which a session would have a variable without a value behind it.
 pub(crate) fn say_missing(policy: &Policy, config: &Config, printer: &Printer) {
     if policy.net().enabled != Some(true) {
         return;
@@ -66,7 +66,7 @@ pub(crate) fn say_missing(policy: &Policy, config: &Config, printer: &Printer) {
     }
 }
 
-/// The policies that entries name: presets, or files relative to the document.
+/// Loads the policies that entries name: presets, or files relative to the document.
 fn policies(servers: &Servers, folder: &Path, config: &Config) -> Result<BTreeMap<String, Policy>, Fault> {
     let mut policies = BTreeMap::new();
     for server in servers.iter() {
@@ -89,13 +89,13 @@ fn policies(servers: &Servers, folder: &Path, config: &Config) -> Result<BTreeMa
     Ok(policies)
 }
 
-/// What is wrong with a document of servers.
+/// The fault for an invalid document of servers.
 pub(crate) fn unread(path: &str, error: &ServersError) -> Fault {
     Fault::ours("servers.parse", format!("{path}: {error}"))
         .hint("each server is `{ command, args, env, policy }`, `{ url, headers, auth }` or `{ openapi }`")
 }
 
-/// The variables that entries of servers may name.
+/// The environment variables that entries of servers may refer to.
 pub(crate) fn environment() -> Environment {
     Arc::new(super::variable)
 }

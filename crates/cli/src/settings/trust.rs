@@ -1,4 +1,4 @@
-//! Which folders' `ringfence.yaml` the user accepted, each bound to the file's digest.
+//! The folders whose `ringfence.yaml` the user accepted, each with the digest of the file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -15,16 +15,16 @@ use crate::fault::{Fault, reason};
 const VERSION: u32 = 1;
 const LIST: &str = "trusted.json";
 
-/// Whether a file was accepted.
+/// Whether a configuration file is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Trusted {
-    /// As it is now: this text, which is not to be read again.
+    /// The file is accepted with this content, which must not be read again.
     Yes(String),
-    /// Never.
+    /// The file was never accepted.
     Never,
-    /// With another content.
+    /// The file was accepted with other content.
     Changed,
-    /// It cannot be told.
+    /// The file cannot be read, for this reason.
     Unreadable(String),
 }
 
@@ -32,11 +32,11 @@ pub(crate) enum Trusted {
 #[serde(deny_unknown_fields)]
 struct List {
     version: u32,
-    /// Folder and digest of its file.
+    /// The digest of the accepted file, by folder.
     folders: BTreeMap<String, String>,
 }
 
-/// Whether `file` was accepted as it is now.
+/// Checks whether `file` is accepted with its present content.
 pub(crate) fn of(file: &Path, settings: &Settings) -> Result<Trusted, Fault> {
     if !file.metadata().is_ok_and(|found| found.is_file()) {
         return Ok(Trusted::Unreadable("it is not a plain file".to_owned()));
@@ -45,7 +45,7 @@ pub(crate) fn of(file: &Path, settings: &Settings) -> Result<Trusted, Fault> {
         Ok(identity) => identity,
         Err(fault) => return Ok(Trusted::Unreadable(fault.message)),
     };
-    // Without a data folder nothing was ever trusted.
+    // Without a data folder no file was ever accepted.
     let Ok(home) = settings.home() else {
         return Ok(Trusted::Never);
     };
@@ -56,7 +56,7 @@ pub(crate) fn of(file: &Path, settings: &Settings) -> Result<Trusted, Fault> {
     })
 }
 
-/// Accepts `file` as it is now; answers its folder and digest.
+/// Accepts `file` with its present content; returns its folder and digest.
 pub(crate) fn accept(file: &Path, settings: &Settings) -> Result<(String, String), Fault> {
     let Identity { folder, digest, .. } = identify(file)?;
     let home = settings.home()?;
@@ -69,7 +69,7 @@ pub(crate) fn accept(file: &Path, settings: &Settings) -> Result<(String, String
     };
     make_private(&home).map_err(|error| failed(&home, &error))?;
     let lock_path = home.join("trusted.lock");
-    // Two that accept at once must not lose one.
+    // Two processes that accept files at once must not lose an entry.
     let _lock = lock(&lock_path).map_err(|error| failed(&lock_path, &error))?;
     let mut list = read(&home)?;
     list.version = VERSION;
@@ -95,7 +95,7 @@ fn make_private(home: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(home)
 }
 
-/// Whole or not at all.
+/// Writes the list atomically.
 fn write(home: &Path, path: &Path, list: &List) -> std::io::Result<()> {
     let text = serde_json::to_string_pretty(list)?;
     let mut file = tempfile::NamedTempFile::new_in(home)?;
@@ -106,7 +106,7 @@ fn write(home: &Path, path: &Path, list: &List) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A file's real folder, and its content with the digest.
+/// The real folder of a file, and its content with the digest.
 struct Identity {
     folder: String,
     digest: String,

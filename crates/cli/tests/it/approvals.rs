@@ -1,4 +1,4 @@
-//! Calls that wait for a person: asked, answered from the command line, taken back, and gone on with after a crash.
+//! Calls that need an approval: requested, answered from the command line, withdrawn, and resumed after a crash.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -13,7 +13,7 @@ use crate::setting::{Done, Running, Setting, eventually, finish, spawned, wait};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Sends letters, and keeps a list of its own of what it sent.
+/// A tool server that sends letters and keeps its own list of the ones it sent.
 const SERVER: &str = r#"
 import json, sys
 TOOLS = [
@@ -43,7 +43,7 @@ for line in sys.stdin:
 
 const POLICY: &str = "version: 1\ntools:\n  rules:\n    - { allow: 'mail.list' }\n    - { ask: 'mail.send' }\n";
 
-/// Sends one letter.
+/// A program that sends one letter and returns the result.
 const ONE: &str = "console.log('begins'); const sent = await tools.mail.send({ to: 'ann' }); ({ sent })";
 
 pub(crate) fn setting() -> Setting {
@@ -74,7 +74,7 @@ fn ended(child: Running) -> Done {
     }
 }
 
-/// What was sent, by the server's own account.
+/// The letters sent, according to the server's own list.
 pub(crate) fn sent(setting: &Setting) -> Vec<String> {
     let log = fs::read_to_string(setting.work().join("sent.log")).unwrap_or_default();
     let mut lines: Vec<String> = log.lines().map(str::to_owned).collect();
@@ -82,7 +82,7 @@ pub(crate) fn sent(setting: &Setting) -> Vec<String> {
     lines
 }
 
-/// The questions that wait, once there are so many.
+/// Waits for this many pending requests and returns them.
 pub(crate) fn waiting(setting: &Setting, count: usize) -> Vec<Value> {
     eventually("questions wait", || {
         let done = setting.run(&["approvals", "list", "--json"]);
@@ -172,7 +172,7 @@ fn a_call_waits_for_a_person_and_goes_on_as_if_nothing_had_happened() {
     good(&setting.run(&["audit", "verify"]));
 }
 
-/// Runs the program at a terminal, and types `keys` at each question; answers how it ended and what the terminal showed.
+/// Runs the program at a terminal and types `keys` at each question; returns the exit code and what the terminal showed.
 fn at_a_terminal(setting: &Setting, source: &str, keys: &[&str]) -> (Option<i32>, String) {
     setting.write("main.ts", source);
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -185,7 +185,7 @@ fn at_a_terminal(setting: &Setting, source: &str, keys: &[&str]) -> (Option<i32>
     drop(command);
     let mut master = File::from(master);
     let (mut shown, mut asked, mut piece) = (String::new(), 0, [0; 4096]);
-    // The terminal is gone when its last holder is: reading it fails then.
+    // Reading fails once the last holder of the terminal is gone.
     while let Ok(read @ 1..) = master.read(&mut piece) {
         shown.push_str(&String::from_utf8_lossy(&piece[..read]));
         while asked < shown.matches("N]").count() {
@@ -216,7 +216,7 @@ fn whoever_runs_a_program_at_a_terminal_is_asked_right_there() {
     assert_eq!(sent(&setting), ["send ann"]);
     let all = setting.json(&["approvals", "list", "--all", "--json"]);
     assert_eq!(all[0]["answer"]["via"], "cli", "{all:#}");
-    // What a session called is seen without the journal.
+    // The session shows its calls without the journal.
     let session = setting.json(&["session", "list", "--json"])[0].clone();
     assert_eq!(
         (&session["last_run"]["program"], &session["last_run"]["status"]),
@@ -284,7 +284,7 @@ fn a_person_sees_the_code_that_asks() {
     );
     good(&setting.run(&["approvals", "approve", id(&question)]));
     good(&ended(run));
-    // It is the code of the journal.
+    // The journal has the same digest of the code.
     let session = question["session_id"].as_str().unwrap();
     let journal = setting.run(&["audit", "show", session, "--json"]).stdout;
     assert!(journal.contains(code), "{journal}");
@@ -354,7 +354,7 @@ fn of_two_who_answer_at_once_one_does_and_the_other_is_told() {
     let done = ended(run);
     let was_approved = taken[0].stdout.contains("approved");
     assert_eq!(sent(&setting).len(), usize::from(was_approved), "{done:?}");
-    // The same again is no conflict.
+    // The same answer again is no conflict.
     let word = if was_approved { "approve" } else { "deny" };
     let again = setting.run(&["approvals", word, id(&question)]);
     good(&again);
@@ -396,7 +396,7 @@ fn an_answer_counts_only_for_what_was_shown_and_only_where_somebody_waits() {
         assert_eq!(done.code, Some(code), "{args:?} {done:?}");
         assert!(done.stderr.contains(word), "{args:?} {done:?}");
     }
-    // Ctrl-C ends what waits.
+    // Ctrl-C cancels a waiting run.
     let pid = rustix::process::Pid::from_child(&run);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let done = ended(run);
@@ -481,7 +481,7 @@ fn a_yes_for_good_is_a_rule_that_is_shown_first() {
     good(&ended(run));
     let journal = setting.run(&["audit", "tail", "-n", "20"]);
     assert!(journal.stdout.contains("approved (always) by local:"), "{journal:?}");
-    // The same call is not asked again; another one is.
+    // The same call needs no second approval; another call does.
     good(&ended(start(&setting, ONE, &["--json"])));
     let other = start(&setting, &ONE.replace("ann", "bob"), &["--json"]);
     let question = waiting(&setting, 1).remove(0);
@@ -585,7 +585,7 @@ fn what_past_runs_kept_is_forgotten_in_time_by_runs_too() {
     let sql = "UPDATE sessions SET used = '2026-01-01T00:00:00Z' WHERE id = ?";
     assert_eq!(database.execute(sql, [&first]), Ok(1));
     drop(database);
-    // Looked for once in a while only.
+    // The run looks for the answer only at intervals.
     let second = run();
     assert_eq!((kept(&first), kept(&second)), (1, 1));
     fs::remove_file(setting.home().join("run/trimmed")).unwrap();
@@ -647,7 +647,7 @@ fn a_timeout_counts_the_time_that_a_run_waits_for_a_person() {
         "{done:?}"
     );
     assert!(sent(&setting).is_empty() && waiting(&setting, 0).is_empty());
-    // The program's own time does not run while it waits.
+    // The program's own time limit is paused while it waits.
     let run = start(&setting, ONE, &["--timeout", "1m", "--set", "proc.wall_timeout=1s"]);
     let questions = waiting(&setting, 1);
     thread::sleep(Duration::from_millis(1500));

@@ -1,5 +1,5 @@
-//! Other people's clients at our doors: the protocol's inspector, Claude Code and `OpenCode`, over standard input and output and over
-//! HTTP. The agents talk to a scripted model on this machine.
+//! Clients of other projects over both transports, standard input and output and HTTP: the protocol's inspector, Claude
+//! Code and `OpenCode`. The agents talk to a scripted model on this machine.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -19,17 +19,17 @@ pub(crate) fn arch() -> &'static str {
     }
 }
 
-/// The Node that the protocol's programs run on.
+/// The Node.js that the client programs run on.
 pub(crate) fn node() -> Option<PathBuf> {
     tool(&format!("mcp/node_modules/node-linux-{}/bin/node", arch()))
 }
 
-/// Both doors, each with a setting of its own.
+/// Runs `act` over both transports, each with a setting of its own.
 fn doors(act: impl Fn(&Setting, &Door)) {
     doors_under(serving, act);
 }
 
-/// Both doors, each with a setting that is made so.
+/// Runs `act` over both transports, each with a setting that `make` creates.
 pub(crate) fn doors_under(make: impl Fn() -> Setting, act: impl Fn(&Setting, &Door)) {
     let setting = make();
     act(&setting, &Door::Stdio(serve_stdio(&setting)));
@@ -122,7 +122,7 @@ fn the_inspector_lists_and_calls_in_both_eras() {
     });
 }
 
-/// What the model has the agents do: look for a tool, run a program, run a shell command.
+/// The actions of the scripted model: search for a tool, run a program, run a shell command.
 fn script() -> Vec<Turn> {
     let call = |tool: &str, input: Value| Turn::Call {
         tool: tool.to_owned(),
@@ -140,7 +140,7 @@ fn script() -> Vec<Turn> {
     ]
 }
 
-/// The agent saw our tools, and what they answered reached its model.
+/// Checks that the agent saw the tools and that their answers reached its model.
 #[track_caller]
 fn check(agent: &str, door: &Door, model: &Model, done: &Done) {
     let results = model.results();

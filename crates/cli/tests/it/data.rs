@@ -1,4 +1,4 @@
-//! Clean data end to end: the real program, a real tool server, and what each side has seen.
+//! Redaction of personal data end to end: the real program, a real tool server, and what each side sees.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::durable::upstream;
 use crate::setting::{Done, Setting};
 
-/// Customers from one tool, a message by another: the address is known to the two tools only.
+/// Reads customers with one tool and sends a message with another; only the two tools see the address.
 const PROGRAM: &str = r#"
 const said = await tools.log.note({ text: "name,email\nAnn Lee,ann.lee@example.com\nBo Ek,bo.ek@example.org\n" });
 const addresses = said.trim().split("\n").slice(1).map((line: string) => line.split(",")[1]);
@@ -59,7 +59,7 @@ impl World {
         lines.lines().map(|line| record(line)["event"].clone()).collect()
     }
 
-    /// Everything that is in the data folder, as one text.
+    /// All files of the data folder as one byte string.
     fn home(&self) -> Vec<u8> {
         let mut all = Vec::new();
         let mut folders = vec![self.setting.home()];
@@ -149,7 +149,7 @@ tools: { default: allow }
 data: { pii: { inside: real } }
 ";
 
-/// Works on the values themselves, and says them where no key tells what they are.
+/// Computes with the values, and prints them where no key tells what they are.
 const WORKS: &str = r#"
 const said: any = await tools.log.note({ text: JSON.stringify({
   customers: [{ name: "Zoë Lee", phone: 5550100, dob: "1980-02-03" }, { name: "Bo Ek", phone: 5550101, dob: "1981-03-04" }],
@@ -176,7 +176,7 @@ fn a_program_works_on_real_values_and_the_model_sees_none_of_them() {
             assert!(!contains(&world.home(), value), "{value} is kept");
         }
     }
-    // The same value is the same alias, wherever it stands.
+    // The same value has the same alias everywhere.
     let bo = result["value"]["names"][0].as_str().unwrap();
     assert!(bo.starts_with("‹name:"), "{shown}");
     assert!(result["stdout"].as_str().unwrap().starts_with(bo), "{shown}");
@@ -191,7 +191,7 @@ throw new Error(`no such customer: ${customer.name}`);"#,
     let message = failed["error"]["message"].as_str().unwrap();
     assert!(message.contains("‹name:") && !message.contains("Ann Lee"), "{failed}");
 
-    // Nor when it is run again, by whom that is read.
+    // A replay redacts too, according to who reads it.
     let session = result["session_id"].as_str().unwrap();
     let again = world.setting.run(&["session", "replay", session, "--json"]).stdout;
     let replayed: Value = serde_json::from_str(&again).unwrap();
@@ -349,7 +349,7 @@ fn a_notice_says_truly_what_is_where_it_points() {
     );
     assert!(!printed.contains("DE89"), "{printed}");
     let kept = fs::read_to_string(place(printed)).unwrap();
-    // Nothing of the line that the limit fell into: half an account would not be found.
+    // The line at the truncation limit is withheld: half an account number would not be detected.
     assert!(
         kept.starts_with("line 0 to ‹iban:") && kept.ends_with("›\n") && !kept.contains("DE89"),
         "{kept}"
@@ -421,13 +421,13 @@ fn a_person_resolves_an_alias_while_its_session_is_open_and_each_time_is_an_even
             .contains(&format!("{alias} of session {id}, to a person"))
     );
     assert_eq!(setting.run(&["audit", "verify"]).code, Some(0));
-    // What no session gave is told by nobody, and is no event.
+    // An unknown alias is not resolved, and writes no event.
     for wrong in ["‹email:zzzz›", "ann", "text"] {
         let done = setting.run(&["data", "reveal", wrong, "--session", "mine"]);
         assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
         assert!(done.stderr.contains("has no alias"), "{done:?}");
     }
-    // With its session an alias loses its meaning for good.
+    // With its session an alias loses its value for good.
     setting.run(&["session", "rm", "mine"]);
     let done = setting.run(&["data", "reveal", alias, "--session", id]);
     assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");

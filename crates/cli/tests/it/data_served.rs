@@ -1,4 +1,4 @@
-//! Clean data at the doors: what clients of MCP and of the API see while a program runs, afterwards, and from the next server.
+//! Redaction for clients of MCP and the API: while a program runs, afterwards, and from the next server.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::setting::eventually;
 
 const VALUES: [&str; 3] = ["ann.lee@example.com", "bo.ek@example.org", "4111 1111 1111 1111"];
 
-/// One tool may have the values, and a session's files are kept.
+/// One tool receives the values, and the session keeps its files.
 const RULES: &str = "
 version: 1
 fs: { mounts: [{ path: /workspace, access: rw, quota: 4MiB, keep: true }, { path: /tmp, access: rw, quota: 1MiB }] }
@@ -18,7 +18,7 @@ tools: { default: allow }
 data: { pii: { reveal_to: [log.send] } }
 ";
 
-/// Fails where something that a client got has a value in it.
+/// Fails if a client received a value.
 #[track_caller]
 fn clean(what: &str, got: &Value) {
     let text = got.to_string();
@@ -27,7 +27,7 @@ fn clean(what: &str, got: &Value) {
     }
 }
 
-/// The one alias in a text.
+/// The only alias in a text.
 #[track_caller]
 fn alias(text: &Value) -> String {
     let text = text.as_str().unwrap_or_else(|| panic!("no text: {text}"));
@@ -38,7 +38,7 @@ fn alias(text: &Value) -> String {
     text[start..start + end + '›'.len_utf8()].to_owned()
 }
 
-/// Says a value in every way that a program has, and waits in between.
+/// A program that outputs a value in every way it can, with pauses in between.
 fn says_everything(gate: &str) -> String {
     format!(
         r#"
@@ -171,7 +171,7 @@ fn a_tool_passed_through_by_itself_gives_aliases_and_takes_them_back() {
     assert!(sent["content"][0]["text"].as_str().unwrap().contains(&ann), "{sent}");
     let last = world.ledger().pop().unwrap();
     assert!(last.arguments.contains("Dear ann.lee@example.com"), "{last:?}");
-    // An alias that was never given is no way to ask.
+    // A call with an alias that was never issued is refused and reaches no upstream.
     let invented = json!({ "name": "log__send", "arguments": { "text": "Dear ‹email:zzzzzz›" } });
     let refused = client.request("tools/call", invented).unwrap();
     assert_eq!(refused["isError"], true, "{refused}");
@@ -213,7 +213,7 @@ fn a_session_that_goes_on_in_another_process_knows_its_aliases() {
     let server = world.serve();
     let first = server.ended(&server.begin_with(&ask("crm", note)));
     let ann = alias(&first["value"]);
-    // Killed, not ended: what a client has seen is kept by then.
+    // The server is killed, not ended: what a client has seen is recorded before.
     server.kill();
 
     let server = world.serve();
@@ -228,7 +228,7 @@ fn a_session_that_goes_on_in_another_process_knows_its_aliases() {
     );
     let again = server.ended(&server.begin_with(&ask("crm", note)));
     assert_eq!(again["value"], ann, "the same value, the same alias");
-    // To every other session it is nothing.
+    // In every other session the alias has no value.
     let other = server.ended(&server.begin_with(&ask("other", &send)));
     assert_eq!(other["error"]["code"], "data.alias", "{other}");
     let unlinked = server.ended(&server.begin_with(&ask("other", note)));

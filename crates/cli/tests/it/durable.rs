@@ -1,5 +1,5 @@
-//! Executions that outlive their server: questions to people, kill -9 wherever it hurts, programs that go on as if nothing had
-//! happened, and an upstream's own ledger as the witness that no tool was called twice.
+//! Executions that outlive their server: approval requests, kill -9 at any point, programs that continue as if nothing
+//! had happened. The ledger of an upstream proves that no tool was called twice.
 
 mod answers;
 mod asking;

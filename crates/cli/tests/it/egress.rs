@@ -1,4 +1,5 @@
-//! Real clients in the sandbox, in an internet of their own: what is allowed works as everywhere, and nothing else does.
+//! Real clients in the sandbox with a small internet of their own: allowed requests work as everywhere, and nothing else
+//! does.
 
 mod changing;
 mod clients;
@@ -134,7 +135,7 @@ fn what_is_not_allowed_is_refused_in_words_and_written_down() {
         violation["detail"].as_str().unwrap().contains("evil.example.net"),
         "{refused}"
     );
-    // A wish for another protocol that is not granted hears why as well.
+    // A refused upgrade to another protocol also tells the reason.
     let wish = [
         "-H",
         "Connection: Upgrade",

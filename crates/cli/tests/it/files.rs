@@ -1,4 +1,4 @@
-//! Files that go in and come out, and what must not.
+//! Files that are copied into and out of the sandbox, and files that must not be.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

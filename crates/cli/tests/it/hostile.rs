@@ -1,5 +1,5 @@
-//! Clients that are broken, hostile or gone, at both doors of the real program: each gets a clear error, memory stays bounded, and
-//! the others notice nothing.
+//! Broken, hostile and disconnected clients on both transports of the real program: each gets a clear error, memory stays
+//! bounded, and other clients are not affected.
 
 use std::io::Write as _;
 use std::net::Shutdown;
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use crate::serving::serving;
 use crate::setting::{Setting, eventually, groups_with, processes_with};
 
-/// The most that the program may hold, whatever is sent to it.
+/// The most memory in bytes that the program may use, whatever a client sends.
 const MOST: u64 = 200 * 1024 * 1024;
-/// What a flood is made of.
+/// The unit of the sizes of floods, in bytes.
 const MEBIBYTE: usize = 1024 * 1024;
 
 fn sum(language: &str, code: &str) -> Value {
@@ -265,7 +265,7 @@ fn floods_over_http_are_refused_and_not_held() {
     answers(&served.address, &secret);
 }
 
-/// 100 MiB to the door, which may close early: the status it answers.
+/// Sends 100 MiB to the server, which may close early; returns the status of its answer.
 fn flood(address: &str, secret: &str, chunked: bool) -> Option<u16> {
     let mut client = Http::silent(address, Some(secret), Era::Modern).unwrap();
     let length = if chunked {

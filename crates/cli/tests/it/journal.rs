@@ -1,4 +1,4 @@
-//! What is written down, what is swept after a crash, and the kill switch.
+//! The records of the journal, the cleanup after a crash, and the kill switch.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The least policy from a session, and why a host was refused in it.
+//! Learns the least policy from a session, and explains why a host was refused in it.
 
 use ringfence_journal::{
     Event, ExecutionId, Hash, Kind, Limits, PolicyRef, Principal, Recorder as _, SessionId, Target,
@@ -36,7 +36,7 @@ fn refused(number: u64, to: Target, code: &str, rule: &str) -> Kind {
     }
 }
 
-/// What it asked for, and what came of it.
+/// The events of a session that requested hosts and tools, with their outcomes.
 fn tried() -> Vec<Kind> {
     vec![
         Kind::ExecutionStarted {
@@ -140,7 +140,7 @@ fn the_least_policy_is_printed_and_allows_what_was_tried() {
     for same in [&["policy", "learn"][..], &["policy", "learn", "--last"]] {
         assert_eq!(setting.run(same).stdout, learnt.stdout);
     }
-    // What is printed is a policy file.
+    // The printed text is a valid policy file.
     setting.write("learnt.yaml", &learnt.stdout);
     assert_eq!(setting.run(&["policy", "check", "learnt.yaml"]).code, Some(0));
     let url = "https://a.example.org/y?q=1";

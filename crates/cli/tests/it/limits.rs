@@ -1,4 +1,4 @@
-//! Each limit ends a program with its own verdict, in time, and leaves nothing behind.
+//! Each limit ends a program in time with its own verdict and leaves nothing behind.
 
 use std::time::Duration;
 
@@ -189,7 +189,7 @@ fn output_is_cut_with_a_notice() {
 fn truncation_is_said_to_who_wants_to_hear_little_and_to_programs() {
     let setting = Setting::new();
     let script = "head -c 2000000 /dev/zero | tr '\\0' x; head -c 5000 /dev/zero | tr '\\0' y >&2; echo >&2";
-    // As in `ringfence exec … > file`: nothing but the limit of the policy cuts, and that is said.
+    // As in `ringfence exec … > file`: only the limit of the policy truncates, and a warning tells so.
     let done = setting.run(&["exec", "-q", "--", "sh", "-c", script]);
     assert_eq!((done.code, done.stdout.len()), (Some(0), 1 << 20), "{}", done.stderr);
     let warnings: Vec<&str> = done
@@ -201,7 +201,7 @@ fn truncation_is_said_to_who_wants_to_hear_little_and_to_programs() {
         matches!(warnings[..], [one] if one.contains("stdout was cut after 1 MiB")),
         "{warnings:?}"
     );
-    // What the warning says is enough.
+    // The value in the warning is large enough.
     let done = setting.run(&["exec", "-q", "--set", "proc.output=16MiB", "--", "sh", "-c", script]);
     assert_eq!((done.code, done.stdout.len()), (Some(0), 2_000_000), "{}", done.stderr);
     assert!(!done.stderr.contains("warning"), "{}", done.stderr);
@@ -306,7 +306,7 @@ fn what_is_only_watched_is_refused_on_request_or_held_hard() {
     }
 }
 
-/// What is refused under level 1, on standard error.
+/// The refusal of a program under level 1, on standard error.
 const NO_PROGRAMS: &str =
     "is not run, only code on the engines\nrule: proc.programs\nhint: write it in TypeScript, JavaScript or Python";
 

@@ -1,4 +1,4 @@
-//! A login at a remote server, as a person makes it.
+//! Logs in to a remote server as a person does.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::setting::{Setting, wait};
 
-/// A server that lets in only who logged in at its authority, which checks the proof of who asked.
+/// A remote server that accepts only clients that logged in at its authority, which verifies the PKCE proof.
 fn remote() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -19,7 +19,7 @@ fn remote() -> String {
     format!("http://{address}/mcp")
 }
 
-/// What an address answers, head and body.
+/// The answer of an address, head and body.
 fn curl(args: &[&str]) -> String {
     let done = Command::new("curl")
         .args(["--silent", "--show-error", "--include"])

@@ -1,4 +1,4 @@
-//! The program from outside, as people use it: the real binary, in a data folder of its own.
+//! Tests of the program from outside: the real binary in a data folder of its own.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 #![expect(clippy::print_stderr, reason = "a test that skips itself says so")]
 #![expect(

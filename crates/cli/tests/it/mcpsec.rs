@@ -1,5 +1,5 @@
-//! The attacks of `mcpsec` on gateways, each turned into the act that it stands for and tried on the real program. What does not
-//! apply is argued in `docs/security/mcpsec.md`, which names every attack.
+//! The attacks of `mcpsec` on gateways, each turned into an action and tried on the real program.
+//! `docs/security/mcpsec.md` names every attack and argues which ones do not apply.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -122,7 +122,7 @@ fn call(client: &mut Stdio, tool: &str, function: &str, parameters: &Value) -> V
     }
 }
 
-/// What a tool that changed, or appeared, is worth to a client that knew the ones before.
+/// A call of a tool that changed or appeared, by a client that knew the earlier tools.
 fn changed(function: &str) -> Value {
     let setting = setting();
     let before = call(&mut client(&setting), "drifting", "read_file", &json!({}));

@@ -1,4 +1,4 @@
-//! What people read when something is wrong, and the exit code that goes with it.
+//! The messages that people read when something is wrong, and their exit codes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -119,7 +119,7 @@ fn every_refusal_says_what_why_and_what_next() {
         (&["trust", "."], 125, "there is no `ringfence.yaml` in `.`"),
         (&["session", "show", "nope"], 1, "`nope` is not a session id"),
         (&["policy", "learn"], 1, "there is no journal in"),
-        // What is refused when a session opens is in the journal.
+        // A refusal at the opening of a session is in the journal.
         (
             &["run", "a.ts", "--policy", "default", "--set", BELOW],
             126,
@@ -313,7 +313,8 @@ fn the_demo_blocks_six_attempts_and_keeps_nothing() {
         done.stdout
     );
     assert!(!setting.path("user").exists());
-    // Nobody could answer what it waits for, and what it hints at works: there is no journal to look at.
+    // The demo prints no approval request, because nobody could answer it, and hints only at commands that work without a
+    // journal.
     assert_eq!(done.stderr, "", "{done:?}");
     let mut commands = hinted(&done.stdout);
     commands.retain(|words| !words.contains(&"audit"));

@@ -1,4 +1,5 @@
-//! A large interface as an upstream, by its `OpenAPI` document: every operation is a tool, and calls are exactly its requests.
+//! A large web API as an upstream, from its `OpenAPI` document: every operation is a tool, and each call is exactly one
+//! of its requests.
 
 mod document;
 mod server;

@@ -1,4 +1,4 @@
-//! Policies: checked, shown, explained, compared; and which one is in force.
+//! Checks, shows, explains and compares policies, and tests which one is in force.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Programs of every language, what they give back, and how it is printed.
+//! Programs in every language, the values they return, and how these are printed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! Programs against tool servers that others wrote, from their packages.
+//! Programs against published tool servers of other projects.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::setting::{Setting, tool};
 /// Lets everything be read and nothing be written.
 const POLICY: &str = "version: 1\ntools:\n  rules:\n    - { allow: 'everything.*' }\n    - { allow: 'files.*' }\n    - { deny: 'files.write_file' }\n";
 
-/// A folder that one of the servers serves, and both servers; or nothing, said aloud.
+/// A setting with both servers and a folder for one of them; `None`, with a message, where they are not installed.
 fn setting() -> Option<Setting> {
     let script = |package: &str| {
         tool(&format!(
@@ -36,7 +36,7 @@ fn run(setting: &Setting, file: &str, source: &str) -> Value {
     setting.json(&words.concat())
 }
 
-/// What both programs must bring back, and what the journal must know of it.
+/// Checks the result of both programs and the records of the journal.
 fn check(setting: &Setting, done: &Value) {
     assert_eq!(done["status"], "completed", "{done:#}");
     let expected = json!({
@@ -140,7 +140,7 @@ echo, sum, weather = await asyncio.gather(
     check(&setting, &done);
 }
 
-/// A graph that one server keeps in a file, and thoughts that the other counts; or nothing, said aloud.
+/// A setting with the memory server and the thinking server; `None`, with a message, where they are not installed.
 fn thinking() -> Option<Setting> {
     let script = |package: &str| {
         tool(&format!(
@@ -160,7 +160,7 @@ fn thinking() -> Option<Setting> {
     Some(setting)
 }
 
-/// What both programs must bring back, and what the server has kept of it.
+/// Checks the result of both programs and the file of the memory server.
 fn check_thinking(setting: &Setting, done: &Value) {
     assert_eq!(done["status"], "completed", "{done:#}");
     let falcon = json!({ "name": "Falcon", "entityType": "project", "observations": ["is late", "needs chess sets"] });

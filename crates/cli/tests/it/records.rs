@@ -1,5 +1,5 @@
-//! Records are a resource: a program that is refused as fast as it can be writes little, and is answered little; a journal that was
-//! rolled back is not written.
+//! Records are a bounded resource: a program with constant refusals causes few records and gets few answers. A journal
+//! that was rolled back is not written.
 
 use std::fs;
 

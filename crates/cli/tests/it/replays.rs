@@ -1,4 +1,4 @@
-//! Past runs looked at again: run again offline, judged by another policy, and learnt from.
+//! Past runs: replayed offline, judged by another policy, and used to learn a policy.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What people read: whole outputs of commands, compared with the texts in `testdata/screens`. `RINGFENCE_REWRITE=1` writes them anew.
+//! Compares whole outputs of commands with the texts in `testdata/screens`; `RINGFENCE_REWRITE=1` writes them anew.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ files.write("report.txt", "two customers");
 
 const SHARED: [&str; 4] = ["--servers", "servers.json", "--policy", "policy.yaml"];
 
-/// What a command shows, with what it is called for and how it ends.
+/// The output of a command, with its arguments and its exit code.
 fn screen(setting: &Setting, words: &[&str]) -> String {
     let done = setting.run(words);
     let code = done.code.unwrap_or(-1);
@@ -40,7 +40,7 @@ fn screen(setting: &Setting, words: &[&str]) -> String {
     plain(setting, &format!("{text}--- exit {code}\n"))
 }
 
-/// The text without what differs from run to run: ids, digests, times, sizes, places. Columns stay where they are.
+/// The text without the parts that differ between runs: ids, digests, times, sizes, paths. Columns keep their positions.
 fn plain(setting: &Setting, text: &str) -> String {
     let text = text.replace(&program().to_string_lossy().into_owned(), "/usr/bin/ringfence");
     let text = text.replace(
@@ -59,7 +59,7 @@ fn plain(setting: &Setting, text: &str) -> String {
     steady_amounts(&out)
 }
 
-/// A word as it would be in every run.
+/// A word with its variable part replaced.
 fn steady(word: &str) -> String {
     let is_hex = |text: &str| text.chars().all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c));
     let shape = |text: &str| -> String {
@@ -90,7 +90,7 @@ fn steady(word: &str) -> String {
     word.to_owned()
 }
 
-/// Amounts of time and memory, which no two runs share: `3 ms` is `0 ms`, `2.5 MiB` is `0 MiB`, an age is `0s`.
+/// Replaces amounts of time and memory, which no two runs share: `3 ms` is `0 ms`, `2.5 MiB` is `0 MiB`, an age is `0s`.
 fn steady_amounts(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let is_measured = ["cpu", "left", "kept until"].iter().any(|word| line.contains(word));
@@ -116,7 +116,7 @@ fn steady_amounts(text: &str) -> String {
     lines.collect()
 }
 
-/// Compares with the text that is kept, or keeps it.
+/// Compares the output with the stored text, or stores it.
 #[track_caller]
 fn check(name: &str, shown: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("testdata/screens/{name}.txt"));
@@ -235,7 +235,7 @@ fn what_is_wrong_with_a_policy() {
 fn what_a_machine_can_enforce() {
     let setting = Setting::new();
     let shown = screen(&setting, &["doctor"]);
-    // What each line says is of the machine; that there are these lines, and where their words begin, is not.
+    // The text of each line depends on the machine; the lines themselves and their columns do not.
     let lines = shown.lines().filter(|line| {
         ["good", "limited", "missing", "bad"]
             .iter()

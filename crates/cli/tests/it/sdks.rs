@@ -1,4 +1,5 @@
-//! The protocol's own SDKs as clients of both doors: one conversation from the handshake to the end, in Python and in TypeScript.
+//! The protocol's own SDKs as clients on both transports: one conversation from handshake to end, in Python and in
+//! TypeScript.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -114,7 +115,7 @@ fn check(setting: &Setting, door: &Door, protocol: &str, mut done: Value) {
         "no_resource": { "code": no_resource, "message": null },
     });
     assert_eq!(done, expected, "{door:?} {protocol}");
-    // What the client gave up did end there, and is written down as that.
+    // The call that the client cancelled ended and is recorded as cancelled.
     let shown = setting
         .run(&["audit", "show", session.as_str().unwrap(), "--json"])
         .stdout;

@@ -1,4 +1,5 @@
-//! `serve` as people start it: where it listens, who is let in, how it ends, what it tells a collector.
+//! Starts `serve` as people do: where it listens, which clients it accepts, how it ends, and what it sends to a
+//! collector.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Server {
     child: Running,
     address: SocketAddr,
-    /// What it says besides where it listens.
+    /// The lines on standard error after the one with the address.
     said: mpsc::Receiver<String>,
 }
 
@@ -115,7 +116,7 @@ fn who_has_a_token_is_let_in_until_it_is_revoked() {
     assert_eq!(checked.code, Some(0), "{checked:?}");
 }
 
-/// What a server may grow by, whatever the programs of an agent throw at it.
+/// The most bytes by which a server may grow, whatever the programs of an agent do.
 const MAX_GROWTH: u64 = 96 << 20;
 
 /// Each tries to make the server keep what it is given: refused calls, output, a value, an error, lines of a log.
@@ -168,7 +169,7 @@ fn a_server_stays_small_while_programs_flood_it() {
     assert_eq!(server.end(), Some(0));
 }
 
-/// What values that are looked through may take together, their texts, and what is kept of them.
+/// The most bytes by which a server may grow while it inspects values, with their texts and recordings.
 const MAX_VALUES_GROWTH: u64 = 1280 << 20;
 
 /// A small text that is a large tree, one that is too large a tree, and arguments that are refused.
@@ -234,7 +235,7 @@ fn values_of_tiny_objects_cost_a_bounded_amount_and_hold_up_nobody() {
     assert_eq!(server.end(), Some(0));
 }
 
-/// What is kept of runs, and what a server has besides.
+/// The most bytes by which a server may grow with recorded runs.
 const MAX_KEPT_GROWTH: u64 = 384 << 20;
 
 #[test]
@@ -283,7 +284,7 @@ fn mcp_on_standard_input_and_output() {
     let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
     assert_eq!(next()["result"]["serverInfo"]["name"], "ringfence");
     assert_eq!(next()["result"]["structuredContent"]["value"], 42);
-    // Whoever says no more ends it.
+    // The server ends when its standard input closes.
     drop(stdin);
     assert_eq!(wait(child, PATIENCE).status.code(), Some(0));
 }
@@ -430,7 +431,7 @@ fn a_collector_gets_a_span_of_every_run_below_the_clients_own() {
         (&json!("run typescript"), &json!(2), &json!(2))
     );
     assert_eq!(span["attributes"][0]["value"]["stringValue"], execution["execution_id"]);
-    // What happens last is sent before it ends.
+    // Events just before the end are sent before the server ends.
     let body = json!({ "language": "typescript", "code": "1" }).to_string();
     ask(server.address, &secret, "POST", "/api/v1/runs", "", &body);
     assert_eq!(server.end(), Some(0));

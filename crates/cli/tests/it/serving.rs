@@ -1,4 +1,4 @@
-//! The program as a server, at either door.
+//! Starts the program as a server, over either transport.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,19 +10,19 @@ use serde_json::json;
 
 use crate::setting::{Setting, program};
 
-/// Everything of the example company but what deletes.
+/// Allows every tool of the example company except those that delete.
 const POLICY: &str = "version: 1\ntools:\n  rules:\n    - { allow: 'company.*' }\n    - { deny: 'company.delete_*' }\n";
 
-/// How a client reaches the program.
+/// The transport by which a client reaches the program.
 #[derive(Debug)]
 pub(crate) enum Door {
-    /// It starts it.
+    /// The client starts the program and uses its standard input and output.
     Stdio(Started),
-    /// It calls there, with this secret.
+    /// The client sends requests to this address with this access token.
     Http(String, String),
 }
 
-/// What a client is told to start.
+/// The command that a client starts.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) command: String,
@@ -49,14 +49,14 @@ impl Setting {
         args.iter().chain(more).map(|arg| (*arg).to_owned()).collect()
     }
 
-    /// The program on standard input and output, not started yet.
+    /// The command that serves on standard input and output, not started yet.
     pub(crate) fn stdio(&self) -> Command {
         let mut command = self.command(&self.serve_args(&["--stdio"]));
         command.stderr(std::process::Stdio::null());
         command
     }
 
-    /// The program as an HTTP server on a free port, and the secret of an agent's access token.
+    /// Starts an HTTP server on a free port; returns it with the access token of an agent.
     pub(crate) fn serve_http(&self, more: &[&str]) -> (Served, String) {
         let made = self.run(&["token", "create", "--name", "test", "--scope", "agent"]);
         let secret = made.stdout.trim().to_owned();
@@ -68,7 +68,7 @@ impl Setting {
     }
 }
 
-/// What a client is told to start in this setting.
+/// The command for a client that starts the server of this setting.
 pub(crate) fn serve_stdio(setting: &Setting) -> Started {
     let home = setting.home().to_string_lossy().into_owned();
     let user = setting.path("user").to_string_lossy().into_owned();

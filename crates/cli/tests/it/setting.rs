@@ -1,4 +1,4 @@
-//! A data folder, a working folder, and the program started in them.
+//! The setup of tests: a data folder, a working folder, and the program that runs in them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// No test waits longer for the program.
+/// The most time that a test waits for the program.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Where a test runs the program.
+/// The folders in which a test runs the program.
 pub(crate) struct Setting {
     folder: TempDir,
 }
 
-/// What the program did.
+/// The result of one run of the program.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: Option<i32>,
@@ -29,7 +29,7 @@ pub(crate) struct Done {
     pub(crate) took: Duration,
 }
 
-/// A process that a test started; killed and reaped where the test leaves it, whatever became of the test.
+/// A process of a test; killed and reaped when dropped, also if the test fails.
 #[derive(Debug)]
 pub(crate) struct Running(Child);
 
@@ -49,7 +49,7 @@ impl DerefMut for Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended and was waited for is not signalled: its number may be another's by now.
+        // A process that was reaped is not signalled: its id may belong to another process by now.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -189,7 +189,7 @@ fn reader(from: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8
     })
 }
 
-/// Looks until something is there.
+/// Polls `look` until it returns a value or the deadline passes.
 fn until<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     loop {
         if let Some(found) = look() {
@@ -202,7 +202,7 @@ fn until<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T>
     }
 }
 
-/// Looks until something is there; the test fails when it never is.
+/// Polls `look` until it returns a value; the test fails if it never does.
 pub(crate) fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     until(Instant::now() + Duration::from_secs(20), look).unwrap_or_else(|| panic!("never: {what}"))
 }
@@ -240,7 +240,7 @@ pub(crate) fn processes_with(part: &str) -> Vec<u32> {
     .collect()
 }
 
-/// Something installed below `target/tools`, or nothing, said aloud.
+/// A tool installed below `target/tools`; `None`, with a message, where it is missing.
 pub(crate) fn tool(path: &str) -> Option<PathBuf> {
     let here = std::env::current_exe().unwrap();
     // The tag is cargo's: a folder of that name elsewhere is somebody else's.

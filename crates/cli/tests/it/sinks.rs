@@ -1,4 +1,4 @@
-//! Audit sinks behind the network, with the program as people start it and endpoints on loopback.
+//! Audit sinks over the network: the real program sends to endpoints on loopback.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! Skills used from programs that the program itself runs: each run is another session.
+//! Skills used by programs that the command line runs, each run in a new session.
 
 use serde_json::{Value, json};
 

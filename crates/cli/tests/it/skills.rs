@@ -1,4 +1,4 @@
-//! Skills at the command line: saved, promoted from a run, listed, shown, taken in and given out.
+//! Skills on the command line: saved, promoted from a run, listed, shown, imported and exported.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -124,7 +124,7 @@ fn a_skill_is_run_with_an_input() {
     assert_eq!(good(&setting.run(&["skills", "run", "add-one", r#"{"n": 1}"#])), "2\n");
     setting.write("four.json", r#"{"n": 4, "__proto__": {"n": 1}}"#);
     assert_eq!(value(&["@four.json"])["value"], 5);
-    // What does not fit is the skill's own answer; what cannot be read is said before anything runs.
+    // An input that does not match the schema fails in the skill; one that is not JSON is refused before anything runs.
     let wrong = setting.run(&["skills", "run", "add-one", r#"{"n": "four"}"#, "--json"]);
     assert_eq!(wrong.code, Some(1), "{wrong:?}");
     assert!(wrong.stdout.contains("tool.arguments"), "{wrong:?}");

@@ -1,4 +1,4 @@
-//! A run's `timeout` and the operator's ceiling: the same answer at every door.
+//! The `timeout` of a run and the operator's ceiling give the same answer on every transport.
 
 use ringfence_testkit::front::{Era, Http, Stdio, structured};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::serving::serving;
 use crate::setting::Setting;
 
-/// What each door says of more time than the ceiling has.
+/// Checks the refusal on one transport of a timeout above the ceiling.
 #[track_caller]
 fn check_refused(door: &str, execution: &Value) {
     let error = &execution["error"];
@@ -23,7 +23,7 @@ fn check_refused(door: &str, execution: &Value) {
     );
 }
 
-/// Asks for a run at each door of a server of its own.
+/// Requests a run on each transport of a new server.
 fn at_doors(setting: &impl Fn() -> Setting, more: &[&str], ask: &Value, check: impl Fn(&str, &Value)) {
     let setting = &setting();
     let mut stdio = Stdio::start(
@@ -51,15 +51,15 @@ fn at_doors(setting: &impl Fn() -> Setting, more: &[&str], ask: &Value, check: i
 fn more_time_than_the_ceiling_has_is_refused_by_its_key_at_every_door() {
     let ask = json!({ "language": "javascript", "code": "1", "timeout": "10m" });
     at_doors(&serving, &[], &ask, check_refused);
-    // A session that is open is no way around it.
+    // An open session does not raise the limit.
     let ask = json!({ "language": "javascript", "code": "1", "timeout": "10m", "session_id": "open" });
     at_doors(&serving, &[], &ask, check_refused);
     let setting = serving();
-    // A policy that lies in the folder is a wish as well.
+    // A policy file in the folder is untrusted too.
     setting.write("sandbox.policy.yaml", "proc: { wall_timeout: 10m }\n");
     setting.write("main.js", "1");
     check_refused("found", &setting.json(&["run", "main.js", "--json"]));
-    // The user's own word on the command line is none.
+    // A limit on the command line is explicit, so it is not refused.
     setting.write("sandbox.policy.yaml", "proc: { mem_limit: 256MiB }\n");
     let own = setting.json(&["run", "main.js", "--json", "--timeout", "10m"]);
     assert_eq!(own["status"], "completed", "{own:#}");
@@ -83,7 +83,7 @@ fn time_that_the_ceiling_has_is_given_to_the_run_that_asks_for_it() {
     at_doors(setting, &more, &patient, |door, execution| {
         assert_eq!(execution["stdout"], "done\n", "{door}: {execution:#}");
     });
-    // A wish of the draft's own for the program's time is heard, and `timeout` is the time with all that it waits for.
+    // A draft may also limit the program's own time, while `timeout` limits the time with all waiting.
     let mut both = slow;
     both["timeout"] = json!("10m");
     both["sandbox_policy"] = json!({ "proc": { "wall_timeout": "30s" } });

@@ -1,4 +1,4 @@
-//! Access tokens at the command line.
+//! Access tokens on the command line.
 
 use serde_json::Value;
 

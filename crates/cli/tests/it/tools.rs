@@ -1,4 +1,4 @@
-//! Code mode: programs that call tools, what the policy makes of it, and the catalog at the command line.
+//! Code mode: programs that call tools under a policy, and the catalog on the command line.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -153,7 +153,7 @@ fn the_policy_stands_between_a_program_and_a_tool() {
     assert_eq!(value["missing"], value["denied"]);
     assert_eq!(value["argument"], json!(["tool.arguments", "inputSchema"]));
     assert_eq!(value["shown"], json!(false));
-    // What a model sees tells a hidden tool from a missing one nowhere; the operator's journal does.
+    // A model cannot tell a hidden tool from a missing one; the operator's journal can.
     let shown = done["violations"].to_string();
     assert!(
         !shown.contains("delete_order") && !shown.contains("small.hello"),
@@ -212,7 +212,7 @@ fn an_unknown_tool_names_its_likes_to_both_languages_and_never_a_hidden_one() {
             "{said}"
         );
     }
-    // What nobody catches says it too.
+    // An uncaught error contains the same.
     setting.write("uncaught.js", "await tools.company.list_order({})");
     let args = [
         "run",
@@ -366,7 +366,7 @@ fn what_changes_at_a_server_is_said_to_the_operator() {
     let second = say(&["run", "a.ts", "--set", "tools.drift=deny"]);
     assert_eq!(second.code, Some(1), "{second:?}");
     assert!(second.stderr.contains(&format!("notice: {told}")), "{second:?}");
-    // What was listed since is remembered, and what was pinned is not it.
+    // The new definition is remembered, and it differs from the pinned one.
     let listed = say(&["servers", "list"]);
     assert!(
         listed
@@ -680,7 +680,7 @@ fn a_program_with_wrong_arguments_is_told_every_parameter() {
         assert!(told[1].as_str().unwrap().contains("name"), "{done:#}");
         assert_eq!(told[2], "parameters: name: string (required)", "{done:#}");
     }
-    // Not caught, it is the error of the run.
+    // An uncaught error is the error of the run.
     let done = run(&setting, "b.ts", "await (tools as any).small.hello({})", &[]);
     assert_eq!(done["error"]["code"], "tool.arguments", "{done:#}");
     assert_eq!(done["error"]["hint"], "parameters: name: string (required)", "{done:#}");

@@ -1,4 +1,4 @@
-//! Programs that do not fit the tools they call come back with the places, and call nothing.
+//! Programs that do not match the types of their tools are refused with the locations, and call nothing.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Values of kinds that JSON does not have: the run is good, and what it gives back can be read.
+//! Values of types that JSON lacks: the run succeeds, and its result is readable.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ fn a_refused_call_can_be_given_back_as_it_was_told() {
     }
 }
 
-/// What the real libraries make. Needs no network: `cargo xtask test` installs them.
+/// Values of the real libraries. Needs no network: `cargo xtask test` installs them.
 const PANDAS: &str = r#"
 import numpy as np, pandas as pd
 frame = pd.DataFrame({"city": ["Bonn", "Ulm", "Bonn"], "n": [1, 2, 3], "at": pd.to_datetime(["2026-01-01", None, "2026-01-03"]), "x": [0.5, np.nan, 1.5]})
@@ -100,7 +100,7 @@ fn tables_and_numbers_of_pandas_and_numpy_are_values() {
     }
 }
 
-/// Gives back what it is given.
+/// A tool server that returns its arguments.
 const ECHO: &str = r#"
 import json, sys
 TOOLS = [{"name": "echo", "description": "Gives it back.", "inputSchema": {"type": "object"}}]
@@ -209,7 +209,7 @@ fn keys_keep_their_order_on_every_road() {
         ];
         let ran = setting.run(&args);
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        // What the program printed, what it gave back, and what a text became: each as the server wrote it.
+        // The printed text, the returned value and the parsed text all keep the order of the server.
         let whole: Value = serde_json::from_str(&ran.stdout).unwrap();
         let printed = whole["stdout"].as_str().unwrap();
         let (_, value) = ran

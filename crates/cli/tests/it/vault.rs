@@ -1,4 +1,4 @@
-//! Secrets in the vault, and references to them.
+//! Secrets in the vault, and references that resolve to them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -72,7 +72,7 @@ fn type_secret(setting: &Setting, name: &str, keys: &[u8]) -> (ExitStatus, Strin
     said.read_to_string(&mut text).unwrap();
     let status = child.wait().unwrap();
     assert!(is_shown(), "the terminal is not as it was");
-    // What was shown is there, or never will be: nobody else writes.
+    // All output of the program is available by now: no other process writes to the terminal.
     rustix::io::ioctl_fionbio(&master, true).unwrap();
     let mut shown = Vec::new();
     let _ = master.read_to_end(&mut shown);
@@ -85,7 +85,7 @@ fn a_secret_that_is_typed_is_not_shown() {
     let (status, said, shown) = type_secret(&setting, "typed", b"wrong\x15hunteR\x7fr2\n");
     assert_eq!((status.code(), shown.as_str()), (Some(0), ""), "{said}");
     assert!(said.contains("vault:typed") && !said.contains("hunter"), "{said}");
-    // What was kept is what was meant.
+    // The stored secret equals the typed one.
     let told = setting.path("told");
     let script = format!("printf %s \"$TOKEN\" >{}", told.display());
     let server = serde_json::json!({ "command": "/bin/sh", "args": ["-c", script], "env": { "TOKEN": "vault:typed" } });

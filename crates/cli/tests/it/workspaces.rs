@@ -1,5 +1,5 @@
-//! Files that outlive their process: found again by whoever has them, held to their quota, one process at a time, and gone when
-//! they should be.
+//! Files that outlive their process: only their owner finds them again, their quota holds, one process uses them at a
+//! time, and they are removed on time.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -317,7 +317,7 @@ fn what_is_past_its_time_is_swept_and_that_is_written_down() {
         .to_owned();
     let hours = |hours: i64| (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(hours)).to_string();
     age(&setting, &old, &hours(2));
-    // Any start sweeps.
+    // The start of any command cleans up.
     assert_eq!(run(&setting, "new", "cat a").stdout, "two\n");
     let events = kinds(&setting, &old);
     assert_eq!(
@@ -392,7 +392,7 @@ fn the_place_of_a_session_cannot_be_asked_otherwise_later() {
     assert!(kinds(&setting, id).contains(&"policy_changed".to_owned()));
 }
 
-/// Reads go, sends wait for a person, and the workspace is kept.
+/// Reads are allowed, sends need an approval, and the workspace is kept.
 const ASKING: &str = "
 version: 1
 fs: { mounts: [{ path: /workspace, access: rw, quota: 4MiB, keep: true }, { path: /tmp, access: rw, quota: 1MiB }] }
@@ -403,7 +403,7 @@ tools:
 approvals: { timeout: 10m, by: [inbox] }
 ";
 
-/// Writes to the workspace, waits for a person, and says what it finds.
+/// A program that writes to the workspace, waits for an approval, and prints what it finds afterwards.
 const WAITS: &str = r#"
 const before = await files.list();
 await files.write("mine", "attempt");
@@ -456,7 +456,7 @@ fn one_that_waits_for_a_person_goes_on_with_the_files_that_it_began_with() {
     let waiting = server.begin_with(&ask("typescript", WAITS));
     world.suspended(&waiting);
     server.kill();
-    // Nobody else gets in meanwhile: it would not find what it left.
+    // No other run may use the session meanwhile, because the waiting run would not find its files.
     let server = world.serve();
     let (_, refused) = server.ask("POST", "/api/v1/runs?wait=10", Some(&ask("shell", "rm a")));
     assert_eq!(refused["error"]["code"], "session.busy", "{refused}");

@@ -1,4 +1,4 @@
-//! Every tool that reads, against its own schemas.
+//! Calls every tool that reads and checks its arguments and answers against its own schemas.
 
 use serde_json::{Map, Value, json};
 
@@ -23,7 +23,7 @@ fn refuses(company: &Company, name: &str, arguments: Value, message: &str) {
     assert!(error.contains(message), "{error}");
 }
 
-/// A valid value for an argument, another one for each `turn`.
+/// A valid value for a parameter; different `turn`s give different values.
 fn valid(param: &Param, turn: usize) -> Value {
     let nth = |words: &[&str]| json!(words[turn % words.len()]);
     match &param.shape {
@@ -112,7 +112,7 @@ fn what_the_check_refuses_the_schema_refuses_too() {
         let needed = params.iter().filter(|param| param.needed);
         let base: Map<_, _> = needed.map(|param| (param.name.clone(), valid(param, 0))).collect();
         for param in &params {
-            // Formats are the check's own business: a schema only annotates them.
+            // A schema only annotates formats; the check of arguments enforces them itself.
             let format = matches!(param.shape, Shape::Of(Kind::Email | Kind::Uri | Kind::Day | Kind::Time));
             for value in strange.iter().filter(|value| !format || !value.is_string()) {
                 let mut case = base.clone();

@@ -1,4 +1,4 @@
-//! The records from the start hang together.
+//! Checks that the initial records are consistent with each other.
 
 use crate::cell::Cell;
 use crate::spec::COMPANY;
@@ -8,7 +8,7 @@ use crate::store::Store;
 fn two_companies_hold_the_same_records() {
     let (mut one, mut other) = (Store::new(), Store::new());
     one.ready_all();
-    // The order in which tables are made does not matter.
+    // The order in which tables are built does not matter.
     (0..COMPANY.len()).rev().for_each(|at| other.ready(at));
     for (at, entity) in COMPANY.iter().enumerate() {
         assert_eq!(one.tables()[at].rows(), other.tables()[at].rows(), "{}", entity.many);

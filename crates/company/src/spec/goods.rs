@@ -1,4 +1,4 @@
-//! Products, where they lie, and the orders that move them.
+//! Products, their stock in warehouses, and the orders that move them.
 
 use super::sales::ADDRESS;
 use super::words::COUNTRIES;

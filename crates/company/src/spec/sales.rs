@@ -1,9 +1,9 @@
-//! Customers and what leads to an order.
+//! Customers, contacts, deals and campaigns.
 
 use super::words::COUNTRIES;
 use super::{Act, Effect, Entity, Field, Kind, Make, Set, cents, day, link, pick, text};
 
-/// A postal address.
+/// The fields of a postal address.
 pub(super) const ADDRESS: &[Field] = &[
     text(
         "street",

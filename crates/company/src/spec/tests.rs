@@ -1,4 +1,4 @@
-//! The tables say nothing that cannot be.
+//! Checks that the tables of the specification are consistent.
 
 use super::{COMPANY, Effect, Entity, Field, Given, Kind, Make, Set, place};
 use crate::store::targets;

@@ -1,6 +1,7 @@
-//! The word lists from which names and texts are made. Nobody here exists; addresses are reserved for examples.
+//! The word lists from which names and texts are built. The people do not exist; addresses use domains reserved for
+//! examples.
 
-/// The words for a slot of a phrase.
+/// The words that can fill a slot of a phrase.
 pub(crate) fn list(slot: &str) -> &'static [&'static str] {
     match slot {
         "first" => FIRST,

@@ -1,4 +1,4 @@
-//! The tools as a client sees them.
+//! Checks the tools as a client sees them.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ fn every_schema_is_a_schema() {
     }
 }
 
-/// Every argument says what it is.
+/// Checks that every property of a schema has a description.
 fn described(schema: &Value, name: &Value) {
     for (key, property) in schema["properties"].as_object().unwrap() {
         assert!(

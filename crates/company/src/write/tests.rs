@@ -1,4 +1,4 @@
-//! Writes are real, and stay in their company.
+//! Checks that writes change records, and only those of their own company.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn a_record_is_created_changed_and_deleted() {
     assert_eq!(gone, json!({ "id": "ORD-2001", "deleted": true }));
     let none = ask(&company, "get_order", &json!({ "id": "ORD-2001" })).unwrap_err();
     assert!(none.contains("no order `ORD-2001`"), "{none}");
-    // A number is never given twice.
+    // A number is never used twice.
     assert_eq!(ask(&company, "create_order", &order()).unwrap()["id"], "ORD-2002");
     let other = ask(&Company::new(), "list_orders", &json!({})).unwrap();
     assert_eq!(other["total"], 2_000);

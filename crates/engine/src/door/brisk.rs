@@ -1,24 +1,24 @@
-//! Staying awake between calls that follow each other at once. Where an idle processor has to be woken, that is most of what a call
-//! costs; whoever is awake needs no waking. One execution of a process at a time, a moment long, and only as long as it pays.
+//! Spinning between calls that follow each other closely. Waking an idle processor is most of the cost of a call; a spinning thread needs
+//! no wake-up. One execution of a process spins at a time, for 200 microseconds at most, and only after a streak of quick arrivals.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long nothing may come before whoever waits goes to sleep.
+/// How long a waiting thread spins without an arrival before it sleeps.
 const MOMENT: Duration = Duration::from_micros(200);
-/// So many times in a row something came in time, a call and its answer: those of a tool that takes longer never make it.
+/// Arrivals within the interval, in a row, before spinning pays: a call and its answer. Slow tools never reach it.
 const PAYS: u32 = 2;
 
-/// Whether somebody is awake.
+/// Whether an execution of this process spins.
 static AWAKE: AtomicBool = AtomicBool::new(false);
 
-/// How what is waited for came of late.
+/// How quickly calls and answers arrived of late.
 #[derive(Debug)]
 pub(super) struct Brisk {
     since: Instant,
     in_time: u32,
-    /// With one processor, whoever is awake holds up all that is waited for.
+    /// With one processor, a spinning thread delays what it waits for.
     possible: bool,
 }
 
@@ -31,7 +31,7 @@ impl Brisk {
         }
     }
 
-    /// Something came.
+    /// Records the arrival of a call or an answer.
     pub(super) fn stir(&mut self) {
         let now = Instant::now();
         let is_in_time = now.duration_since(self.since) <= MOMENT;
@@ -39,7 +39,7 @@ impl Brisk {
         self.since = now;
     }
 
-    /// Stays awake for a moment where that pays; then, or else, sleeps for ever.
+    /// Spins for the interval where that pays; then, or else, sleeps forever.
     pub(super) async fn wait(&self) -> Infallible {
         if self.possible && self.in_time >= PAYS && self.since.elapsed() <= MOMENT {
             let awake = Awake::alone();
@@ -51,7 +51,7 @@ impl Brisk {
     }
 }
 
-/// The one who is awake.
+/// The permit to spin; released when it is dropped.
 struct Awake;
 
 impl Awake {

@@ -1,5 +1,5 @@
-//! The network of a tool server in a sandbox. A server outlives the sessions that use it, so that its connections are written down in
-//! a session of its own.
+//! The network of a sandboxed tool server. A server outlives the sessions that use it, so its connections are recorded in a session of its
+//! own.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::report;
 use crate::session::policy_ref;
 use crate::switch::Switch;
 
-/// The session of a server with a network.
+/// The session of a server that has a network.
 pub(super) struct ServerSession {
     id: SessionId,
     store: Arc<Store>,
@@ -25,7 +25,7 @@ pub(super) struct ServerSession {
 }
 
 impl Guests {
-    /// A server's way out and its session, where its policy has a network. `switch` ends the server, also by its session.
+    /// Opens a server's egress and session, where its policy has a network. `switch` stops the server, also through its session.
     pub(super) async fn open_network(
         &self,
         server: &str,
@@ -70,7 +70,7 @@ impl Guests {
 }
 
 impl ServerSession {
-    /// The server is gone.
+    /// Records that the server has stopped.
     pub(super) async fn close(self) {
         let reason = Text::clean("done");
         let closed = Event::host(self.id, None, Kind::SessionClosed { reason });

@@ -32,7 +32,7 @@ async fn one_principal_does_not_keep_another_waiting() {
 async fn work_does_not_keep_the_thread_that_serves() {
     let work = HostWork::default();
     let (release, held) = mpsc::channel::<()>();
-    // This runtime has one thread: were the work done on it, nobody would ever release it.
+    // This runtime has one thread: work on it would block the task that releases it.
     let slow = work.run(Principal::Local(1), move || held.recv().is_ok());
     let serve = async { release.send(()).unwrap() };
     let (done, ()) = tokio::join!(slow, serve);

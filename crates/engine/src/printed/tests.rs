@@ -31,7 +31,7 @@ fn a_reader_takes_nothing_from_another() {
     for text in ["", "4", "4-", "-4", "4-x", "1-2-3"] {
         assert_eq!(text.parse::<OutputCursor>(), Err(OutputCursorError), "{text}");
     }
-    // A place that is further than anything was printed gets nothing.
+    // A cursor beyond the output gets nothing.
     let far: OutputCursor = "99-99".parse().unwrap();
     assert!(!far.is_before(printed.end_of()) && text(&printed, Stream::Stdout, 99).is_empty());
 }

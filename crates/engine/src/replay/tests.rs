@@ -6,14 +6,14 @@ use crate::durable::Outcome;
 
 #[test]
 fn a_call_differs_only_where_it_would_have_gone_another_way() {
-    // What its own policy says, whether a person was asked, whether it went; then where it differs from allow, ask and deny.
+    // The verdict of its own policy, whether a person was asked, whether it was executed; then whether allow, ask and deny differ.
     let cases: [(Option<Verdict>, bool, bool, [bool; 3]); 8] = [
         (Some(Allow), false, true, [false, true, true]),
         // Its arguments were wrong: no rule changes that.
         (Some(Allow), false, false, [false, false, false]),
         (Some(Ask), true, true, [false, false, true]),
         (Some(Ask), true, false, [true, false, false]),
-        // Granted for the session before, or for good.
+        // Granted before, for the session or permanently.
         (Some(Ask), false, true, [false, false, true]),
         (Some(Deny), false, false, [true, true, false]),
         (None, true, true, [false, false, true]),

@@ -1,4 +1,4 @@
-//! An execution as `--json` and the JSON API answer with it: the same object, with a list of files that has a limit.
+//! An execution report as `--json` and the JSON API serialise it: the same object, with a limited list of files.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use ringfence_sandbox::LeftFile;
 
 use crate::execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
 
-/// An execution whose `files` are cut to what an answer may hold; `truncated.files` counts those that are not listed.
+/// A report whose `files` are cut to the limit of an answer; `truncated.files` counts those that are not listed.
 #[derive(Debug, Serialize)]
 pub struct ExecutionAnswer<'a> {
     execution_id: ringfence_journal::ExecutionId,
@@ -35,25 +35,25 @@ pub struct ExecutionAnswer<'a> {
     policy: &'a ringfence_journal::PolicyRef,
 }
 
-/// Writes an execution that is a part of another answer.
+/// Serialises a report that is part of another answer.
 pub(crate) fn serialize_answer<S: Serializer>(execution: &Execution, serializer: S) -> Result<S::Ok, S::Error> {
     ExecutionAnswer::from(execution).serialize(serializer)
 }
 
-/// What was cut, with the files that are not listed.
+/// What was cut, and how many files are not listed.
 #[derive(Debug, Serialize)]
 struct AnswerTruncated {
     #[serde(flatten)]
     output: Truncated,
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<usize>,
-    /// What was left behind and is not listed.
+    /// Files that were left behind and are not listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_behind: Option<u64>,
 }
 
 impl ExecutionAnswer<'_> {
-    /// The same, with its hint in the words of who reads it.
+    /// The same answer, with its hint in the terms of its reader.
     #[must_use]
     pub fn with_hint_in(mut self, words: impl FnOnce(&str) -> String) -> Self {
         if let Some(error) = &mut self.error
@@ -67,7 +67,7 @@ impl ExecutionAnswer<'_> {
 
 impl<'a> From<&'a Execution> for ExecutionAnswer<'a> {
     fn from(execution: &'a Execution) -> ExecutionAnswer<'a> {
-        // Every field is named, so that a new one cannot be forgotten here.
+        // Each field is named, so that a new one cannot be forgotten here.
         let Execution {
             execution_id,
             session_id,

@@ -1,4 +1,4 @@
-//! The lists of an answer, held at a size: what a program does often is counted, and costs its reader no more.
+//! Limits the lists of an answer: repeated items are counted, and cost their reader no more.
 
 use ringfence_gateway::{CallsMade, Made, MoreCalls};
 use ringfence_policy::visible;
@@ -6,21 +6,21 @@ use serde::Serialize;
 
 use crate::execution::{CallReport, Execution, FileReport, ViolationReport};
 
-/// The kind of a violation that is a tool call; its event is `call_refused`.
+/// The kind of a violation by a tool call; its event is `call_refused`.
 const TOOL: &str = "tool";
-/// Characters of a name, or of what was tried, that are shown.
+/// Characters of a name, or of what the program tried, that are shown.
 const MAX_NAME: usize = 200;
-/// Violations that are listed; and events of one kind that say one thing each.
+/// Violations that are listed, and events of one kind that are recorded one by one.
 pub(crate) const MAX_LISTED: usize = 100;
-/// Bytes of the violations that are listed.
+/// Bytes of the listed violations.
 const MAX_VIOLATION_BYTES: usize = 32 * 1024;
-/// Files that are listed, and calls where the policy says nothing of rows; then their bytes, in the same way.
+/// Files that are listed, and calls where the policy has no limit of rows; then the bytes of both.
 const MAX_ROWS: usize = 1000;
 const MAX_BYTES: usize = 128 * 1024;
-/// Bytes of an item beside its names, about.
+/// Bytes of an item beside its names, approximately.
 const ITEM: usize = 128;
 
-/// The calls of an execution.
+/// Adds the calls of an execution to its report.
 pub(crate) fn add_calls(execution: &mut Execution, calls: &CallsMade) {
     if calls.total == 0 {
         return;
@@ -73,7 +73,7 @@ fn more(more: &MoreCalls) -> CallReport {
     }
 }
 
-/// Lists only so many calls, of only so many bytes; the rest is added to the counts of their kinds.
+/// Limits the listed calls by number and bytes; the rest is added to the counts of their kinds.
 pub(crate) fn fit_calls(execution: &mut Execution, rows: Option<usize>, bytes: Option<usize>) {
     let (rows, bytes) = (rows.unwrap_or(MAX_ROWS), bytes.unwrap_or(MAX_BYTES));
     let (all, mut counted): (Vec<_>, Vec<_>) = std::mem::take(&mut execution.calls)
@@ -107,12 +107,12 @@ pub(crate) fn fit_calls(execution: &mut Execution, rows: Option<usize>, bytes: O
     execution.calls.extend(counted);
 }
 
-/// Lists only so many violations, of only so many bytes; the last says how many more there were.
+/// Limits the listed violations by number and bytes; the last one says how many more there were.
 pub(crate) fn fit_violations(violations: &mut Vec<ViolationReport>) {
     let mut room = MAX_VIOLATION_BYTES;
     let mut listed = 0;
     for one in violations.iter_mut().take(MAX_LISTED) {
-        // Names from inside: on one line, with nothing hidden.
+        // Names from the sandbox are shown on one line, with nothing hidden.
         (one.detail, one.rule) = (clip(&visible(&one.detail)), clip(&visible(&one.rule)));
         let Some(left) = room.checked_sub(json_bytes(one)) else {
             break;
@@ -147,11 +147,11 @@ pub(super) fn listed_files(files: &[FileReport]) -> &[FileReport] {
 
 /// Bytes that an item takes in an answer.
 fn json_bytes(item: &impl Serialize) -> usize {
-    // Names and numbers always become JSON; what did not would not fit.
+    // Names and numbers always serialise; an item that did not would not fit.
     serde_json::to_string(item).map_or(usize::MAX, |text| text.len() + 1)
 }
 
-/// Bytes of memory that the lists of an answer take, about.
+/// Bytes of memory that the lists of a report take, approximately.
 pub(crate) fn weight(execution: &Execution) -> usize {
     let calls: usize = execution.calls.iter().map(call_weight).sum();
     let violations: usize = execution.violations.iter().map(|one| ITEM + one.detail.len()).sum();

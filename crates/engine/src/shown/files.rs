@@ -1,4 +1,4 @@
-//! Files that an execution left: as a model may see them, and as their owner does.
+//! Files that an execution left: redacted for a model, with values for their owner.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -15,25 +15,25 @@ use crate::execution::ErrorReport;
 use crate::rules::Rules;
 use crate::session::Session;
 
-/// The longest file in which aliases become values.
+/// Bytes of the largest file in which aliases are replaced by values.
 const MOST_REVEALED: u64 = 64 << 20;
-/// Bytes by which text is told from anything else.
+/// Bytes that are inspected to tell text from other content.
 const LOOKED_AT: usize = 8192;
 
-/// What a client's reads of a run go through.
+/// The context that clients read a run through.
 #[derive(Debug, Clone)]
 pub(crate) struct Through {
     pub(crate) screen: Arc<Screen>,
-    /// What held when the run began.
+    /// The policy when the run began.
     pub(crate) policy: Arc<Policy>,
-    /// What can be changed, for as long as the session is there.
+    /// The rules of the session, as long as it exists.
     pub(crate) rules: Weak<Rules>,
     pub(crate) draft: Option<Value>,
     pub(crate) session: SessionId,
 }
 
 impl Through {
-    /// The rules in force by now; once the session is over, those that it had.
+    /// The current policy; after the end of the session, the one that it had.
     pub(crate) fn policy(&self) -> Arc<Policy> {
         match self.rules.upgrade() {
             Some(rules) => rules.policy_of(self.draft.as_ref()),
@@ -42,18 +42,18 @@ impl Through {
     }
 }
 
-/// Bytes as a text of whatever coding, if they are one: what is no letter in it is marked.
+/// Decodes bytes as text of any encoding; an error with the bytes where they are not text.
 fn text_of(bytes: Vec<u8>) -> Result<String, Vec<u8>> {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => return Ok(text),
-        // Two bytes for each plain letter are UTF-8 too, with nothing between them.
+        // UTF-16 of plain letters is valid UTF-8 too, with a null after each letter.
         Ok(text) => text.into_bytes(),
         Err(error) => error.into_bytes(),
     };
     let wide = match bytes.as_slice() {
         [0xff, 0xfe, rest @ ..] => [wide(rest, u16::from_le_bytes), None],
         [0xfe, 0xff, rest @ ..] => [wide(rest, u16::from_be_bytes), None],
-        // Without a mark, only what is nearly all of the commonest scripts: much else has two bytes that could be a letter.
+        // Without a byte order mark, only text of the commonest scripts counts: much else has pairs of bytes that could be characters.
         all => [wide(all, u16::from_le_bytes), wide(all, u16::from_be_bytes)]
             .map(|text| text.filter(|text| is_common(text))),
     };
@@ -62,25 +62,25 @@ fn text_of(bytes: Vec<u8>) -> Result<String, Vec<u8>> {
     }
     let looked_at = bytes.get(..LOOKED_AT).unwrap_or(&bytes);
     let no_letters = looked_at.iter().filter(|byte| is_no_letter(char::from(**byte))).count();
-    // A few that stray make no picture of a text.
+    // A few stray control characters do not make a text binary.
     if !looked_at.contains(&0) || no_letters * 64 <= looked_at.len() {
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
     String::from_utf8(bytes).map_err(std::string::FromUtf8Error::into_bytes)
 }
 
-/// Whether no text has it.
+/// Whether no text contains this character.
 fn is_no_letter(letter: char) -> bool {
     letter < ' ' && !matches!(letter, '\t' | '\n' | '\r' | '\x0c' | '\x1b')
 }
 
-/// Whether nearly all letters are of the commonest scripts.
+/// Whether nearly all characters are of the commonest scripts.
 fn is_common(text: &str) -> bool {
     let strange = text.chars().filter(|letter| *letter >= '\u{800}').count();
     strange * 8 < text.chars().count()
 }
 
-/// UTF-16 of one order, if every pair of bytes is a letter.
+/// Decodes UTF-16 of one byte order, if every pair of bytes is a character.
 fn wide(bytes: &[u8], unit: impl Fn([u8; 2]) -> u16) -> Option<String> {
     let (pairs, rest) = bytes.as_chunks();
     let text: Result<String, _> = char::decode_utf16(pairs.iter().copied().map(unit)).collect();
@@ -89,7 +89,7 @@ fn wide(bytes: &[u8], unit: impl Fn([u8; 2]) -> u16) -> Option<String> {
 }
 
 impl Engine {
-    /// What a model may see of a file that an execution left.
+    /// Renders a file that an execution left for a model.
     pub(crate) async fn shown_file(
         &self,
         seen: &Through,
@@ -117,7 +117,7 @@ impl Engine {
         })
     }
 
-    /// Puts values in place of aliases in the files that went to their owner.
+    /// Replaces aliases by values in the files that went to their owner.
     pub(crate) async fn reveal_files(&self, session: &Session, files: &[RelPath], to: &Path) -> Result<(), RunError> {
         for file in files {
             let path = to.join(file.as_str());

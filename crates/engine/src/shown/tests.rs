@@ -1,4 +1,4 @@
-//! Shares of what is shown, and texts that do nothing.
+//! Shares of a limit, and texts without control characters.
 
 use super::{cleaned, head, may_have_aliases, rooms, shares, uncut};
 

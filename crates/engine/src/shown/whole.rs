@@ -1,4 +1,4 @@
-//! The whole of what was cut: where it is, and how it gets there.
+//! The full output of truncated results: where it is, and how it is saved.
 
 use std::path::Path;
 
@@ -8,22 +8,22 @@ use crate::engine::Engine;
 use crate::error::RunError;
 use crate::request::Reader;
 
-/// Addresses of what an execution left, at the front doors.
+/// The prefix of the addresses of results at the front doors.
 const LINKS: &str = "ringfence://executions/";
 
-/// What was cut, whole and clean.
+/// The full output of what was cut, redacted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Whole {
-    /// The value, as JSON.
+    /// The value as JSON; none where it was not cut.
     pub value: Option<String>,
-    /// What was printed.
+    /// Standard output; none where it was not cut.
     pub stdout: Option<String>,
-    /// What was printed as errors.
+    /// Standard error; none where it was not cut.
     pub stderr: Option<String>,
 }
 
 impl Whole {
-    /// How many bytes it has.
+    /// The bytes of all parts together.
     pub(crate) fn weight(&self) -> usize {
         [&self.value, &self.stdout, &self.stderr]
             .into_iter()
@@ -34,7 +34,7 @@ impl Whole {
 }
 
 impl Engine {
-    /// Where the whole of something is that was cut.
+    /// The location of the full output of a part, as the notice of the cut names it.
     pub(super) fn whole_at(&self, reader: Reader, id: ExecutionId, part: &str) -> String {
         match reader {
             Reader::Owner | Reader::Program | Reader::Client => format!("{LINKS}{id}/{part}"),
@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// Writes what was cut to files, for who has only what a command printed.
+    /// Saves the full output to files, for readers who have only what a command printed.
     pub(super) async fn keep_whole(&self, id: ExecutionId, whole: &Whole) -> Result<(), RunError> {
         let folder = self.results(id);
         let parts = [

@@ -1,4 +1,4 @@
-//! Skills as people and clients keep them: save, list, show, remove.
+//! Skill management for people and clients: save, list, show, remove.
 
 use std::sync::Arc;
 
@@ -21,40 +21,40 @@ use crate::skills::schema::check_schemas;
 /// Skills that one search finds at most.
 const FOUND: usize = 50;
 
-/// A skill that somebody wants kept.
+/// A request to save a skill.
 #[derive(Debug, Clone)]
 pub struct NewSkill {
-    /// Its name.
+    /// The name that programs call the skill by.
     pub name: String,
-    /// What it does and when to use it.
+    /// What the skill does and when to use it.
     pub description: String,
-    /// Its program.
+    /// The source of the skill, or the run that it comes from.
     pub program: SkillProgram,
-    /// The JSON Schema of its input.
+    /// The JSON Schema of its input; none: any input.
     pub inputs: Option<Value>,
-    /// The JSON Schema of its value.
+    /// The JSON Schema of its value; none: the value is not checked.
     pub outputs: Option<Value>,
-    /// Who will have it.
+    /// The user, session or team that gets the skill.
     pub scope: NewScope,
 }
 
 /// Where a skill's program comes from.
 #[derive(Debug, Clone)]
 pub enum SkillProgram {
-    /// The request itself.
+    /// The request contains the program.
     Code {
-        /// What it is written in.
+        /// The language of the source.
         language: SkillLanguage,
-        /// The source.
+        /// The text of the program.
         source: String,
-        /// The files it needs.
+        /// The files that it needs, by path, with their contents.
         files: Vec<(RelPath, Vec<u8>)>,
     },
-    /// A past run.
+    /// A past run, whose program becomes the skill.
     Run(ExecutionId),
 }
 
-/// A script that is kept as one for bash: its first line says so.
+/// Adds a bash interpreter line to a script without one, so that it is stored as a bash script.
 pub fn for_bash(source: String) -> String {
     let first = source.lines().next().unwrap_or_default();
     let says_so = |word: &str| word == "bash" || word.ends_with("/bash");
@@ -67,56 +67,56 @@ pub fn for_bash(source: String) -> String {
     format!("#!/usr/bin/env bash\n{source}")
 }
 
-/// Who will have a skill.
+/// Who gets a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewScope {
-    /// Whoever saves it.
+    /// The principal that saves it.
     User,
-    /// One session, by its id or its principal's name for it; that of the past run where none is named.
+    /// A session, by its id or name; none: the session of the past run.
     Session(Option<String>),
-    /// Everybody; for operators.
+    /// All principals; operators only.
     Team,
 }
 
-/// A skill, as it is shown.
+/// A skill, as clients see it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SkillView {
-    /// Its name.
+    /// The name that programs call the skill by.
     pub name: SkillName,
-    /// How programs call it.
+    /// The expression by which programs call it.
     pub call: String,
-    /// What it does.
+    /// What the skill does and when to use it.
     pub description: String,
-    /// What it is written in.
+    /// The language of its program.
     pub language: SkillLanguage,
     /// `user`, `team` or `session`.
     pub scope: &'static str,
-    /// Counted from one.
+    /// The version, counted from one.
     pub version: u32,
-    /// The tools that it needs.
+    /// The full names of the tools that it needs.
     pub tools: Vec<String>,
-    /// Why it cannot be used.
+    /// Why it cannot be used; none where it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale: Option<String>,
-    /// The JSON Schema of its input.
+    /// The JSON Schema of its input; none: any input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
-    /// The JSON Schema of its value.
+    /// The JSON Schema of its value; none: the value is not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Value>,
-    /// When it was saved.
+    /// The time at which this version was saved.
     pub saved: String,
 }
 
 /// A skill with its program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SkillWhole {
-    /// What is said of it.
+    /// The description of the skill.
     #[serde(flatten)]
     pub skill: SkillView,
-    /// Its program.
+    /// The text of its program.
     pub source: String,
-    /// The files it needs.
+    /// The paths of the files that it needs.
     pub files: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ impl SkillView {
 }
 
 impl Engine {
-    /// Keeps a skill of `who`; the tools it names, as the front door shows them, are what it needs.
+    /// Saves a skill of `who`; the tools that its source names, as the front door's policy shows them, are its requirements.
     pub async fn save_skill(&self, who: Principal, new: NewSkill) -> Result<SkillView, ErrorReport> {
         let policy = &self.settings.front.as_ref().ok_or_else(closed)?.policy;
         let name = SkillName::parse(&new.name).map_err(|error| report(&error))?;
@@ -187,7 +187,7 @@ impl Engine {
         blocking(move || skills.save(scope, meta, body)).await
     }
 
-    /// A skill as it is shown, marked by what is known of the tools.
+    /// A skill as clients see it, checked against the known tools.
     async fn seen(&self, skill: Skill) -> Result<SkillView, ErrorReport> {
         let known = self.door().known().await;
         let tool = super::tool_of(&skill).map_err(|refusal| ErrorReport {
@@ -201,7 +201,7 @@ impl Engine {
         Ok(SkillView::new(Stocked { skill, stale }, Some(&tool)))
     }
 
-    /// Who a skill is for.
+    /// Resolves the scope of a new skill.
     async fn scope_of(&self, who: Principal, new: &NewSkill) -> Result<SkillScope, ErrorReport> {
         match (&new.scope, &new.program) {
             (NewScope::User, _) => Ok(SkillScope::User(who)),
@@ -223,19 +223,19 @@ impl Engine {
         }
     }
 
-    /// The open session that `who` calls so, by its id or name.
+    /// Finds the open session of `who` with this id or name.
     pub fn open_session_called(&self, who: Principal, called: &str) -> Result<SessionId, ErrorReport> {
         self.open_for(who, &Called::parse(called).map_err(refused)?)
     }
 
-    /// A session of `who` that is open.
+    /// The id of an open session of `who`.
     fn open_for(&self, who: Principal, called: &Called) -> Result<SessionId, ErrorReport> {
         let open = self.sessions.find(who, called);
         open.map(|open| open.id)
             .ok_or_else(|| no_session("there is no such open session"))
     }
 
-    /// The skills that `who` can use, in a session also its own, by name; where something is looked for, the best first.
+    /// Lists the skills that `who` can use, with those of a session if one is named: by name, or best match first for a search.
     pub async fn skills(
         &self,
         who: Principal,
@@ -279,7 +279,7 @@ impl Engine {
         Ok(skills.map(|one| view(&stock, one)).collect())
     }
 
-    /// A skill that `who` can use, with its program.
+    /// Finds a skill that `who` can use, with its program.
     pub async fn skill(
         &self,
         who: Principal,
@@ -300,7 +300,7 @@ impl Engine {
         })
     }
 
-    /// The skills of a session that is over go with it.
+    /// Removes the skills of a session that is over.
     pub(crate) async fn forget_skills(&self, session: SessionId) {
         let skills = self.store.skills();
         if let Err(error) = blocking(move || skills.forget_session(session)).await {
@@ -308,7 +308,7 @@ impl Engine {
         }
     }
 
-    /// Removes a skill of `who`, or of everybody, with all its versions.
+    /// Removes a skill of `who`, a session or the team, with all its versions.
     pub async fn remove_skill(&self, who: Principal, scope: &NewScope, name: &str) -> Result<(), ErrorReport> {
         let scope = match scope {
             NewScope::User => SkillScope::User(who),
@@ -329,7 +329,7 @@ fn view(stock: &Arc<Stock>, one: &Stocked) -> SkillView {
     SkillView::new(one.clone(), tool)
 }
 
-/// The tools that a program names, as they are now: `server.tool`, or a tool's name where only one server that it names has it.
+/// The tools that a source names, as they are now: `server.tool`, or a tool's name where only one server that it names has it.
 fn named(source: &str, catalog: &Catalog, policy: &Policy) -> Vec<RequiredTool> {
     let servers = catalog.servers().iter().filter(|entry| says(source, &entry.ident));
     let tools: Vec<&Tool> = servers
@@ -348,7 +348,7 @@ fn named(source: &str, catalog: &Catalog, policy: &Policy) -> Vec<RequiredTool> 
     tools.iter().filter(is_meant).map(required).collect()
 }
 
-/// Whether a text has these words, not as part of longer ones.
+/// Whether a text contains these words, not as part of longer ones.
 fn says(text: &str, words: &str) -> bool {
     let is_word = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let starts_with_word = is_word(words.as_bytes().first());

@@ -1,8 +1,8 @@
-//! The execution that answers a call of a skill: a sandbox, an id and events of its own, in the session, under the rules and with
-//! the past of the execution that calls. It ends with that one at the latest.
+//! The nested execution that answers a skill call: it has a sandbox, an id and events of its own, in the session, under the rules and with
+//! the history of the calling execution. It ends with the caller at the latest.
 //!
-//! Nobody waits in a circle: executions of one depth have places of their own, and whoever holds one waits only for deeper ones.
-//! Nor for another principal, whose executions may wait for people.
+//! No deadlock is possible: executions of each depth have permits of their own, and the holder of one waits only for deeper ones. Nor does
+//! an execution wait for another principal's, which may wait for approvals.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -32,43 +32,43 @@ use crate::run::bring_in;
 use crate::session::Session;
 use crate::workspace::Disk;
 
-/// Skills that one execution runs at once; more wait.
+/// Skills that one execution runs at once; further calls wait.
 const AT_ONCE: usize = 8;
-/// Executions of one principal and one depth that run at once; more wait for a place.
+/// Executions of one principal and one depth that run at once; further ones wait for a permit.
 const PLACES: usize = 32;
-/// Principals that are remembered before those that run nothing are forgotten.
+/// Principals that are tracked before those without nested executions are dropped.
 const MANY: usize = 256;
-/// Bytes of a message about a skill that failed.
+/// Bytes of a message about a failed skill.
 const MESSAGE: usize = 4 * 1024;
 
-/// A call that waits for its execution.
+/// A skill call that waits for its execution.
 #[derive(Debug)]
 pub(crate) struct Order {
     call: OwnCall,
     answer: oneshot::Sender<OwnAnswer>,
 }
 
-/// Where calls are taken.
+/// The receiver of skill calls.
 pub(crate) type Orders = mpsc::UnboundedReceiver<Order>;
 
-/// The places of executions that were called, for each principal.
+/// The permits of nested executions, for each principal.
 #[derive(Debug, Default)]
 pub(crate) struct Nests(Mutex<HashMap<Principal, Arc<Places>>>);
 
-/// Those of one principal, for each depth.
+/// The permits of one principal, for each depth.
 #[derive(Debug)]
 struct Places([Arc<Semaphore>; DEPTH]);
 
-/// A place that somebody has.
+/// A permit for one nested execution.
 #[derive(Debug)]
 struct Taken {
     _permit: OwnedSemaphorePermit,
-    /// Not forgotten as long as one is taken.
+    /// Keeps the principal's permits in the map while one is held.
     _of: Arc<Places>,
 }
 
 impl Nests {
-    /// Waits for a place. None: nobody is so deep.
+    /// Waits for a permit. None: the depth is out of range.
     async fn place(&self, who: Principal, depth: usize) -> Option<Taken> {
         let of = self.of(who);
         let semaphore = Arc::clone(of.0.get(depth.checked_sub(1)?)?);
@@ -90,7 +90,7 @@ impl Nests {
     }
 }
 
-/// What surrounds a nested execution beside its session.
+/// The settings of a nested execution that do not come from its session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Around {
     pub(crate) require_hard: bool,
@@ -98,7 +98,7 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    /// As it is around the execution that calls.
+    /// The settings of the calling request.
     pub(crate) fn of(request: &RunCode) -> Around {
         Around {
             require_hard: request.require_hard,
@@ -107,7 +107,7 @@ impl Around {
     }
 }
 
-/// The server `skills` of one execution, and the orders that calls of it become.
+/// The server `skills` of one execution, and the receiver of the calls to it.
 pub(crate) fn server(library: &Library, session: &Session) -> (Own, Orders) {
     let (orders, taken) = mpsc::unbounded_channel();
     let whose = Whose::of(session);
@@ -125,7 +125,7 @@ pub(crate) fn server(library: &Library, session: &Session) -> (Own, Orders) {
         let orders = orders.clone();
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            // Whoever takes orders is there as long as the program is.
+            // The receiver exists as long as the program runs.
             let _ = orders.send(Order { call, answer });
             answered.await.unwrap_or_else(|_| Err(gone()))
         })
@@ -134,7 +134,7 @@ pub(crate) fn server(library: &Library, session: &Session) -> (Own, Orders) {
 }
 
 impl Engine {
-    /// Runs what is ordered, some at once, for as long as it is asked to.
+    /// Runs skill calls, several at once, for as long as the future is polled.
     pub(crate) async fn nest(&self, outer: &Session, around: Around, mut orders: Orders) {
         let mut under_way = FuturesUnordered::new();
         loop {
@@ -151,7 +151,7 @@ impl Engine {
     async fn ordered(&self, outer: &Session, around: Around, order: Order) {
         let Order { call, answer } = order;
         let answered = self.answer_skill(outer, around, call).await;
-        // Whoever asked may be gone.
+        // The caller may be gone.
         let _ = answer.send(answered);
     }
 
@@ -204,7 +204,7 @@ impl Engine {
         }
     }
 
-    /// Runs a skill to its end, in a sandbox of its own. Boxed: its execution may run skills again.
+    /// Runs a skill to its end, in a sandbox of its own. Boxed: its execution may call skills again.
     fn run_skill<'a>(
         &'a self,
         outer: &'a Session,
@@ -234,7 +234,7 @@ impl Engine {
         })
     }
 
-    /// Runs it once the machine has a place for it.
+    /// Runs a skill once the budget admits it.
     async fn in_its_turn(
         &self,
         session: &Session,
@@ -275,7 +275,7 @@ impl Engine {
             .execute(session, (&mut sandbox, &before), request, &attempt, &mut company)
             .await?;
         let Ran::Over(over) = ran else {
-            // What keeps no tape is never given up.
+            // An execution without a call log is never suspended.
             return Err(RunError::Unkept);
         };
         let (gone, written) = tokio::join!(
@@ -288,7 +288,7 @@ impl Engine {
     }
 }
 
-/// A skill as something to run.
+/// The execution request of a skill.
 fn request(session: &Session, around: Around, skill: &Skill, body: SkillBody, input: String) -> RunCode {
     let SkillBody { source, files } = body;
     let file_name = format!("{}/{}", skill.meta.name, skill.meta.language.program());
@@ -308,7 +308,7 @@ fn request(session: &Session, around: Around, skill: &Skill, body: SkillBody, in
             };
             (program, None)
         }
-        // A script reads its input.
+        // A script reads its input from standard input.
         None => (
             Program::Shell { file_name, source },
             Some(known_stdin(input.into_bytes())),
@@ -333,14 +333,14 @@ fn request(session: &Session, around: Around, skill: &Skill, body: SkillBody, in
     }
 }
 
-/// What a skill answers: its value, where it ended well and the value is what it promises.
+/// The answer of a skill: its value, if it completed and the value matches its schema.
 fn value_of(skill: &Skill, execution: Execution) -> OwnAnswer {
     let name = &skill.meta.name;
     if execution.status != Status::Completed {
         return Err(failure(skill, execution));
     }
     let value = match (skill.meta.language, execution.value) {
-        // A script has no value but what it prints.
+        // The value of a script is its standard output.
         (SkillLanguage::Shell, _) if execution.truncated.stdout => {
             let message = format!("skill `{name}` printed more than its value may have");
             let refusal = Refusal::new("skill.result", message)
@@ -373,7 +373,7 @@ fn value_of(skill: &Skill, execution: Execution) -> OwnAnswer {
     Ok(value)
 }
 
-/// What a script printed, as JSON: as it is where it is JSON, else as text.
+/// The standard output of a script as JSON: unchanged where it is JSON, else as a string.
 fn printed(stdout: &str) -> String {
     let text = stdout.trim_end_matches('\n');
     if serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok() {
@@ -383,7 +383,7 @@ fn printed(stdout: &str) -> String {
     }
 }
 
-/// How a skill failed, with its own file and lines.
+/// The failure of a skill, with its own file and lines.
 fn failure(skill: &Skill, execution: Execution) -> (CallOutcome, Refusal) {
     let name = &skill.meta.name;
     let outcome = if execution.status == Status::Cancelled {

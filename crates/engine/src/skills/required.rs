@@ -1,4 +1,4 @@
-//! Whether a skill can be used: the tools it needs are as they were, and it asks for no more than its caller has.
+//! Checks whether a skill can be used: the tools it needs are unchanged, and it asks for no more than its caller has.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::Library;
 use crate::ask::asked_policy;
 
 impl Library {
-    /// Why a skill cannot be used under `policy`, as far as it says what it needs.
+    /// Refuses a skill whose stated requirements `policy` does not meet.
     pub(super) async fn check(&self, skill: &Skill, policy: &Arc<Policy>) -> Result<(), Refusal> {
         self.ready(&skill.meta.tools).await?;
         let known = self.door.upstreams().known();
@@ -27,7 +27,7 @@ impl Library {
         needs(skill, policy)
     }
 
-    /// The servers of these tools say what they have now.
+    /// Lists the servers of these tools, so that the check sees what they have now.
     async fn ready(&self, tools: &[RequiredTool]) -> Result<(), Refusal> {
         let upstreams = self.door.upstreams();
         let servers: BTreeSet<&str> = tools
@@ -47,7 +47,7 @@ impl Library {
     }
 }
 
-/// What of the tools that a skill needs is no longer as it was.
+/// Why a skill is stale: a tool that it needs has changed or is gone.
 pub(crate) fn stale(tools: &[RequiredTool], catalog: &Catalog) -> Option<String> {
     tools.iter().find_map(|needed| match catalog.get(&needed.name) {
         None => Some(format!("it needs `{}`, which is not there any more", needed.name)),
@@ -78,7 +78,7 @@ fn denied(skill: &Skill, catalog: &Catalog, policy: &Policy) -> Result<(), Refus
         .hint("do without it, or ask the operator; `ringfence policy explain` shows why"))
 }
 
-/// Refuses a skill that asks for more than its caller has, naming each key.
+/// Refuses a skill that asks for more than its caller has, and names each key.
 fn needs(skill: &Skill, policy: &Arc<Policy>) -> Result<(), Refusal> {
     let asked = asked_policy(&Ceiling::of(policy), policy, skill.meta.needs.as_ref());
     let Err(refusal) = asked else { return Ok(()) };

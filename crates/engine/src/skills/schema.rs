@@ -1,11 +1,11 @@
-//! The schemas of a skill: kept only where values can be checked against them, whole, by whatever road the skill comes.
+//! The schemas of a skill: accepted only where values can be checked against all of them, whichever way the skill comes.
 
 use ringfence_catalog::Checker;
 use serde_json::Value;
 
 use crate::execution::ErrorReport;
 
-/// A schema that cannot be kept.
+/// A schema that is not accepted.
 #[derive(Debug, thiserror::Error)]
 #[error("`{what}` is no usable JSON Schema: {why}")]
 pub struct SchemaError {
@@ -16,7 +16,7 @@ pub struct SchemaError {
 impl SchemaError {
     /// The stable code of this error.
     pub const CODE: &str = "skill.schema";
-    /// What to do about it.
+    /// What to do about such an error.
     pub const HINT: &str =
         "give an object such as {\"type\":\"object\",\"properties\":{\"since\":{\"type\":\"string\"}}}";
 }
@@ -32,7 +32,7 @@ impl From<SchemaError> for ErrorReport {
     }
 }
 
-/// Whether what a skill takes and gives can be checked.
+/// Checks that the schemas of a skill can be used to check values.
 pub fn check_schemas(inputs: Option<&Value>, outputs: Option<&Value>) -> Result<(), SchemaError> {
     check("inputs", inputs)?;
     check("outputs", outputs)

@@ -1,5 +1,4 @@
-//! The skills that one session or principal can use, as a small catalog beside that of the tools: made once, and again when
-//! skills or tools have changed.
+//! The skill catalog of one session or principal, beside the tool catalog: built once, and again when skills or tools have changed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -13,30 +12,30 @@ use super::required::stale;
 use super::{Library, Whose, definition, listing};
 use crate::engine::lock;
 
-/// Stocks that are kept.
+/// Skill catalogs that are kept.
 const MOST: usize = 256;
 
-/// Skills, as they are and as tools.
+/// A catalog of skills, as skills and as tools.
 #[derive(Debug)]
 pub(crate) struct Stock {
-    /// The generations of skills and of tools that it is made of.
+    /// The generations of skills and tools that it was built from.
     of: (u64, u64),
     pub(crate) catalog: Catalog,
     index: OnceLock<Index>,
     pub(crate) skills: Vec<Stocked>,
-    /// Those that are not as they were saved.
+    /// Skills that are damaged on disk.
     pub(crate) damaged: Vec<Damaged>,
 }
 
-/// One skill.
+/// A skill, and whether it can be used.
 #[derive(Debug, Clone)]
 pub(crate) struct Stocked {
     pub(crate) skill: Skill,
-    /// Why it cannot be used.
+    /// Why it cannot be used; none where it can.
     pub(crate) stale: Option<String>,
 }
 
-/// The stocks that were made, by whose they are.
+/// The catalogs by the principal and session that they belong to.
 pub(crate) type Stocks = Arc<Mutex<HashMap<(Principal, Option<SessionId>), Arc<Stock>>>>;
 
 impl Stock {
@@ -64,14 +63,14 @@ impl Stock {
         })
     }
 
-    /// The index of its catalog, beside that of the tools.
+    /// The search index of the catalog, compatible with that of the tools.
     pub(crate) fn index(&self, tools: &Index) -> &Index {
         self.index.get_or_init(|| Index::beside(&self.catalog, tools))
     }
 }
 
 impl Library {
-    /// The skills that are meant, marked by what is known of the tools.
+    /// The catalog of a principal or session, checked against the known tools.
     pub(crate) async fn stock(&self, whose: Whose, known: &Arc<Known>) -> Result<Arc<Stock>, SkillError> {
         let (library, known) = (self.clone(), Arc::clone(known));
         let made = tokio::task::spawn_blocking(move || library.look(whose, &known)).await;
@@ -87,7 +86,7 @@ impl Library {
             Some(session) if !self.skills.list(&[SkillScope::Session(session)])?.is_empty() => Some(session),
             Some(_) | None => None,
         };
-        // Most sessions have none of their own, and share their principal's.
+        // Most sessions have no skills of their own, and share the catalog of their principal.
         let key = (whose.principal, session);
         let kept = lock(&self.stocks).get(&key).filter(|stock| stock.of == of).cloned();
         if let Some(stock) = kept {

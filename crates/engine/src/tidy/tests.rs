@@ -23,7 +23,7 @@ async fn engine(home: &Path) -> Engine {
     Engine::open(settings).await.unwrap()
 }
 
-/// A session that keeps files for so long, and that no process has.
+/// A session that keeps files for this long, and that no process has.
 async fn left(engine: &Engine, keep: Duration) -> SessionId {
     let session = SessionId::generate().unwrap();
     let opening = Opening {
@@ -75,7 +75,7 @@ async fn what_cannot_be_removed_keeps_nothing_else_from_it() {
     let engine = engine(home.path()).await;
     let (trash, kept) = (home.path().join("trash"), home.path().join("workspaces"));
     let ids = || (0..8).map(|_| SessionId::generate().unwrap().to_string());
-    // A file is no folder: it can neither be emptied, nor become the place of one.
+    // A file is not a folder: it can neither be emptied nor replaced by one.
     let stuck: Vec<String> = ids().collect();
     for id in &stuck {
         fs::create_dir_all(kept.join(id)).unwrap();

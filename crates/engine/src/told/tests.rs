@@ -11,7 +11,7 @@ fn detector() -> Detector {
     })
 }
 
-/// Adds a part as the engine does; answers how much was looked through for it.
+/// Adds a part as the engine does; returns the bytes that were inspected for it.
 fn add(clean: &mut Clean, detector: &Detector, bytes: &[u8]) -> usize {
     let part = clean.part(bytes);
     let shown = detector.redact_from(&part.text, part.from).shown;
@@ -33,7 +33,7 @@ fn what_is_new_is_cleaned_once_and_as_all_of_it_would_be() {
         .sum();
     assert_eq!(clean.after(0), Some(detector.redact(&all).shown.as_str()));
     assert!(!clean.text.contains("Zoltan"));
-    // A thousand looks at 150 KB: from the beginning each time they would be 70 MB.
+    // A thousand reads of 150 KB: from the beginning each time, they would inspect 70 MB.
     assert!(looked < all.len() + 1000 * (10 << 10), "{looked}");
     assert!(clean.carried.len() < 10 << 10);
 }
@@ -57,7 +57,7 @@ fn readers_go_on_at_any_place_where_a_part_ended() {
     let part = clean.part(b"held\n");
     clean.take(&part, None);
     add(&mut clean, &detector, b"five\n");
-    // What is held back holds all of an answer that it is in.
+    // A withheld part withholds every answer that contains it.
     assert_eq!(
         (clean.after(0), clean.after(25), clean.after(36)),
         (Some(""), Some(""), Some("five\n"))

@@ -1,4 +1,4 @@
-//! Aliases in output that comes in pieces.
+//! Aliases in output that arrives in pieces.
 
 use ringfence_hygiene::{Aliases, Detector, Kinds, Names, Secrets, Settings};
 

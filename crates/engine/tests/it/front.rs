@@ -1,4 +1,4 @@
-//! What comes through a front door: sessions that stay, requests under a ceiling, results that can be waited for.
+//! The client API: open sessions, requests under a ceiling, results that clients wait for.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ async fn ended(engine: &Arc<Engine>, who: Principal, ask: Ask) -> Arc<Execution>
     }
 }
 
-/// What a run prints until it has said `word`, or is over.
+/// The output of a run until it contains `word`, or the run ends.
 async fn heard(engine: &Arc<Engine>, id: ExecutionId, word: &str) -> String {
     let mut heard = String::new();
     while !heard.contains(word) {
@@ -122,7 +122,7 @@ async fn a_request_runs_in_a_warm_sandbox_that_is_as_new() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
     engine.warm(Language::TypeScript, 1).await.unwrap();
-    // A sandbox comes back beside everything else: whoever asks before it is there gets another.
+    // The pool resets a sandbox in the background: a request before that gets another one.
     let mut runs = 0;
     while runs < 5 || engine.pool_counts().hits < 4 {
         assert!(runs < 100, "{:?}", engine.pool_counts());
@@ -202,7 +202,7 @@ async fn files_of_a_named_session_stay_and_belong_to_one_principal() {
     assert_eq!((second.stdout.as_str(), second.session_id), ("one", first.session_id));
     let new: Vec<&str> = second.files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(new, ["b.txt"]);
-    // By its id it is the same one.
+    // The id finds the same session.
     let by_id = Ask {
         session: Some(first.session_id.to_string()),
         ..ask("files.read('b.txt')")
@@ -211,7 +211,7 @@ async fn files_of_a_named_session_stay_and_belong_to_one_principal() {
         ended(&engine, ME, by_id.clone()).await.value.as_ref().unwrap().get(),
         "\"two\""
     );
-    // For others it is not there, by name or by id.
+    // Other principals find it neither by name nor by id.
     let other = Principal::Token(TokenId::generate().unwrap());
     let theirs = ended(&engine, other, within(ask("files.list()"))).await;
     assert_eq!(theirs.value.as_ref().unwrap().get(), "[]");
@@ -464,7 +464,7 @@ async fn a_drained_engine_lets_runs_end_and_takes_no_more() {
         .await
         .unwrap();
     let never = engine.begin(ME, shell("sleep 60")).await.unwrap();
-    // The time that its sandbox takes to start is not for what is drained.
+    // The start of its sandbox must not count as time of the drain.
     heard(&engine, soon, "begun").await;
     engine.drain(Duration::from_secs(3)).await;
     assert_eq!(engine.begin(ME, ask("1")).await.unwrap_err().code(), "server.closing");

@@ -1,4 +1,4 @@
-//! The use cases, whole: real sandboxes, a real journal.
+//! The use cases end to end: real sandboxes, a real journal.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Skills as programs use them: each call is an execution of its own, under the rules and with the past of its caller.
+//! Skills as programs use them: each call is an execution of its own, under the rules and with the history of its caller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn value(execution: &Execution) -> Value {
         .map_or(Value::Null, |value| serde_json::from_str(value.get()).unwrap())
 }
 
-/// What a call of a skill is told instead of an answer: `[code, rule, message]`.
+/// The refusal that a skill call gets: `[code, rule, message]`.
 async fn told(engine: &Engine, call: &str, settings: &[(&str, &str)]) -> [String; 3] {
     let source =
         format!("await {call}.then((v) => ['ok', '', JSON.stringify(v)], (e) => [e.code, e.rule ?? '', e.message])");
@@ -70,7 +70,7 @@ async fn events(engine: &Engine, execution: &Execution) -> Vec<Event> {
     records.iter().map(|record| record.event().unwrap()).collect()
 }
 
-/// The executions that were called, by their events.
+/// The events of nested executions.
 fn nested(events: &[Event]) -> Vec<&Event> {
     let is_nested = |event: &&Event| matches!(event.kind, Kind::ExecutionStarted { parent: Some(_), .. });
     events.iter().filter(is_nested).collect()
@@ -121,7 +121,7 @@ async fn a_call_is_an_execution_of_its_own_in_the_session_of_its_caller() {
     let about = meta("reader", SkillLanguage::TypeScript);
     engine.store().skills().save(SkillScope::Team, about, body).unwrap();
     let outer = run(&engine, "files.write('mine.txt', 'x'); await skills.reader()").await;
-    // It has its own files, and not those of its caller.
+    // The skill has its own files, and not those of its caller.
     assert_eq!(value(&outer), json!(["with it", ["data/"], 0]));
     assert_eq!(outer.files.len(), 1);
     let events = events(&engine, &outer).await;
@@ -213,7 +213,7 @@ async fn inputs_and_values_are_what_the_skill_says() {
         ("skill.result", "metadata.outputs"),
         "{message}"
     );
-    // What does not fit is not even started.
+    // A skill with invalid input is not even started.
     let refused = run(&engine, "await skills.upto({ n: 1.5 })").await;
     assert_eq!(refused.status, Status::Failed);
     assert_eq!(nested(&events(&engine, &refused).await), Vec::<&Event>::new());

@@ -1,4 +1,4 @@
-//! Answers given for good: the rule and the answer go together, whoever else writes and whatever breaks between.
+//! Permanent approval rules: rule and answer are stored together, whatever other process writes and whatever fails in between.
 
 use std::fs::{self, File};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 const ME: Principal = Principal::Local(1);
 
-/// A data folder with a session in which an execution asks.
+/// A data folder with a session in which an execution asks for an approval.
 struct Inbox {
     store: Arc<Store>,
     home: TempDir,
@@ -31,7 +31,7 @@ fn under(text: &str, ceiling: &Ceiling) -> Policy {
     draft.under(ceiling).unwrap()
 }
 
-/// A policy that asks for every letter.
+/// A policy that requires an approval for each letter.
 fn asks() -> Policy {
     under("tools: { rules: [{ ask: 'mail.*' }] }", &Ceiling::own_word())
 }
@@ -130,7 +130,7 @@ impl Inbox {
         self.store.approval(id).await.unwrap().unwrap().state
     }
 
-    /// The rules of the file, one a line.
+    /// The rules of the file, one per line.
     fn rules(&self) -> Vec<String> {
         let text = fs::read_to_string(self.home.path().join("rules.yaml")).unwrap_or_default();
         let rules = text.lines().filter(|line| line.starts_with("  - "));
@@ -309,7 +309,7 @@ fn many_who_answer_for_good_at_once_hold_nobody_up() {
         }
         assert_eq!(inbox.rules().len(), 24, "{:?}", inbox.rules());
     };
-    // Every worker may be held up: only the time of another thread tells.
+    // Every worker thread may be blocked: only the clock of another thread tells.
     let (done, ends) = std::sync::mpsc::channel();
     runtime.spawn(async move {
         work.await;
@@ -324,7 +324,7 @@ fn many_who_answer_for_good_at_once_hold_nobody_up() {
 async fn where_another_process_does_not_end_its_writing_nothing_is_answered() {
     let inbox = Inbox::new(&asks()).await;
     let id = inbox.ask(inbox.question(1, "ann")).await;
-    // A lock belongs to whoever opened the file: this is as good as another process.
+    // A file lock belongs to the open file, so a second open file acts like another process.
     let other = File::create(inbox.home.path().join("run/rules.lock")).unwrap();
     other.lock().unwrap();
     let begun = Instant::now();
@@ -350,7 +350,7 @@ async fn the_policy_that_asks_says_who_may_answer() {
         };
         inbox
             .store
-            .keep_policy(named, policy.to_json().to_string())
+            .keep_policy(inbox.session, named, policy.to_json().to_string())
             .await
             .unwrap();
     }

@@ -1,4 +1,4 @@
-//! Whose words an end is told in: a program's code, rule and hint are its own, those of a refusal are the host's.
+//! Who words the end of an execution: code, rule and hint are the program's own, or those of a refusal by the host.
 
 use ringfence_engine::{Engine, ErrorReport, Execution, Program, RunCode};
 use ringfence_journal::{Kind, Status};
@@ -21,7 +21,7 @@ fn error(execution: &Execution) -> &ErrorReport {
     execution.error.as_ref().unwrap_or_else(|| panic!("{execution:?}"))
 }
 
-/// The code that the journal has of its end.
+/// The error code in the journal's event of its end.
 async fn written(engine: &Engine, execution: &Execution) -> Option<String> {
     let records = engine.store().show(execution.session_id).await.unwrap();
     records.iter().rev().find_map(|record| {

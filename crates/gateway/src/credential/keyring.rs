@@ -1,4 +1,4 @@
-//! The system keyring, asked by the program that speaks to it: `secret-tool` of libsecret.
+//! Reads the system keyring through its own command-line client: `secret-tool` of libsecret.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -8,11 +8,11 @@ use zeroize::Zeroizing;
 
 use super::{CredentialError, Environment, MOST, Secret};
 
-/// A locked keyring asks a person; nobody waits for that longer than this.
+/// A locked keyring prompts the user; the gateway waits no longer than this.
 const PATIENCE: Duration = Duration::from_secs(20);
 const A_MOMENT: Duration = Duration::from_millis(5);
 
-/// What the program needs of ours to find the session's bus.
+/// Variables that the client program needs to find the session's bus.
 const PASSED_ON: [&str; 7] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "DISPLAY",
@@ -27,7 +27,7 @@ const PASSED_ON: [&str; 7] = [
     clippy::disallowed_methods,
     reason = "the keyring is the operator's own, and so is the program that opens it"
 )]
-/// The secret with the attributes `service ringfence` and `name NAME`.
+/// Reads the secret with the attributes `service ringfence` and `name NAME`.
 pub(super) fn look_up(name: &str, environment: &Environment) -> Result<Secret, CredentialError> {
     let failed = |why: String| CredentialError::Keyring {
         name: name.to_owned(),
@@ -50,13 +50,13 @@ pub(super) fn look_up(name: &str, environment: &Environment) -> Result<Secret, C
             })
         })?;
     let until = Instant::now() + PATIENCE;
-    // What fits a pipe is all that a secret may have, so that the program can always write it and end.
+    // A pipe holds the longest secret that is allowed, so the client can always write it and exit.
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
             Ok(None) if Instant::now() < until => std::thread::sleep(A_MOMENT),
             Ok(None) | Err(_) => {
-                // One that has ended meanwhile is what is wanted.
+                // A client that exited in the meantime is fine.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(failed("it did not answer; is it unlocked?".to_owned()));

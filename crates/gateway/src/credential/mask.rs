@@ -1,22 +1,23 @@
-//! Finds words in bytes that come in pieces, and covers them. What is found keeps its length, so that a body that said how
-//! long it is stays true; what cannot be part of a word is handed on at once, so that nothing that streams is held up.
+//! Finds patterns in bytes that arrive in pieces, and masks them. A mask has the length of what it hides, so a
+//! declared body length stays valid. Bytes that cannot be part of a pattern are passed on at once, so streams are not
+//! delayed.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use zeroize::Zeroizing;
 
-/// What stands where a word stood.
+/// Replaces each byte of a match.
 const COVER: u8 = b'*';
-/// The shortest word that is looked for in the name of a header.
+/// Shortest pattern that is looked for in header names.
 const LEAST_IN_NAME: usize = 8;
 
-/// Words to look for; the longest first, for one may be part of another.
+/// Patterns to look for, longest first, because one may contain another.
 pub(crate) type Words = Arc<[Zeroizing<Vec<u8>>]>;
 
-/// Words that become more while somebody looks for them.
+/// Patterns that may grow while streams are being masked.
 pub(crate) type Growing = Arc<RwLock<Words>>;
 
-/// Sorts words; empty ones are nowhere.
+/// Sorts the patterns and drops empty ones.
 pub(crate) fn words(all: impl IntoIterator<Item = Vec<u8>>) -> Words {
     let some = all.into_iter().filter(|word| !word.is_empty()).map(Zeroizing::new);
     let mut some: Vec<Zeroizing<Vec<u8>>> = some.collect();
@@ -25,11 +26,11 @@ pub(crate) fn words(all: impl IntoIterator<Item = Vec<u8>>) -> Words {
     some.into()
 }
 
-/// What looks through one stream of bytes.
+/// Masks one stream of bytes.
 #[derive(Clone)]
 pub(crate) struct Mask {
     source: Growing,
-    /// The end of what came, which could be the beginning of a word.
+    /// The end of the input so far, which may be the start of a pattern.
     held: Zeroizing<Vec<u8>>,
     found: bool,
 }
@@ -41,7 +42,7 @@ impl std::fmt::Debug for Mask {
 }
 
 impl Mask {
-    /// Looks for these, and for whatever becomes one of them later.
+    /// Masks these patterns, and those that are added later.
     pub(crate) fn of(source: Growing) -> Mask {
         Mask {
             source,
@@ -50,7 +51,7 @@ impl Mask {
         }
     }
 
-    /// Looks for exactly these.
+    /// Masks exactly these patterns.
     pub(crate) fn new(all: impl IntoIterator<Item = Vec<u8>>) -> Mask {
         Mask::of(Arc::new(RwLock::new(words(all))))
     }
@@ -59,41 +60,41 @@ impl Mask {
         Arc::clone(&self.source.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether there is nothing to look for now.
+    /// Whether there are no patterns to look for at present.
     pub(crate) fn is_idle(&self) -> bool {
         self.words().is_empty()
     }
 
-    /// Whether a word was in what came so far.
+    /// Whether the input so far contained a pattern.
     pub(crate) fn found(&self) -> bool {
         self.found
     }
 
-    /// Takes a piece, and answers what may go on.
+    /// Takes a piece of input and returns the bytes that may be passed on.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         let words = self.words();
         let mut all = std::mem::take(&mut *self.held);
         all.extend_from_slice(piece);
         let open = all.len() - open_end(&words, &all);
-        // What could still become a longer word is not decided yet, also not where a shorter one is in it.
+        // Bytes that may still become a longer match are undecided, even where they contain a shorter one.
         let keep = self.cover_before(&words, &mut all, open);
         *self.held = all.split_off(keep);
         all
     }
 
-    /// Nothing more comes: what was held back.
+    /// Ends the input and returns the bytes that were held back.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let mut rest = std::mem::take(&mut *self.held);
         self.cover(&mut rest);
         rest
     }
 
-    /// Whether a word is in the name of a header, in whatever case: names have none.
+    /// Whether a header name contains a pattern, in any case, since header names ignore case.
     pub(crate) fn is_in_name(&mut self, name: &str) -> bool {
         let name = name.as_bytes().to_ascii_lowercase();
         let is_there = |word: &Zeroizing<Vec<u8>>| {
             let word = Zeroizing::new(word.to_ascii_lowercase());
-            // What is shorter may be in any name, and says little of a secret.
+            // Shorter patterns may be in any name, and reveal little of a secret.
             word.len() >= LEAST_IN_NAME && memchr::memmem::find(&name, &word).is_some()
         };
         let found = self.words().iter().any(is_there);
@@ -101,13 +102,13 @@ impl Mask {
         found
     }
 
-    /// Covers every word that is wholly there.
+    /// Masks every complete match in a buffer.
     pub(crate) fn cover(&mut self, bytes: &mut [u8]) {
         let end = bytes.len();
         self.cover_before(&self.words(), bytes, end);
     }
 
-    /// Covers the words that begin before `end`; answers where what is undecided begins.
+    /// Masks the matches that begin before `end`. Returns where the undecided bytes begin.
     fn cover_before(&mut self, words: &Words, bytes: &mut [u8], end: usize) -> usize {
         let mut decided = end;
         for word in words.iter() {
@@ -128,7 +129,7 @@ impl Mask {
     }
 }
 
-/// How many bytes at the end are the beginning of a word.
+/// Returns how many bytes at the end are the start of a pattern.
 fn open_end(words: &Words, bytes: &[u8]) -> usize {
     let longest = |word: &Zeroizing<Vec<u8>>| {
         let most = (word.len() - 1).min(bytes.len());

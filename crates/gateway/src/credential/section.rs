@@ -1,4 +1,4 @@
-//! The `credentials` of the configuration: which secret, from where, for whom.
+//! The `credentials` section of the configuration: which secret, from where, and for whom.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,65 +11,66 @@ use serde_json::{Map, Value};
 
 use super::{CredentialError, Environment, Written};
 
-/// Credentials in all.
+/// Most credentials in the section.
 const MOST: usize = 1_000;
 const KEYS: [&str; 3] = ["name", "from", "for"];
 const NAME: usize = 128;
 
-/// Variables that mean something to the sandbox itself.
+/// Variables that have a meaning for the sandbox itself.
 const TAKEN: [&str; 5] = ["PATH", "HOME", "TMPDIR", "RINGFENCE", "LD_PRELOAD"];
 
-/// What the operator keeps for the way out.
+/// The credentials that the operator configured.
 #[derive(Debug, Clone, Default)]
 pub struct Credentials(Vec<Credential>);
 
-/// One secret and its uses.
+/// One secret and the places that use it.
 #[derive(Debug, Clone)]
 pub struct Credential {
-    /// What it is called; in a sandbox, the variable that holds its stand-in.
+    /// The name of the credential; in a sandbox, also of the variable that holds its stand-in.
     pub name: String,
-    /// Where its value is.
+    /// Where its value is read from.
     pub from: Written,
-    /// Tool servers that get it.
+    /// Tool servers that receive the credential.
     pub servers: Vec<ServerUse>,
-    /// Requests that get it.
+    /// Requests that receive the credential.
     pub hosts: Vec<HostUse>,
 }
 
-/// A tool server that gets a credential.
+/// A tool server that receives a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerUse {
-    /// Its name.
+    /// Configured name of the server.
     pub server: String,
-    /// The header that carries it as it is; none: `Authorization: Bearer …`, or the variable of a program.
+    /// The header that carries the value as it is. `None` means `Authorization: Bearer …`, or the environment
+    /// variable of a program.
     pub header: Option<HeaderName>,
 }
 
-/// Requests that get a credential, where they carry its stand-in.
+/// Requests that receive a credential where they carry its stand-in.
 #[derive(Debug, Clone)]
 pub struct HostUse {
     rule: HostRule,
-    /// The header that may carry it.
+    /// The header that may carry the credential.
     pub header: HeaderName,
 }
 
 impl HostUse {
-    /// Whether this request gets it.
+    /// Whether this request receives the credential.
     pub(crate) fn is_for(&self, request: &HostRequest) -> bool {
-        // What is not known is not what the rule names.
+        // An unknown method or path never matches a rule that names one.
         (self.rule.methods.is_none() || request.method.is_some())
             && (self.rule.paths.is_none() || request.path.is_some())
             && self.rule.allows(request)
     }
 }
 
-/// What is wrong with the section.
+/// Everything that is wrong with the section.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct CredentialsError(pub Vec<String>);
 
 impl Credentials {
-    /// Reads the section; relative files are below `base`.
+    /// Parses the section; relative files are below `base`.
     pub fn section(value: &Value, base: &Path) -> Result<Credentials, CredentialsError> {
         let Value::Array(entries) = value else {
             return Err(CredentialsError(vec![
@@ -96,18 +97,19 @@ impl Credentials {
         }
     }
 
-    /// Every one.
+    /// Iterates over all credentials, in the order of the section.
     pub fn iter(&self) -> std::slice::Iter<'_, Credential> {
         self.0.iter()
     }
 
-    /// Those that requests can get and that can be seen to be missing without reading any secret, each with the reason.
+    /// Returns the credentials for requests that are known to be missing without reading a secret, each with the
+    /// reason.
     pub fn missing<'a>(&'a self, environment: &'a Environment) -> impl Iterator<Item = (&'a str, CredentialError)> {
         self.for_hosts()
             .filter_map(|credential| Some((credential.name.as_str(), credential.from.missing(environment)?)))
     }
 
-    /// Those that requests can get.
+    /// Returns the credentials that requests can receive.
     pub(crate) fn for_hosts(&self) -> impl Iterator<Item = &Credential> {
         self.0.iter().filter(|credential| !credential.hosts.is_empty())
     }
@@ -140,7 +142,7 @@ impl Credential {
             .map(|text| Written::parse(text, base))
         {
             Some(from) if !matches!(from, Written::Text(_)) => Some(from),
-            // The text is not said again: it may be the secret itself.
+            // The error does not repeat the text: it may be the secret itself.
             _ => {
                 wrong.push(
                     "`from` is `env:NAME`, `file:PATH`, `keyring:NAME` or `vault:NAME`, never the secret itself"
@@ -232,7 +234,7 @@ fn unknown<'a>(keys: &'a Map<String, Value>, known: &'a [&str]) -> impl Iterator
     })
 }
 
-/// A key that somebody else wrote, of bounded length.
+/// A key from the configuration, clipped for error messages.
 struct Short<'a>(&'a str);
 
 impl fmt::Display for Short<'_> {

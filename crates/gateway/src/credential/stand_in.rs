@@ -1,5 +1,5 @@
-//! What a sandbox holds instead of a credential: random, of this session alone, worth nothing anywhere else. On its way out to
-//! where the credential belongs it is replaced; anywhere else it is refused and told.
+//! Stand-ins: random values that a sandbox holds instead of credentials, valid in one session only. A request to a
+//! host that may receive the credential gets the real value; a stand-in anywhere else is refused and recorded.
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -15,17 +15,17 @@ use super::{CredentialError, Credentials, Environment, HostUse, SHORTEST, Secret
 use crate::refusal::Refusal;
 use crate::vault::Vault;
 
-/// Characters of a stand-in: at least, and at most so many more.
+/// Shortest length of a stand-in, and how many characters longer it may be.
 const LENGTH: usize = 32;
 const LONGER: usize = 8;
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// The stand-ins of one session.
+/// All stand-ins of one session.
 pub(crate) struct StandIns {
     all: Vec<StandIn>,
     environment: Environment,
     vault: Vault,
-    /// How the secrets that were read may look.
+    /// The forms in which a response may contain the secrets that were read.
     words: Growing,
 }
 
@@ -43,26 +43,26 @@ impl std::fmt::Debug for StandIns {
     }
 }
 
-/// Why a request with a stand-in goes no further.
+/// Why a request with a stand-in is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Misuse {
-    /// Whose stand-in.
+    /// Name of the credential that the stand-in belongs to.
     pub(crate) credential: String,
-    /// Where it was.
+    /// The part of the request that held the stand-in.
     pub(crate) place: &'static str,
-    /// What the program is told.
+    /// The refusal that the program gets.
     pub(crate) refusal: Box<Refusal>,
 }
 
 impl Misuse {
-    /// Whether a program did it; else the operator has to look.
+    /// Whether the program misused a stand-in; otherwise the operator has to correct the configuration.
     pub(crate) fn is_one(&self) -> bool {
         !matches!(self.refusal.code, "credential.missing" | "credential.unfit")
     }
 }
 
 impl StandIns {
-    /// New ones for a session; no secret is read before it is wanted.
+    /// Creates new stand-ins for a session; no secret is read before it is needed.
     pub(crate) fn new(
         credentials: &Credentials,
         environment: Environment,
@@ -85,17 +85,18 @@ impl StandIns {
         })
     }
 
-    /// Whether the session has none.
+    /// Whether the session has no stand-ins.
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// What the sandbox holds: names and stand-ins.
+    /// Returns the variables of the sandbox: the names of the credentials with their stand-ins.
     pub(crate) fn environment(&self) -> impl Iterator<Item = (String, String)> + '_ {
         self.all.iter().map(|one| (one.name.clone(), one.value.clone()))
     }
 
-    /// Puts credentials where their stand-ins are, and answers their names. `target` is path and query as they would be sent.
+    /// Replaces stand-ins by their credentials, and returns the names of these. `target` is the path and query as
+    /// they would be sent.
     pub(crate) async fn attach(
         self: &Arc<Self>,
         request: &HostRequest,
@@ -117,7 +118,7 @@ impl StandIns {
         Ok(used)
     }
 
-    /// Replaces one stand-in in one header, if it is there and may be.
+    /// Replaces one stand-in in one header, if the header contains it and the request may carry the credential.
     async fn in_header(
         self: &Arc<Self>,
         index: usize,
@@ -147,7 +148,7 @@ impl StandIns {
         Ok(true)
     }
 
-    /// The value, read once, off the threads that carry traffic: a keyring or vault may take its time.
+    /// Reads the secret once, on a blocking thread: a keyring or vault may be slow.
     async fn secret(self: &Arc<Self>, index: usize) -> Result<Secret, CredentialError> {
         if let Some(secret) = self.all[index].secret.get() {
             return Ok(secret.clone());
@@ -163,24 +164,25 @@ impl StandIns {
             .unwrap_or_else(|_| Err(CredentialError::Vault("reading it was given up".to_owned())))
     }
 
-    /// From here on every answer is looked through for what was read, also those under way.
+    /// From here on all responses are masked for the secrets that were read, also those in progress.
     fn look_for_all(&self) {
         let secrets = self.all.iter().filter_map(|one| one.secret.get());
         let found = words(secrets.flat_map(forms));
         *self.words.write().unwrap_or_else(PoisonError::into_inner) = found;
     }
 
-    /// Covers credentials that were read in what comes back.
+    /// Returns a mask that hides the secrets that were read in responses.
     pub(crate) fn mask(&self) -> Mask {
         Mask::of(Arc::clone(&self.words))
     }
 
-    /// Finds stand-ins in what leaves, where none is replaced.
+    /// Returns a detector for stand-ins in outgoing bytes where none is replaced.
     pub(crate) fn spotter(&self) -> Mask {
         Mask::new(self.all.iter().map(|one| one.value.clone().into_bytes()))
     }
 
-    /// A stand-in in a body: whose it is cannot be told once it is found in pieces.
+    /// Returns the misuse of a stand-in in a body. It cannot name the credential, because the match may span several
+    /// pieces.
     pub(crate) fn in_body(&self) -> Misuse {
         let names: Vec<&str> = self.all.iter().map(|one| one.name.as_str()).collect();
         Misuse {
@@ -233,7 +235,7 @@ impl StandIn {
         }
     }
 
-    /// The header's value with the secret in it.
+    /// Returns the header's value with the secret in place of the stand-in.
     fn fill(&self, value: &HeaderValue, secret: &Secret) -> Option<Zeroizing<Vec<u8>>> {
         let (old, new) = (self.value.as_bytes(), secret.reveal().as_bytes());
         if let Some(inner) = basic(value)
@@ -245,7 +247,7 @@ impl StandIn {
         contains(value.as_bytes(), old).then(|| replaced(value.as_bytes(), old, new))
     }
 
-    /// How often it is in a header's value.
+    /// Returns how often the stand-in occurs in a header's value.
     fn times(&self, value: &HeaderValue) -> usize {
         let count = |bytes: &[u8]| memchr::memmem::find_iter(bytes, self.value.as_bytes()).count();
         count(value.as_bytes()) + basic(value).map_or(0, |inner| count(&inner))
@@ -288,7 +290,8 @@ fn misplaced(name: &str, place: &str) -> Refusal {
         .hint("send it in the header that the operator's `credentials` name, `Authorization` if they name none")
 }
 
-/// How a secret may look in an answer. A short one would be found everywhere.
+/// Returns the forms in which a response may contain a secret. A short secret has none, because it would match
+/// everywhere.
 fn forms(secret: &Secret) -> Vec<Vec<u8>> {
     let value = secret.reveal();
     if value.len() < SHORTEST {
@@ -312,7 +315,7 @@ fn forms(secret: &Secret) -> Vec<Vec<u8>> {
     all
 }
 
-/// `%2F` as `%2f`.
+/// Writes `%2F` as `%2f`.
 fn lower_hex(encoded: &str) -> String {
     let mut parts = encoded.split('%');
     let first = parts.next().unwrap_or_default().to_owned();
@@ -322,7 +325,7 @@ fn lower_hex(encoded: &str) -> String {
     })
 }
 
-/// What of a secret's base64 depends on the secret alone, wherever it begins in what is encoded.
+/// Returns the parts of a secret's base64 that depend on the secret alone, at each offset in the encoded data.
 fn cores(value: &[u8], engine: &GeneralPurpose) -> Vec<Vec<u8>> {
     let at = |offset: usize| {
         let mut bytes = Zeroizing::new(vec![0; offset]);
@@ -334,7 +337,7 @@ fn cores(value: &[u8], engine: &GeneralPurpose) -> Vec<Vec<u8>> {
     (0..3).map(at).filter(|core| core.len() >= SHORTEST).collect()
 }
 
-/// What `Basic …` carries.
+/// Decodes the credentials of a `Basic …` header.
 fn basic(value: &HeaderValue) -> Option<Zeroizing<Vec<u8>>> {
     let text = value.to_str().ok()?;
     let (scheme, encoded) = text.split_once(' ')?;
@@ -360,7 +363,7 @@ fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Zeroizing<Vec<u8>> {
     all
 }
 
-/// A stand-in: letters and digits of no fixed length and with nothing fixed in them.
+/// Creates a stand-in: letters and digits of random length with no fixed part.
 fn random() -> Result<String, NoEntropy> {
     let mut byte = [0];
     NoEntropy::fill(&mut byte)?;
@@ -368,7 +371,7 @@ fn random() -> Result<String, NoEntropy> {
     let mut text = String::with_capacity(length);
     while text.len() < length {
         NoEntropy::fill(&mut byte)?;
-        // Every letter is as likely as any other.
+        // Every letter has the same probability.
         if let Some(letter) = LETTERS.get(usize::from(byte[0] & 63)) {
             text.push(char::from(*letter));
         }

@@ -1,5 +1,5 @@
-//! Where credentials meet requests: asked with each judged request before it is sent, and with each answer before it is
-//! passed on. It may change headers, or refuse.
+//! Attaches credentials to requests: runs for each allowed request before it is sent, and for each response before it
+//! is passed on. It may change headers, or refuse.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::passage::Passage;
 use crate::credential::{Misuse, StandIns};
 use crate::refusal::Refusal;
 
-/// What a session may attach.
+/// The credentials that a session may attach; empty if it has none.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Attachments(Option<Arc<StandIns>>);
 
@@ -24,17 +24,17 @@ impl Attachments {
         Attachments(stand_ins.filter(|all| !all.is_empty()))
     }
 
-    /// Whether the requests in every tunnel must be seen: a stand-in must not go anywhere unseen.
+    /// Whether the requests in every tunnel must be inspected: a stand-in must not leave uninspected.
     pub(super) fn look_inside(&self) -> bool {
         self.0.is_some()
     }
 
-    /// What the sandbox holds instead of credentials.
+    /// Returns the variables that hold stand-ins in the sandbox.
     pub(super) fn environment(&self) -> Vec<(String, String)> {
         self.0.iter().flat_map(|all| all.environment()).collect()
     }
 
-    /// On the way out: answers the names of what was attached.
+    /// Attaches credentials to an outgoing request. Returns the names of those it attached.
     pub(super) async fn outgoing(&self, request: &HostRequest, parts: &mut Parts) -> Result<Vec<String>, Misuse> {
         let Some(stand_ins) = &self.0 else {
             return Ok(Vec::new());
@@ -42,11 +42,11 @@ impl Attachments {
         let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
         let used = stand_ins.attach(request, target, &mut parts.headers).await?;
         if !used.is_empty() {
-            // Half a secret could not be told from anything else.
+            // Half a secret could not be recognised in the response.
             parts.headers.remove(RANGE);
             parts.headers.remove(IF_RANGE);
         }
-        // What is packed could not be looked through on its way back.
+        // A compressed response could not be masked.
         parts
             .headers
             .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -54,7 +54,7 @@ impl Attachments {
         Ok(used)
     }
 
-    /// The body on the way out: it ends where a stand-in begins.
+    /// Guards the outgoing body: the body ends where a stand-in begins.
     pub(super) fn leaving(&self, body: Body, passage: &Arc<Passage>) -> Body {
         match &self.0 {
             Some(stand_ins) => cover::spotted(body, stand_ins, passage),
@@ -62,7 +62,7 @@ impl Attachments {
         }
     }
 
-    /// On the way back.
+    /// Masks a response on its way back.
     pub(super) fn incoming(&self, headers: &mut HeaderMap, body: Body) -> Result<Body, Refusal> {
         let Some(mut mask) = self.0.as_ref().map(|all| all.mask()) else {
             return Ok(body);
@@ -76,14 +76,14 @@ impl Attachments {
         Ok(cover::covered(body, mask))
     }
 
-    /// Headers that come back before something else than a body.
+    /// Masks response headers that come without a body.
     pub(super) fn cover(&self, headers: &mut HeaderMap) {
         if let Some(all) = &self.0 {
             cover::headers(&mut all.mask(), headers);
         }
     }
 
-    /// What comes after an upgrade.
+    /// Masks the stream that follows an upgrade.
     pub(super) fn stream<S>(&self, stream: S) -> Covered<S> {
         Covered::new(stream, self.0.as_ref().map(|all| all.mask()))
     }

@@ -1,4 +1,4 @@
-//! The session's own certificate authority: only its sandbox trusts it, and its key is never written anywhere.
+//! The certificate authority of a session: only its sandbox trusts it, and its key is never written to disk.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,12 +13,12 @@ use rustls::ServerConfig;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// Hosts whose certificates are kept.
+/// Most hosts whose certificates are cached.
 const KEPT: usize = 512;
-/// Days that certificates hold; a session ends long before.
+/// Validity of certificates in days; a session ends long before.
 const DAYS: i64 = 30;
 
-/// Why there is no certificate.
+/// Why a certificate cannot be issued.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AuthorityError {
     #[error("a certificate cannot be made")]
@@ -29,11 +29,11 @@ pub(super) enum AuthorityError {
     Clock(#[from] jiff::Error),
 }
 
-/// A certificate authority and the certificates it has given.
+/// A certificate authority with the certificates that it issued.
 pub(super) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
-    /// One key serves all hosts: they are all us.
+    /// One key serves all hosts: the proxy answers for every one of them.
     key: KeyPair,
     given: Mutex<HashMap<Host, Arc<ServerConfig>>>,
 }
@@ -59,12 +59,12 @@ impl Authority {
         })
     }
 
-    /// The certificate that the sandbox is given to trust.
+    /// Returns the certificate that the sandbox trusts, as PEM.
     pub(super) fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// How we speak as this host.
+    /// Returns the TLS configuration with which the proxy answers as this host.
     pub(super) fn server(&self, host: &Host) -> Result<Arc<ServerConfig>, AuthorityError> {
         let given = || self.given.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = given().get(host) {
@@ -81,7 +81,7 @@ impl Authority {
 
     fn make(&self, host: &Host) -> Result<ServerConfig, AuthorityError> {
         let mut params = params("Ringfence")?;
-        // The crate tells addresses from names by itself.
+        // The crate tells addresses from names itself.
         params.subject_alt_names = CertificateParams::new(vec![host.to_string()])?.subject_alt_names;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -108,7 +108,7 @@ fn params(name: &str) -> Result<CertificateParams, AuthorityError> {
         let part = |number: i8| u8::try_from(number).unwrap_or(1);
         Ok(date_time_ymd(i32::from(day.year()), part(day.month()), part(day.day())))
     };
-    // Clocks in a sandbox are the host's, but a day's grace costs nothing.
+    // A sandbox uses the host's clock, but one day of tolerance costs nothing.
     params.not_before = day(-1)?;
     params.not_after = day(DAYS)?;
     Ok(params)

@@ -1,4 +1,4 @@
-//! Bodies on their way: each part is counted before it goes on, and stops where it may not.
+//! Bodies in transit: each frame is counted before it is passed on, and the body ends where it may not continue.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -16,43 +16,43 @@ use super::relay::IDLE;
 use super::upstream::Loan;
 
 pub(super) type Fault = Box<dyn Error + Send + Sync>;
-/// A body of either side.
+/// A body in either direction.
 pub(super) type Body = UnsyncBoxBody<Bytes, Fault>;
 
-/// A body that is all there.
+/// Creates a body from bytes that are complete.
 pub(super) fn full(bytes: Bytes) -> Body {
     Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// No body.
+/// Creates a body without data.
 pub(super) fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// Which way a body goes.
+/// The direction of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Out,
     Back,
 }
 
-/// A body that counts.
+/// A body that counts its bytes against its flow.
 struct Counted {
     inner: Incoming,
     way: Way,
     passage: Arc<Passage>,
     closed: Pin<Box<dyn Future<Output = ()> + Send>>,
     idle: Pin<Box<Sleep>>,
-    /// The connection it came on, to be used again if the body was read to its end.
+    /// The lease of the connection it arrives on, which is reused if the body is read to its end.
     loan: Option<Loan>,
 }
 
-/// A request's body on its way out.
+/// Wraps the body of an outgoing request.
 pub(super) fn out(body: Incoming, passage: &Arc<Passage>) -> Body {
     counted(body, Way::Out, passage, None)
 }
 
-/// An answer's body on its way back.
+/// Wraps the body of a response.
 pub(super) fn back(body: Incoming, passage: &Arc<Passage>, loan: Option<Loan>) -> Body {
     counted(body, Way::Back, passage, loan)
 }

@@ -1,11 +1,12 @@
-//! The chunked coding of a request's body, followed to its end: sizes are bare hexadecimal, lines end in CRLF, no extensions.
+//! Follows the chunked coding of a request body to its end: sizes are bare hexadecimal, lines end in CRLF, extensions
+//! are refused.
 
-/// Digits of a chunk's size.
+/// Most hexadecimal digits of a chunk size.
 const DIGITS: u8 = 15;
-/// Bytes of what follows the last chunk.
+/// Most bytes of the trailers behind the last chunk.
 const TRAILERS: usize = 16 * 1024;
 
-/// Where in the coding we are.
+/// A position in the chunked coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     Size {
@@ -16,14 +17,14 @@ enum At {
     Data(u64),
     DataEnd,
     DataEndLf,
-    /// A line behind the last chunk, with what was read of it.
+    /// In a line behind the last chunk, with the bytes read so far.
     Trailer {
         length: usize,
         cr: bool,
     },
 }
 
-/// A body under way.
+/// Scans the chunks of one body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chunks {
     at: At,
@@ -38,17 +39,17 @@ impl Default for Chunks {
 
 const START: At = At::Size { value: 0, digits: 0 };
 
-/// How a body goes on after some bytes.
+/// Where the body stands after some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     More,
     Over,
-    /// It cannot be read in one way only.
+    /// The coding is invalid or ambiguous.
     Bad,
 }
 
 impl Chunks {
-    /// How many of these bytes belong to the body, and how it goes on after them.
+    /// Returns how many of these bytes belong to the body, and where the body stands after them.
     pub(super) fn take(&mut self, bytes: &[u8]) -> (usize, Next) {
         let mut read = 0;
         while let Some(byte) = bytes.get(read) {
@@ -68,7 +69,7 @@ impl Chunks {
         (read, Next::More)
     }
 
-    /// One byte that is not data.
+    /// Scans one byte outside of chunk data.
     fn step(&mut self, byte: u8) -> Next {
         self.at = match (self.at, byte) {
             (At::Size { value, digits }, byte) if byte.is_ascii_hexdigit() && digits < DIGITS => At::Size {
@@ -84,7 +85,7 @@ impl Chunks {
             (At::Trailer { length: 0, cr: true }, b'\n') => return Next::Over,
             (At::Trailer { cr: true, .. }, b'\n') => At::Trailer { length: 0, cr: false },
             (At::Trailer { length, cr: false }, b' '..=b'~' | b'\t' | 0x80..) if self.trailers < TRAILERS => {
-                // A folded line would begin with a space.
+                // A folded line begins with a space.
                 if length == 0 && matches!(byte, b' ' | b'\t') {
                     return Next::Bad;
                 }

@@ -1,5 +1,5 @@
-//! Tunnels: CONNECT and SOCKS5. The host is judged before anything is granted, and what is then spoken must be what was
-//! granted: TLS for that very name, or requests that are judged one by one.
+//! Tunnels: CONNECT and SOCKS5. The host is checked before the tunnel is granted, and the traffic must match the
+//! grant: TLS for exactly that name, or requests that are checked one by one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,12 +26,12 @@ use super::upstream::Origin;
 use super::want;
 use crate::refusal::Refusal;
 
-/// How long a program may take to say the first word in its tunnel.
+/// How long a program may take to send its first bytes in a tunnel.
 const FIRST_WORD: Duration = Duration::from_secs(30);
-/// How long a program has to read the last words.
+/// How long the proxy lingers for the program to read the last bytes.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// How a tunnel was asked for.
+/// The protocol that a tunnel was requested with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Front {
     Connect,
@@ -54,7 +54,7 @@ impl Front {
     }
 }
 
-/// A tunnel that somebody wants.
+/// A request for a tunnel.
 #[derive(Debug)]
 pub(super) struct Tunnel {
     pub(super) front: Front,
@@ -77,7 +77,7 @@ impl Tunnel {
         want::target(scheme, &self.host.to_string(), self.port)
     }
 
-    /// What the port stands for, for those who only see that.
+    /// Returns the scheme that the port stands for, where only the port is known.
     fn usual(&self) -> Scheme {
         if self.port == Scheme::Http.port() {
             Scheme::Http
@@ -88,7 +88,7 @@ impl Tunnel {
 }
 
 impl Egress {
-    /// Judges a tunnel, grants it, and carries what is spoken in it.
+    /// Checks a tunnel, grants it, and serves its traffic.
     pub(super) async fn tunnel<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>, tunnel: Tunnel) {
         if let Err(denial) = self.grant(&tunnel).await {
             return self.refuse_tunnel(stream, &tunnel, denial).await;
@@ -110,7 +110,7 @@ impl Egress {
         }
     }
 
-    /// Whether the tunnel may be: for TLS or for plain HTTP, by name and by every address.
+    /// Whether the tunnel is allowed, for TLS or for plain HTTP, by name and by every address.
     async fn grant(&self, tunnel: &Tunnel) -> Result<(), Denial> {
         let policy = self.rules().now().policy;
         let (usual, other) = match tunnel.usual() {
@@ -128,7 +128,7 @@ impl Egress {
         let judged = allowed
             .into_iter()
             .map(|scheme| judge::resolved(&policy, &tunnel.request(scheme), &resolved));
-        // The first refusal tells most: it is of what the port stands for.
+        // The first refusal says most: it is for the scheme that the port stands for.
         let mut refusals = Vec::new();
         for judged in judged {
             match judged {
@@ -142,7 +142,7 @@ impl Egress {
         }
     }
 
-    /// Whether the host is allowed so, and we could see what the rules want seen.
+    /// Whether the host is allowed and its requests can be inspected where the rules require that.
     fn possible(&self, policy: &Policy, request: &HostRequest) -> Result<(), Refusal> {
         judge::host(policy, request)?;
         let blind = request.scheme == Scheme::Https && self.looks_inside(policy, request) && self.authority().is_none();
@@ -158,7 +158,7 @@ impl Egress {
         Ok(())
     }
 
-    /// Whether the requests in this host's TLS must be seen.
+    /// Whether the requests in this host's TLS must be inspected.
     fn looks_inside(&self, policy: &Policy, request: &HostRequest) -> bool {
         policy.ends_tls(request) || self.attachments().look_inside()
     }
@@ -172,13 +172,13 @@ impl Egress {
             Ok(resolved) => resolved,
             Err(refusal) => return self.alert(stream, tunnel, refusal).await,
         };
-        // The rules may have changed since the tunnel was granted, and may change until it has its place.
+        // The policy may have changed since the tunnel was granted, and may change until the flow has its slot.
         let (rule, ended, place) = loop {
             let moment = self.rules().now();
             let ended = self.looks_inside(&moment.policy, &request);
             let judged = self.possible(&moment.policy, &request).and_then(|()| {
                 judge::resolved(&moment.policy, &request, &resolved)?;
-                // Where we end TLS ourselves nothing stays hidden, and the extension means nothing.
+                // Where the proxy terminates TLS nothing stays hidden, so the extension has no effect.
                 if hello.hides && !ended {
                     return Err(refuse::hidden(&tunnel.host.to_string()));
                 }
@@ -224,7 +224,7 @@ impl Egress {
         }
     }
 
-    /// Speaks TLS as the host, and sees the requests inside.
+    /// Terminates TLS as the host and inspects the requests inside.
     async fn end_tls<S: Stream + 'static>(self: &Arc<Self>, stream: Rewind<S>, tunnel: &Tunnel) {
         let Some(Ok(config)) = self.authority().map(|authority| authority.server(&tunnel.host)) else {
             let refusal = Refusal::new("net.tls", "no certificate could be made for the host").by("builtin.tls");
@@ -232,7 +232,7 @@ impl Egress {
             return;
         };
         let shaken = timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await;
-        // A program that does not trust us, or speaks no TLS we know, has sent nothing.
+        // A program that does not trust the proxy, or speaks an unknown TLS, has sent nothing.
         let Ok(Ok(stream)) = shaken else {
             return tracing::debug!(host = %tunnel.host, "a program did not shake hands");
         };
@@ -243,7 +243,7 @@ impl Egress {
         }
     }
 
-    /// Plain requests in a tunnel: each is judged when it comes.
+    /// Serves plain requests in a tunnel: each is checked when it arrives.
     async fn http<S: Stream + 'static>(self: &Arc<Self>, stream: Rewind<S>, tunnel: &Tunnel) {
         let request = tunnel.request(Scheme::Http);
         if let Err(refusal) = judge::host(&self.rules().now().policy, &request) {
@@ -261,14 +261,14 @@ impl Egress {
         started.map_err(drop)
     }
 
-    /// Refuses before the tunnel is granted.
+    /// Refuses a tunnel before it is granted.
     async fn refuse_tunnel<S: Stream>(&self, stream: Rewind<S>, tunnel: &Tunnel, denial: Denial) {
         if self.refused(&tunnel.target(tunnel.usual()), &denial).await {
             part(stream, &tunnel.front.refused(&denial)).await;
         }
     }
 
-    /// Refuses inside the tunnel, in the words of TLS.
+    /// Refuses inside the tunnel with a TLS alert.
     async fn alert<S: Stream>(&self, stream: Rewind<S>, tunnel: &Tunnel, refusal: Refusal) {
         let alert = sniff::alert(refusal.code);
         if self.refused(&tunnel.target(Scheme::Https), &refusal.into()).await {
@@ -277,7 +277,7 @@ impl Egress {
     }
 }
 
-/// The name in TLS is the tunnel's host; a host that is an address has none.
+/// Checks that the name in TLS is the tunnel's host; a host that is an address has no name.
 fn named(tunnel: &Tunnel, name: Option<&str>) -> Result<(), Refusal> {
     match (&tunnel.host, name) {
         (Host::Ip(_), None) => Ok(()),
@@ -296,8 +296,8 @@ fn named(tunnel: &Tunnel, name: Option<&str>) -> Result<(), Refusal> {
     }
 }
 
-/// The last words: written, ended, and what the program still says is let go by, or it would find its connection broken
-/// instead of an answer.
+/// Writes the last bytes, closes the write side, and drains what the program still sends; otherwise the program would
+/// see a reset instead of the answer.
 pub(super) async fn part(mut stream: impl Stream, bytes: &[u8]) {
     let last = async {
         if say(&mut stream, bytes).await && stream.shutdown().await.is_ok() {
@@ -305,11 +305,11 @@ pub(super) async fn part(mut stream: impl Stream, bytes: &[u8]) {
             while matches!(stream.read(&mut ignored).await, Ok(1..)) {}
         }
     };
-    // A program that goes on talking is not listened to for ever.
+    // A program that keeps sending is cut off.
     let _ = timeout(PARTING, last).await;
 }
 
-/// Writes all of it; whether that went well.
+/// Writes all bytes. Returns whether that succeeded.
 async fn say(stream: &mut (impl Stream + ?Sized), bytes: &[u8]) -> bool {
     stream.write_all(bytes).await.is_ok() && stream.flush().await.is_ok()
 }

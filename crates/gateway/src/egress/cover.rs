@@ -1,5 +1,4 @@
-//! Bytes on their way that are looked through: credentials are covered in what comes back, and a stand-in in what leaves ends
-//! it.
+//! Masked streams and bodies: hides credentials in responses, and ends an outgoing body at a stand-in.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,15 +17,15 @@ use super::passage::Passage;
 use super::through::writes_through;
 use crate::credential::{Mask, StandIns};
 
-/// At most this much of a stream is read at a time.
+/// Most bytes of a stream that are read at once.
 const CHUNK: usize = 16 * 1024;
 
-/// A body whose words are covered, of the same length as before.
+/// Returns the body with its credentials masked; its length does not change.
 pub(super) fn covered(body: Body, mask: Mask) -> Body {
     Looked::new(body, mask, None).boxed_unsync()
 }
 
-/// A body that ends where a stand-in begins.
+/// Returns the body, which ends where a stand-in begins.
 pub(super) fn spotted(body: Body, stand_ins: &Arc<StandIns>, passage: &Arc<Passage>) -> Body {
     let found = Found {
         stand_ins: Arc::clone(stand_ins),
@@ -35,7 +34,7 @@ pub(super) fn spotted(body: Body, stand_ins: &Arc<StandIns>, passage: &Arc<Passa
     Looked::new(body, stand_ins.spotter(), Some(found)).boxed_unsync()
 }
 
-/// Covers words in headers; one whose name has a word goes.
+/// Masks credentials in header values; removes headers whose name contains one.
 pub(super) fn headers(mask: &mut Mask, headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .keys()
@@ -63,7 +62,7 @@ struct Looked {
     inner: Body,
     mask: Mask,
     found: Option<Found>,
-    /// What comes before anything else of the inner body.
+    /// Frames to return before the next frame of the inner body.
     next: VecDeque<Frame<Bytes>>,
     held: u64,
     ended: bool,
@@ -160,7 +159,7 @@ impl hyper::body::Body for Looked {
     }
 }
 
-/// A stream of which what is read has its words covered.
+/// A stream whose read side is masked.
 pub(super) struct Covered<S> {
     inner: S,
     mask: Option<Mask>,

@@ -1,4 +1,4 @@
-//! Dialling: only addresses that were judged, in their order.
+//! Dials hosts: only addresses that were checked, in their order.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,9 +10,9 @@ use tokio::time::{Instant, timeout_at};
 use super::refuse;
 use crate::refusal::Refusal;
 
-/// The longest that dialling may take, all addresses together.
+/// Most time for dialling, all addresses together.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What one address may take while others are left.
+/// Most time for one address while others are left.
 const ATTEMPT: Duration = Duration::from_secs(3);
 
 /// Connects to the first of `addresses` that answers.

@@ -1,5 +1,5 @@
-//! `fetch` of code: one request and its whole answer, on the same road as a program's connection. Code has no connection of its own,
-//! so this side speaks for it: it asks the proxy as any client would, and nothing that the proxy refuses is reached another way.
+//! `fetch` for code: one request and its whole response, on the same path as a program's connection. Code has no
+//! connection of its own, so this module asks the proxy like any client, and a refusal of the proxy is final.
 
 mod ask;
 
@@ -24,23 +24,23 @@ use super::{Egress, forward, head, judge, serve, want};
 use crate::refusal::{Refusal, Told};
 use ask::{Fetch, Redirect};
 
-/// Bytes of the body of a request or an answer. As base64 in JSON it still fits one answer of a call.
+/// Most bytes of a request or response body. As base64 in JSON a body still fits one call result.
 pub(super) const MAX_BODY: usize = 8 << 20;
-/// Requests of one session at a time, so that what they hold in memory is bounded; the others wait.
+/// Most concurrent fetches of one session, which bounds their memory; further ones wait.
 pub(super) const MAX_AT_ONCE: usize = 8;
-/// Hosts that one request may be sent on to, one after another.
+/// Most redirects that one request may follow.
 const MAX_REDIRECTS: usize = 20;
-/// Lines of an answer's head: a few more than a host may send, for those that are made on the way.
+/// Most header lines of a response: a few more than a host may send, for those that are added on the way.
 const MAX_HEADERS: usize = 128;
-/// Bytes that may be under way between us and the proxy.
+/// Bytes that may be in transit between the fetch and the proxy.
 const PIPE_CAPACITY: usize = 64 * 1024;
-/// The rule by which our own bounds refuse.
+/// The rule that the bounds of this module refuse by.
 const RULE: &str = "builtin.fetch";
 
-/// Why there is no answer: how the call went, and what the program is told.
+/// Why there is no response: the outcome of the call, and the error that the program gets.
 pub(crate) type FetchError = (CallOutcome, Told);
 
-/// The answer as a program gets it.
+/// The response as a program gets it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Fetched {
@@ -49,11 +49,11 @@ struct Fetched {
     status: u16,
     status_text: &'static str,
     headers: Vec<(String, String)>,
-    /// In base64, whatever it is.
+    /// The body in base64, also if it is text.
     body: String,
 }
 
-/// What the proxy says of a refusal.
+/// The refusal that the proxy sends.
 #[derive(Deserialize)]
 struct Refused {
     code: String,
@@ -62,18 +62,18 @@ struct Refused {
     hint: Option<String>,
 }
 
-/// Whether a request that may have been made already can be made again: by its method it changes nothing.
+/// Whether a request that may have been sent can be repeated: its method changes nothing.
 pub(crate) fn is_repeatable(body: &str) -> bool {
     Fetch::read(body).is_ok_and(|fetch| matches!(fetch.method, Method::GET | Method::HEAD | Method::OPTIONS))
 }
 
 impl Egress {
-    /// Makes the request that `body` asks for, in JSON, and answers with the response as JSON text. Each host that it is sent on to
-    /// is judged as if it had been asked first.
+    /// Makes the request that the JSON in `body` describes, and returns the response as JSON text. Each redirect
+    /// target is checked like a first request.
     pub(crate) async fn fetch(self: &Arc<Self>, body: &str) -> Result<String, FetchError> {
         let mut fetch = Fetch::read(body).map_err(failed)?;
         fetch.fill_in(&self.attachments().environment());
-        // The semaphore is never closed.
+        // The semaphore never closes.
         let _turn = self.shared.fetches.acquire().await;
         for followed in 0..=MAX_REDIRECTS {
             let mut carried = JoinSet::new();
@@ -89,7 +89,7 @@ impl Egress {
         )))
     }
 
-    /// One request to one host. Whatever carries it ends with `carried`.
+    /// Makes one request to one host. The tasks that carry it end with `carried`.
     async fn hop(self: &Arc<Self>, fetch: &Fetch, carried: &mut JoinSet<()>) -> Result<Response<Incoming>, FetchError> {
         let origin = fetch.origin().map_err(failed)?;
         let permit = match self.shared.limiter.open() {
@@ -131,14 +131,14 @@ impl Egress {
         Ok(response)
     }
 
-    /// The refusal that an answer of the proxy is.
+    /// Returns the refusal that a response of the proxy stands for.
     async fn denied(&self, fetch: &Fetch, response: Response<Incoming>) -> FetchError {
         let outcome = match response.status() {
             StatusCode::BAD_GATEWAY => CallOutcome::Failed,
             _ => CallOutcome::Refused,
         };
         if fetch.method == Method::HEAD {
-            // Such an answer has no body to say why.
+            // Such a response has no body that gives the reason.
             let code = response.headers().get(CODE).and_then(|code| code.to_str().ok());
             let told = Told {
                 code: code.unwrap_or("net.denied").to_owned(),
@@ -168,7 +168,7 @@ impl Egress {
         }
     }
 
-    /// The whole answer as JSON text.
+    /// Returns the whole response as JSON text.
     async fn whole(&self, fetch: &Fetch, redirected: bool, response: Response<Incoming>) -> Result<String, FetchError> {
         let (head, body) = response.into_parts();
         let headers = head
@@ -191,7 +191,7 @@ impl Egress {
         serde_json::to_string(&fetched).map_err(|error| failed(Refusal::new("net.unreachable", error.to_string())))
     }
 
-    /// A body, read to its end.
+    /// Reads a body to its end.
     async fn body(&self, fetch: &Fetch, mut body: Incoming) -> Result<Vec<u8>, FetchError> {
         let mut bytes = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -211,7 +211,7 @@ impl Egress {
 }
 
 impl Egress {
-    /// Why a request or its answer broke off: rules that were changed meanwhile and forbid it, or the network.
+    /// Returns why a request or its response broke off: a policy change that forbids it, or the network.
     fn broke_off(&self, fetch: &Fetch, why: &str) -> FetchError {
         let request = fetch.origin().ok().map(|origin| HostRequest {
             method: want::method(&fetch.method),
@@ -226,7 +226,7 @@ impl Egress {
     }
 }
 
-/// Where an answer sends the request on to; nothing where it is the last one.
+/// Returns where a response redirects to; `None` if it is the last one.
 fn redirect(fetch: &Fetch, response: &Response<Incoming>) -> Result<Option<Url>, FetchError> {
     let is_one = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = response.headers().get(LOCATION).filter(|_| is_one) else {

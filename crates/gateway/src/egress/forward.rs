@@ -1,4 +1,4 @@
-//! A request as it goes on: framing and hop-by-hop headers are made anew, nothing is added that tells of us.
+//! Builds the forwarded request: with new framing and hop-by-hop headers, and nothing that reveals the proxy.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -11,7 +11,7 @@ use super::refuse::{self, CODE};
 use super::upstream::Origin;
 use crate::refusal::Refusal;
 
-/// What is between two neighbours, and never goes further.
+/// Headers that concern two neighbours only and are never forwarded.
 const HOP: [HeaderName; 8] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -23,7 +23,7 @@ const HOP: [HeaderName; 8] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// What a client asks to be upgraded to, if that is something we carry.
+/// Whether a request asks to upgrade to WebSocket, the only upgrade that the proxy carries.
 pub(super) fn is_websocket(parts: &Parts) -> bool {
     let upgrade = parts.headers.get(header::UPGRADE);
     parts.version == Version::HTTP_11
@@ -31,7 +31,7 @@ pub(super) fn is_websocket(parts: &Parts) -> bool {
         && upgrade.is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
-/// Takes away what is between two neighbours.
+/// Removes the hop-by-hop headers.
 pub(super) fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -43,7 +43,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     for name in named.iter().chain(&HOP) {
         headers.remove(name);
     }
-    // `trailers` is what every recipient can do, and gRPC asks for it.
+    // Every recipient understands `trailers`, and gRPC requires it.
     let trailers = headers.get(header::TE).is_some_and(|te| te == "trailers");
     if !trailers {
         headers.remove(header::TE);
@@ -51,7 +51,8 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     headers.remove(CODE);
 }
 
-/// The request for the far side. `path` is its canonical path, where rules looked at it: what was judged is what is sent.
+/// Builds the request for the host. `path` is the canonical path if the rules checked it, so that what is sent is
+/// what was checked.
 pub(super) fn request(
     mut parts: Parts,
     body: Body,
@@ -61,7 +62,7 @@ pub(super) fn request(
 ) -> Result<Request<Body>, Refusal> {
     let unfit = || refuse::protocol("the URL cannot be sent");
     strip(&mut parts.headers);
-    // Framing follows from the body, and hyper says so itself.
+    // Framing follows from the body, and hyper writes it.
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.remove(header::EXPECT);
     let wanted = match path {
@@ -90,7 +91,7 @@ pub(super) fn request(
     Ok(Request::from_parts(parts, body))
 }
 
-/// HTTP/2 may write one cookie per line; HTTP/1 has one line.
+/// Joins cookie headers: HTTP/2 allows one cookie per line, HTTP/1 has one line.
 fn join_cookies(headers: &mut HeaderMap) {
     let cookies: Vec<HeaderValue> = headers.get_all(header::COOKIE).iter().cloned().collect();
     if cookies.len() < 2 {
@@ -102,7 +103,7 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// About how many bytes a head is on the wire.
+/// Returns the approximate size of a head on the wire, in bytes.
 pub(super) fn size(headers: &HeaderMap) -> usize {
     headers
         .iter()

@@ -1,5 +1,5 @@
-//! Entry points for fuzzing the proxy's parsers: plain functions over bytes that never panic unless an invariant is broken.
-//! They run on seeded inputs in the tests, and under any fuzzer.
+//! Entry points for fuzzing the proxy's parsers: plain functions over bytes that panic only if an invariant is
+//! broken. The tests run them on seeded inputs, and any fuzzer can.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use super::guard::Guard;
 use super::sniff::{Hello, Spoken, spoken};
 use super::{head, socks};
 
-/// Bytes that come in pieces of this length, and swallow what is written.
+/// Input that arrives in pieces of this length; writes are discarded.
 struct Pieces<'a> {
     rest: &'a [u8],
     length: usize,
@@ -42,8 +42,8 @@ impl AsyncWrite for Pieces<'_> {
     }
 }
 
-/// Requests of a program: what comes through the guard does not depend on how it is cut up, a head has one end, and a host
-/// that is read is canonical.
+/// Checks requests of a program: the output of the guard does not depend on how the input is split, a head has one
+/// end, and a parsed host is canonical.
 ///
 /// # Panics
 /// When an invariant is broken.
@@ -64,7 +64,7 @@ pub fn fuzz_head(bytes: &[u8]) {
     assert_eq!(whole, pieces, "how it is cut changes nothing");
 }
 
-/// What comes through the guard, and whether a head was refused.
+/// Returns the output of the guard, and whether it refused a head.
 fn guarded(input: &[u8], length: usize) -> (Vec<u8>, bool) {
     thread_local! {
         static RUNTIME: Option<tokio::runtime::Runtime> =
@@ -78,7 +78,7 @@ fn guarded(input: &[u8], length: usize) -> (Vec<u8>, bool) {
         let (mut guard, fault) = Guard::new(Pieces { rest: input, length });
         let mut out = Vec::new();
         let mut buffer = [0; 512];
-        // Nothing to wait for: an answer is due, or it is over.
+        // A read that would block means that a reply is due or the input is over.
         while let Some(Ok(read @ 1..)) = guard.read(&mut buffer).now_or_never() {
             out.extend_from_slice(&buffer[..read]);
         }
@@ -86,7 +86,8 @@ fn guarded(input: &[u8], length: usize) -> (Vec<u8>, bool) {
     })
 }
 
-/// A greeting and a request of SOCKS5: what is wanted does not depend on how it is cut up, and a host fits its length.
+/// Checks a SOCKS5 greeting and request: the result does not depend on how the input is split, and a host fits its
+/// length.
 ///
 /// # Panics
 /// When an invariant is broken.
@@ -106,7 +107,7 @@ pub fn fuzz_socks(bytes: &[u8]) {
     }
 }
 
-/// The first bytes in a tunnel: once it is clear what is spoken, more bytes change nothing.
+/// Checks the first bytes in a tunnel: once the protocol is clear, more bytes do not change it.
 ///
 /// # Panics
 /// When an invariant is broken.

@@ -1,5 +1,5 @@
-//! The rules in force, and everything that lives under them. A change is in force at once for whatever comes, and whatever
-//! it forbids is closed before anybody is told of the change.
+//! The policy in force, and the flows that run under it. A new policy applies at once to new flows, and the flows
+//! that it forbids are closed before the change is reported.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use ringfence_policy::{HostRequest, Policy, Verdict};
 use tokio::sync::{Notify, watch};
 
-/// How long a change waits for what it closed to be gone, before and after it cuts the line.
+/// How long a change waits for closed flows to end, before and after it hangs up their connections.
 const CLOSING: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(4)];
 
-/// The policy of a session as it is now, and its crossings.
+/// The current policy of a session, and the flows that are open under it.
 #[derive(Debug)]
 pub(super) struct Rules {
     state: Mutex<State>,
@@ -27,15 +27,15 @@ struct State {
     live: HashMap<u64, (Crossing, watch::Sender<bool>)>,
 }
 
-/// Something that is open, as far as rules are about it.
+/// The properties of an open flow that rules look at.
 #[derive(Debug, Clone)]
 pub(super) struct Crossing {
     pub(super) request: HostRequest,
-    /// Where it is connected to, once that is known.
+    /// The addresses it is connected to; empty until they are known.
     pub(super) addresses: Vec<IpAddr>,
-    /// Its requests are not seen: it must end where rules want to see them.
+    /// Its requests are not inspected: it must end if the rules come to require inspection.
     pub(super) unseen: bool,
-    /// Told when it must end and does not, because nobody reads what it waits to say.
+    /// Notified when the flow must end but is blocked on a write that nobody reads.
     pub(super) line: Option<Arc<Notify>>,
 }
 
@@ -48,7 +48,7 @@ impl Crossing {
     }
 }
 
-/// The rules as they were at one moment.
+/// The policy at one point in time, with its generation.
 #[derive(Debug, Clone)]
 pub(super) struct Moment {
     pub(super) generation: u64,
@@ -80,7 +80,8 @@ impl Rules {
         }
     }
 
-    /// A place for what was judged at `moment`; none if the rules changed since, then it must be judged again.
+    /// Returns a slot for a flow that was checked at `moment`; `None` if the policy has changed since, and the flow
+    /// must be checked again.
     pub(super) fn enter(self: &Arc<Self>, moment: &Moment, crossing: Crossing) -> Option<Place> {
         let mut state = self.state();
         if state.generation != moment.generation {
@@ -97,7 +98,7 @@ impl Rules {
         })
     }
 
-    /// Puts other rules in force and closes what they forbid.
+    /// Replaces the policy and closes the flows that it forbids.
     pub(super) async fn change(&self, policy: Arc<Policy>) -> u64 {
         let (generation, closed) = {
             let mut state = self.state();
@@ -116,7 +117,7 @@ impl Rules {
         generation
     }
 
-    /// Closes everything.
+    /// Closes all open flows.
     pub(super) fn close(&self) {
         for (_, close) in self.state().live.values() {
             close.send_replace(true);
@@ -148,12 +149,12 @@ impl Rules {
                 .filter_map(|(live, _)| live.line.as_ref())
                 .for_each(|line| line.notify_one());
         }
-        // Whoever does not leave even so sends nothing more: the flag is looked at before each byte.
+        // A flow that does not end even now sends nothing more: the flag is checked before each byte.
         let _ = tokio::time::timeout(CLOSING[1], all_left).await;
     }
 }
 
-/// A crossing's right to stay open.
+/// The right of a flow to stay open.
 #[derive(Debug)]
 pub(super) struct Place {
     rules: Arc<Rules>,
@@ -162,18 +163,18 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Whether it must end now.
+    /// Whether the flow must end now.
     pub(super) fn is_closed(&self) -> bool {
         *self.closed.borrow()
     }
 
-    /// Whether it was a change that ended it, also one that is being made right now.
+    /// Whether a policy change closed the flow; waits for a change in progress.
     pub(super) fn was_closed(&self) -> bool {
         let _no_change_under_way = self.rules.state();
         self.is_closed()
     }
 
-    /// Waits until it must end.
+    /// Waits until the flow must end.
     pub(super) fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut closed = self.closed.clone();
         async move {

@@ -1,6 +1,6 @@
-//! What stands before the HTTP/1 parser: every head is read strictly first, and bodies are followed to their ends, so that
-//! the parser only ever sees what can be read in one way. A head that is refused arrives as a request of our own making,
-//! in its turn, to which the refusal is the answer; nothing after it is read.
+//! Guards the HTTP/1 parser: parses every head strictly first and follows bodies to their ends, so that the parser
+//! only sees input with one reading. A refused head is replaced by a harmless request, whose response is the refusal;
+//! nothing after it is read.
 
 use std::io;
 use std::pin::Pin;
@@ -18,19 +18,19 @@ use super::refuse;
 use super::through::writes_through;
 use crate::refusal::Refusal;
 
-/// The longest that a head may take from its first byte.
+/// Most time for a head, from its first byte.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest between two requests.
+/// Most time between two requests.
 const BETWEEN: Duration = Duration::from_mins(5);
-/// What arrives in the place of a head that is refused.
+/// The request that replaces a refused head.
 const INSTEAD: &[u8] = b"GET / HTTP/1.1\r\nhost: refused.invalid\r\nconnection: close\r\n\r\n";
 
-/// A head that was refused: which one of its connection, counted from 0, and why.
+/// A refused head: its index on the connection, counted from 0, and the refusal.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Fault(Arc<Mutex<Option<(u64, Refusal)>>>);
 
 impl Fault {
-    /// The refusal of the request with this number, if that is the one.
+    /// Returns the refusal of the request with this number, if its head was refused.
     pub(super) fn of(&self, number: u64) -> Option<Refusal> {
         let fault = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         fault
@@ -56,11 +56,11 @@ enum State {
     },
     Length(u64),
     Chunked(Chunks),
-    /// Another protocol follows.
+    /// Another protocol follows; the guard no longer scans.
     Free,
-    /// The refusal is on its way, after which the connection closes.
+    /// The refusal is being sent; then the connection closes.
     Refused,
-    /// The body is none; what was sent of it is cut off.
+    /// The body is invalid; the part that was passed on is cut off.
     Broken,
     /// Nothing more is read.
     Ended,
@@ -71,9 +71,9 @@ enum State {
 pub(super) struct Guard<S> {
     stream: S,
     state: State,
-    /// Read, not yet looked at.
+    /// Bytes that are read but not scanned.
     raw: BytesMut,
-    /// Looked at.
+    /// Bytes that are scanned and may be passed on.
     good: BytesMut,
     heads: u64,
     fault: Fault,
@@ -95,7 +95,7 @@ impl<S> Guard<S> {
         (guard, fault)
     }
 
-    /// Looks at what was read.
+    /// Scans the bytes that were read.
     fn look(&mut self) {
         while !self.raw.is_empty() {
             match &mut self.state {
@@ -166,7 +166,7 @@ impl<S> Guard<S> {
         self.state = State::Refused;
     }
 
-    /// Whether time is up: only while a head is waited for.
+    /// Whether the time is up; only while a head is expected.
     fn late(&mut self, cx: &mut Context<'_>) -> bool {
         matches!(self.state, State::Head { .. }) && self.timer.as_mut().poll(cx).is_ready()
     }
@@ -189,7 +189,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
                     let message = "the request's chunks cannot be read in one way only";
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, message)));
                 }
-                // Nothing to look at: straight into the reader's own memory.
+                // Nothing to scan: the bytes go straight into the reader's buffer.
                 State::Free => return Pin::new(&mut this.stream).poll_read(cx, into),
                 State::Length(left) => {
                     let most = usize::try_from(left).unwrap_or(usize::MAX).min(into.remaining());
@@ -223,7 +223,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
                 part.filled().len()
             };
             if length == 0 {
-                // An unfinished head is no request.
+                // An unfinished head is not a request.
                 this.state = State::Ended;
                 return Poll::Ready(Ok(()));
             }

@@ -1,16 +1,17 @@
-//! The head of an HTTP/1 request, read strictly: whatever two programs could read in two ways is refused, never repaired.
+//! Parses the head of an HTTP/1 request strictly: input that two programs could read differently is refused, never
+//! repaired.
 
 use ringfence_policy::Host;
 
 use super::refuse;
 use crate::refusal::Refusal;
 
-/// Bytes of a head.
+/// Most bytes of a head.
 pub(super) const MOST: usize = 64 * 1024;
-/// Lines of a head.
+/// Most lines of a head.
 pub(super) const LINES: usize = 128;
 
-/// How long a request's body is.
+/// How the end of a request body is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     None,
@@ -18,25 +19,25 @@ pub(super) enum Framing {
     Chunked,
 }
 
-/// What a head says of where it goes and where it ends.
+/// The parts of a head that say where it goes and where it ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) method: String,
     pub(super) target: String,
     pub(super) host: Option<String>,
     pub(super) framing: Framing,
-    /// It wants to go on in another protocol: what follows it is not for us to frame.
+    /// The request asks for another protocol: the guard does not frame what follows.
     pub(super) upgrade: bool,
 }
 
-/// Where the head ends in `bytes`, its empty line included.
+/// Returns where the head ends in `bytes`, its empty line included.
 pub(super) fn end(bytes: &[u8], from: usize) -> Option<usize> {
     let from = from.saturating_sub(3);
     let found = bytes.get(from..)?.windows(4).position(|four| four == b"\r\n\r\n")?;
     Some(from + found + 4)
 }
 
-/// Reads a whole head, its empty line included.
+/// Parses a whole head, its empty line included.
 pub(super) fn read(bytes: &[u8]) -> Result<Head, Refusal> {
     let bad = |message: &str| refuse::protocol(format!("the request cannot be read in one way only: {message}"));
     let text = bytes
@@ -77,7 +78,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Head, Refusal> {
     })
 }
 
-/// Whether a target is a URL at all; where its host is at fault, that is said.
+/// Checks that a target is a URL; the refusal names the host if that is invalid.
 pub(super) fn uri(target: &str) -> Result<(), Refusal> {
     if target.parse::<http::Uri>().is_ok() {
         return Ok(());
@@ -88,7 +89,7 @@ pub(super) fn uri(target: &str) -> Result<(), Refusal> {
     Err(refuse::protocol("the URL of the request is none"))
 }
 
-/// Lines by CRLF; a CR or LF alone stays in its line, where it is refused.
+/// Splits at CRLF; a lone CR or LF stays in its line, where it is refused.
 fn split_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -183,12 +184,13 @@ impl Fields {
     }
 }
 
-/// A character of a name of a header.
+/// Whether a byte may be part of a header name.
 pub(super) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// A host and a port, as `Host`, `:authority` and CONNECT write them. Names with a user or without a host are none.
+/// Parses a host and a port, as `Host`, `:authority` and CONNECT write them. A name with a user or without a host is
+/// refused.
 pub(super) fn authority(text: &str) -> Result<(Host, Option<u16>), Refusal> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),

@@ -1,5 +1,5 @@
-//! Requests that are seen: plain HTTP, and HTTP inside TLS that we end. Each is judged by the rules in force when it comes,
-//! written down, and only then sent.
+//! Inspected requests: plain HTTP, and HTTP inside TLS that the proxy terminates. Each request is checked against the
+//! policy in force, recorded, and only then sent.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,42 +35,42 @@ use super::want::{self, Want};
 use crate::credential::Misuse;
 use crate::refusal::Refusal;
 
-/// How much of a refused request's body is read and forgotten, and for how long.
+/// How much of a refused request's body is drained, and for how long.
 const IGNORED: usize = 16 << 20;
 const IGNORING: Duration = Duration::from_secs(5);
 
-/// One connection of a program on which requests are seen.
+/// One connection of a program whose requests are inspected.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) egress: Arc<Egress>,
-    /// The tunnel's host, where there is a tunnel.
+    /// The origin of the tunnel, if the connection is in one.
     inside: Option<Origin>,
     pool: Pool,
     fault: Fault,
     requests: AtomicU64,
-    /// Told when something on this connection must end and does not: then the whole connection ends.
+    /// Notified when a flow on this connection must end but does not: then the whole connection ends.
     pub(super) line: Arc<Notify>,
-    /// What goes on when requests are over, such as a WebSocket; it ends with this connection.
+    /// Tasks that outlive their requests, such as a WebSocket; they end with this connection.
     pub(super) carried: Mutex<JoinSet<()>>,
 }
 
-/// A request that may be sent.
+/// A request that the policy allows.
 struct Let {
     rule: String,
     addresses: Vec<IpAddr>,
     link: Option<Link>,
     place: Place,
-    /// Rules looked at the path: its canonical form is sent.
+    /// The rules checked the path, so its canonical form is sent.
     seen: bool,
 }
 
-/// Why there is no answer.
+/// Why a request has no response from a host.
 pub(super) enum Unanswered {
-    /// The program is told.
+    /// The request is refused, and the program is told.
     Denied(Denial),
-    /// The same, and a stand-in was where it does not belong.
+    /// The request is refused because it carries a misplaced stand-in.
     Misused(Misuse),
-    /// It could not be written down: the connection ends here.
+    /// An event could not be recorded: the connection ends here.
     Unrecorded(RecordError),
 }
 
@@ -93,15 +93,16 @@ impl Exchange {
         })
     }
 
-    /// Answers one request, whatever comes of it.
+    /// Handles one request, and always produces a response unless recording fails.
     pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
-        // What follows a wish to upgrade was not framed by us: unless it is granted, nothing more is read.
+        // The guard does not frame what follows an upgrade request: unless the upgrade is granted, nothing more is
+        // read.
         let wants_upgrade = request.headers().contains_key(http::header::UPGRADE);
         let near = request.extensions().get::<OnUpgrade>().cloned();
         let head_only = request.method() == http::Method::HEAD;
         let mut response = self.judged(request).await?;
         if head_only {
-            // HTTP/2 would send it, and the program take it for an error.
+            // HTTP/2 would send the body, and the program would take it for an error.
             *response.body_mut() = body::empty();
         }
         if wants_upgrade && response.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -114,13 +115,13 @@ impl Exchange {
         Ok(response)
     }
 
-    /// After a wish that was not granted the connection is handed over as if it had been: it is ended in order, so that the
-    /// program hears why.
+    /// Takes over the connection after a refused upgrade and closes it in order, so that the program gets the
+    /// refusal.
     fn part(&self, near: OnUpgrade) {
         let mut carried = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
         carried.spawn(async move {
             if let Ok(near) = near.await {
-                // A program that is gone already needs no word.
+                // If the program is gone already, the error does not matter.
                 let _ = TokioIo::new(near).shutdown().await;
             }
         });
@@ -136,8 +137,7 @@ impl Exchange {
         response
     }
 
-    /// What a program still sends of a request that was refused is read and forgotten for a while: a stream that is broken off
-    /// takes the refusal with it.
+    /// Drains the rest of a refused request for a while: resetting the stream would lose the refusal.
     fn let_go_by(&self, mut unsent: Incoming) {
         let mut carried = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
         while carried.try_join_next().is_some() {}
@@ -151,7 +151,7 @@ impl Exchange {
                     }
                 }
             };
-            // A program that goes on is not listened to for ever.
+            // A program that keeps sending is cut off.
             let _ = timeout(IGNORING, all).await;
         });
     }
@@ -191,7 +191,7 @@ impl Exchange {
         }
     }
 
-    /// Everything from the judgement to the answer.
+    /// Handles a request from the policy check to the response.
     async fn forward(
         &self,
         want: &Want,
@@ -226,7 +226,7 @@ impl Exchange {
             let link = permitted.link;
             self.send(sent, parts, unsent.take(), link, &permitted.addresses).await
         };
-        // Its start is written, so its end tells what became of it; there is no refusal on top.
+        // Its start is recorded, so its end says what happened; no refusal is recorded on top.
         Ok(answered.unwrap_or_else(|refusal| {
             let refusal = passage.reason(refusal);
             passage.fault(refusal.code);
@@ -234,7 +234,8 @@ impl Exchange {
         }))
     }
 
-    /// Judges by the rules in force, resolves, judges again, and takes a place under exactly those rules.
+    /// Checks the request against the policy, resolves the host, checks again, and takes a slot under exactly that
+    /// policy.
     async fn permit(&self, want: &Want, fresh: bool) -> Result<Let, Unanswered> {
         let request = &want.request;
         let origin = Origin::of(request);
@@ -332,7 +333,8 @@ impl Exchange {
         Ok(link)
     }
 
-    /// Sends; a kept connection that closed before it took anything is replaced once, at the same address.
+    /// Sends the request. A pooled connection that closed before it took anything is replaced once, at the same
+    /// address.
     async fn try_send(
         &self,
         link: &mut Link,
@@ -359,7 +361,7 @@ impl Exchange {
         link.send(request).await.map_err(|unsent| failed(&unsent.error))
     }
 
-    /// Where a request that was not read was going.
+    /// Returns the target of a request that was not parsed.
     fn nowhere(&self) -> Target {
         match &self.inside {
             Some(origin) => want::target(origin.scheme, &origin.host.to_string(), origin.port),
@@ -373,7 +375,7 @@ impl Exchange {
     }
 }
 
-/// What is the same for every way of sending.
+/// The inputs that every way of sending needs.
 #[derive(Clone, Copy)]
 pub(super) struct Sent<'a> {
     pub(super) want: &'a Want,

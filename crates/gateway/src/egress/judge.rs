@@ -1,4 +1,4 @@
-//! Questions to the policy, and its answers as refusals. Nothing is decided here.
+//! Asks the policy about requests and turns its decisions into refusals. This module decides nothing itself.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use super::refuse;
 use super::resolve::Resolved;
 use crate::refusal::Refusal;
 
-/// A place as people write it.
+/// Formats a request for messages.
 pub(super) fn written(request: &HostRequest) -> String {
     let scheme = scheme(request.scheme);
     let port = Some(request.port).filter(|port| *port != request.scheme.port());
@@ -27,7 +27,7 @@ pub(super) fn scheme(scheme: Scheme) -> &'static str {
     }
 }
 
-/// Whether the host may be reached so, before it is resolved; the rule that lets it.
+/// Checks whether the host may be reached, before it is resolved. Returns the rule that allows it.
 pub(super) fn host(policy: &Policy, request: &HostRequest) -> Result<String, Refusal> {
     let decision = policy.host(request);
     let what = match request.method {
@@ -40,7 +40,7 @@ pub(super) fn host(policy: &Policy, request: &HostRequest) -> Result<String, Ref
     }
 }
 
-/// Whether everything that the host's name stands for may be reached: each name of the chain, each address.
+/// Checks every name and every address that the host resolved to.
 pub(super) fn resolved(policy: &Policy, request: &HostRequest, resolved: &Resolved) -> Result<(), Refusal> {
     for alias in &resolved.aliases {
         let host: Host = alias.parse().map_err(|error| refuse::host(&error))?;
@@ -64,7 +64,7 @@ pub(super) fn resolved(policy: &Policy, request: &HostRequest, resolved: &Resolv
         .try_for_each(|address| self::address(policy, request, *address))
 }
 
-/// Whether one address behind the request's host may be dialled.
+/// Checks whether one address of the request's host may be dialled.
 pub(super) fn address(policy: &Policy, request: &HostRequest, address: IpAddr) -> Result<(), Refusal> {
     match policy.address(address, request) {
         Decision::Allow(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! How much a session may do on the network: connections at once, how often, how many bytes in all.
+//! Network limits of a session: concurrent connections, rate, and bytes in all.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -9,18 +9,18 @@ use ringfence_policy::NetLimits;
 
 use crate::refusal::Refusal;
 
-/// The counts of one session.
+/// The network counters of one session.
 #[derive(Debug)]
 pub(super) struct Limiter {
     limits: RwLock<NetLimits>,
     open: AtomicUsize,
     recent: Mutex<VecDeque<Instant>>,
     bytes: AtomicU64,
-    /// A refusal was written since there was last room.
+    /// Whether a refusal was recorded since the limiter last admitted something.
     told: AtomicBool,
 }
 
-/// One connection's place among those that may be open; given back when dropped.
+/// The permit of one open connection; dropping it frees the place.
 #[derive(Debug)]
 pub(super) struct Permit(Arc<Limiter>);
 
@@ -30,8 +30,8 @@ impl Drop for Permit {
     }
 }
 
-/// A refusal at a limit, and whether it is the first since there was last room: only that one is written down, or the
-/// journal would be what overflows.
+/// A refusal at a limit, and whether it is the first since the limiter last admitted something: only the first is
+/// recorded, so that refusals do not flood the journal.
 #[derive(Debug)]
 pub(super) struct Over {
     pub(super) refusal: Refusal,
@@ -53,12 +53,12 @@ impl Limiter {
         *self.limits.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts other limits in force; what was counted stays counted.
+    /// Replaces the limits; counters keep their values.
     pub(super) fn change(&self, limits: NetLimits) {
         *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
-    /// A place for one more connection.
+    /// Takes a permit for one more connection.
     pub(super) fn open(self: &Arc<Self>) -> Result<Permit, Over> {
         let most = usize::try_from(self.limits().connections).unwrap_or(usize::MAX);
         let taken = self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| {
@@ -73,7 +73,7 @@ impl Limiter {
         Err(self.over(refusal))
     }
 
-    /// Counts one connection or request, if the rate has room for it and bytes are left.
+    /// Counts one connection or request, if the rate and the byte budget allow it.
     pub(super) fn take(&self) -> Result<(), Over> {
         let limits = self.limits();
         if self.bytes.load(Ordering::Acquire) >= limits.bytes.get() {
@@ -101,7 +101,7 @@ impl Limiter {
         Err(self.over(refusal))
     }
 
-    /// Counts bytes that cross; those beyond the limit are not let through.
+    /// Counts bytes in transit; bytes beyond the limit are refused.
     pub(super) fn spend(&self, bytes: u64) -> Result<(), Refusal> {
         let limits = self.limits();
         let before = self.bytes.fetch_add(bytes, Ordering::AcqRel);
@@ -111,7 +111,7 @@ impl Limiter {
         Ok(())
     }
 
-    /// Why nothing more may cross, where all bytes are used up.
+    /// Returns the refusal once the byte budget is exceeded.
     pub(super) fn spent(&self) -> Option<Refusal> {
         let limits = self.limits();
         (self.bytes.load(Ordering::Acquire) > limits.bytes.get()).then(|| spent(&limits))

@@ -1,4 +1,4 @@
-//! One thing that is let out, from its start in the journal to its end: its bytes, its place under the rules, its fault.
+//! One flow, from its start in the journal to its end: its byte counts, its policy slot and its error.
 
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use super::record::{End, Ledger};
 use crate::credential::Misuse;
 use crate::refusal::Refusal;
 
-/// Dropped when the last byte has crossed: then its end is written.
+/// A flow that was let out. Dropping it after the last byte records its end.
 #[derive(Debug)]
 pub(super) struct Passage {
     ledger: Arc<Ledger>,
@@ -21,12 +21,12 @@ pub(super) struct Passage {
     back: AtomicU64,
     status: AtomicU16,
     fault: OnceLock<&'static str>,
-    /// Why we cut it off ourselves.
+    /// The refusal with which the proxy cut the flow off itself.
     cut: OnceLock<Refusal>,
     place: Place,
 }
 
-/// Why no more bytes may cross.
+/// Why no more bytes may pass.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 pub(super) enum Cut {
     #[error("other rules are in force, and they forbid it")]
@@ -52,12 +52,12 @@ impl Passage {
         }
     }
 
-    /// Counts bytes about to leave.
+    /// Counts bytes that are about to be sent.
     pub(super) fn out(&self, bytes: usize) -> Result<(), Cut> {
         self.cross(&self.out, bytes)
     }
 
-    /// Counts bytes that came.
+    /// Counts bytes that were received.
     pub(super) fn back(&self, bytes: usize) -> Result<(), Cut> {
         self.cross(&self.back, bytes)
     }
@@ -78,12 +78,12 @@ impl Passage {
         self.status.store(status.as_u16(), Ordering::Relaxed);
     }
 
-    /// What went wrong; the first fault is the one that is told.
+    /// Sets the error code; the first one is kept.
     pub(super) fn fault(&self, code: &'static str) {
         let _ = self.fault.set(code);
     }
 
-    /// A stand-in was in what leaves: it goes no further.
+    /// Cuts the flow off because a stand-in is in what it sends.
     pub(super) fn misuse(&self, misuse: &Misuse) {
         self.cut((*misuse.refusal).clone());
         self.ledger.misuse(self.number, misuse);
@@ -94,12 +94,12 @@ impl Passage {
         let _ = self.cut.set(refusal);
     }
 
-    /// Why it came to nothing, if that was our doing; else `other`.
+    /// Returns the refusal if the proxy cut the flow off; otherwise `other`.
     pub(super) fn reason(&self, other: Refusal) -> Refusal {
         self.cut.get().cloned().unwrap_or(other)
     }
 
-    /// Waits until it must end.
+    /// Waits until the flow must end.
     pub(super) fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
         self.place.closed()
     }

@@ -1,4 +1,4 @@
-//! What the journal is told of the network: a start before anything is sent, an end, or a refusal.
+//! Journal events of the network: a start before anything is sent, an end, or a refusal.
 
 use std::fmt;
 use std::future::Future;
@@ -14,15 +14,15 @@ use super::refuse::Denial;
 use crate::credential::Misuse;
 use crate::pass::{Ends, RefusalTally};
 
-/// Refusals that are told one by one; the rest is counted.
+/// Most refusals that are listed one by one; the rest is counted.
 const TOLD: usize = 256;
 
-/// How long the end of an execution waits for what is still out.
+/// How long the end of an execution waits for open flows.
 const LEAVING: Duration = Duration::from_secs(5);
 
 type Written = Pin<Box<dyn Future<Output = Result<Recorded, RecordError>> + Send>>;
 
-/// Any recorder, so that only the outside of the proxy names its type.
+/// A recorder without its type, so that only the outer types of the proxy are generic over it.
 #[derive(Clone)]
 pub(super) struct Scribe(Arc<dyn Fn(Event) -> Written + Send + Sync>);
 
@@ -47,31 +47,31 @@ impl Recorder for Scribe {
     }
 }
 
-/// Something that was not let out.
+/// A request or connection that the policy refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Barred {
-    /// Where to, such as `https://example.org:443 GET /path`.
+    /// The target, such as `https://example.org:443 GET /path`.
     pub detail: String,
     /// The stable code of the refusal.
     pub code: &'static str,
-    /// The rule that refused.
+    /// The rule that refused it.
     pub rule: String,
 }
 
-/// What an execution did on the network.
+/// The network use of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Crossed {
-    /// What was tried and is forbidden: the first of them, by number.
+    /// The first refused attempts, in the order of their numbers.
     pub refused: Vec<Barred>,
-    /// How many were refused in all.
+    /// The number of all refused attempts.
     pub refusals: u64,
-    /// Bytes that left.
+    /// Bytes sent to hosts.
     pub bytes_out: u64,
-    /// Bytes that came.
+    /// Bytes received from hosts.
     pub bytes_in: u64,
 }
 
-/// The end of one crossing.
+/// The end of one flow.
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) number: u64,
@@ -82,7 +82,7 @@ pub(super) struct End {
     pub(super) duration_ms: u64,
 }
 
-/// The journal of one execution's crossings.
+/// Records the flows of one execution.
 #[derive(Debug)]
 pub(super) struct Ledger {
     scribe: Scribe,
@@ -92,7 +92,7 @@ pub(super) struct Ledger {
     ends: Ends<Scribe>,
     crossed: Mutex<Crossed>,
     refusals: Mutex<RefusalTally>,
-    /// How many are out.
+    /// The number of open flows.
     open: watch::Sender<usize>,
     closing: watch::Sender<bool>,
     failed: watch::Sender<Option<RecordError>>,
@@ -126,7 +126,7 @@ impl Ledger {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts events for refusals that none says yet behind what waits to be written.
+    /// Queues events for refusals that no event reports yet.
     fn say_refusals(&self) {
         for (kind, _) in self.refusals().take("egress_refused") {
             self.ends.add(Event::host(self.session, Some(self.execution), kind));
@@ -147,7 +147,7 @@ impl Ledger {
         written
     }
 
-    /// Writes down that something leaves; answers its number. Nothing may be sent before, or if this fails.
+    /// Records the start of a flow and returns its number. Nothing may be sent before that, or if it fails.
     pub(super) async fn started(&self, to: &Target, address: &str, rule: &str) -> Result<u64, RecordError> {
         if let Some(error) = self.failure() {
             return Err(error);
@@ -162,7 +162,7 @@ impl Ledger {
         self.record(started).await.map(|()| number)
     }
 
-    /// Writes down that something was not let out; answers its number.
+    /// Records a refusal and returns its number.
     pub(super) async fn refused(&self, to: &Target, denial: &Denial) -> Result<u64, RecordError> {
         let refusal = &denial.refusal;
         let rule = refusal.rule.as_deref().unwrap_or_default();
@@ -195,7 +195,7 @@ impl Ledger {
         Ok(number)
     }
 
-    /// The same, because a stand-in was where it does not belong.
+    /// Records a refusal because of a misplaced stand-in.
     pub(super) async fn misused(&self, to: &Target, denial: &Denial, misuse: &Misuse) -> Result<(), RecordError> {
         let number = self.refused(to, denial).await?;
         if misuse.is_one() {
@@ -204,7 +204,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The same of something that is under way; nobody waits for it but the execution's end.
+    /// Queues the misuse of a stand-in in an open flow; only the end of the execution waits for it.
     pub(super) fn misuse(&self, number: u64, misuse: &Misuse) {
         let mut crossed = self.crossed();
         crossed.refusals += 1;
@@ -220,7 +220,7 @@ impl Ledger {
         self.ends.add(Event::host(self.session, Some(self.execution), kind));
     }
 
-    /// Writes down which credentials are about to leave.
+    /// Records which credentials are about to be sent.
     pub(super) async fn attached(&self, number: u64, names: &[String]) -> Result<(), RecordError> {
         for name in names {
             let credential = Text::clean(name);
@@ -229,7 +229,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Writes down that something is over; nobody waits for it but the execution's end.
+    /// Queues the end of a flow; only the end of the execution waits for it.
     pub(super) fn ended(&self, end: &End) {
         let kind = Kind::EgressEnded {
             number: end.number,
@@ -248,12 +248,12 @@ impl Ledger {
         self.open.send_modify(|open| *open -= 1);
     }
 
-    /// One more is out.
+    /// Counts one more open flow.
     pub(super) fn leaves(&self) {
         self.open.send_modify(|open| *open += 1);
     }
 
-    /// Waits until the execution is over.
+    /// Waits until the execution closes.
     pub(super) async fn closing(&self) {
         let mut closing = self.closing.subscribe();
         if closing.wait_for(|closing| *closing).await.is_err() {
@@ -271,7 +271,7 @@ impl Ledger {
         self.failed.borrow().clone().or_else(|| self.ends.failed())
     }
 
-    /// Waits until an event could not be written.
+    /// Waits until an event cannot be recorded.
     pub(super) async fn failed(&self) -> RecordError {
         let mut failed = self.failed.subscribe();
         let error = failed
@@ -285,11 +285,11 @@ impl Ledger {
         }
     }
 
-    /// Ends whatever is still out, and waits until every end is written; what crossed, and what did not.
+    /// Closes the open flows, waits until every end is recorded, and returns the report.
     pub(super) async fn close(&self) -> Result<Crossed, RecordError> {
         self.closing.send_replace(true);
         let mut open = self.open.subscribe();
-        // Whatever does not end in time has no end in the journal: what became of it is not known.
+        // A flow that does not end in time has no end in the journal: its result is unknown.
         let _ = tokio::time::timeout(LEAVING, open.wait_for(|open| *open == 0)).await;
         self.say_refusals();
         self.ends.write_all().await?;
@@ -309,7 +309,7 @@ fn misused(number: u64, misuse: &Misuse) -> Kind {
     }
 }
 
-/// A place and what was wanted of it, in one line.
+/// Describes a target and its request in one line.
 fn detail(to: &Target) -> String {
     let mut detail = format!("{}://{}:{}", to.scheme, to.host, to.port);
     for part in [&to.method, &to.path].into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Refusals at the door to the network: their words, and how each protocol is told.
+//! Refusals of the egress proxy: their texts, and how each protocol carries them.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::refusal::Refusal;
 
-/// The header that carries a refusal's code; no answer from outside ever has it.
+/// The header that carries the code of a refusal; responses from outside never have it.
 pub(super) const CODE: HeaderName = HeaderName::from_static("x-ringfence-code");
 
-/// A refusal and the status that it has in HTTP.
+/// A refusal with its HTTP status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Denial {
     pub(super) status: StatusCode,
@@ -37,12 +37,12 @@ impl Denial {
         }
     }
 
-    /// Whether somebody tried what is forbidden; the rest is the world's fault.
+    /// Whether the attempt was forbidden; other denials are failures of the network.
     pub(super) fn is_violation(&self) -> bool {
         !matches!(self.refusal.code, "net.dns" | "net.unreachable" | "net.tls")
     }
 
-    /// The body: what a program, or the model behind it, can act on.
+    /// Returns the body in JSON, which a program or the model behind it can act on.
     pub(super) fn body(&self) -> Bytes {
         let Refusal {
             code,
@@ -55,7 +55,7 @@ impl Denial {
         Bytes::from(format!("{body}\n"))
     }
 
-    /// The answer in HTTP; `head` leaves out the body.
+    /// Builds the HTTP response with the refusal as its body.
     pub(super) fn response(&self) -> Response<Bytes> {
         let mut response = Response::new(self.body());
         *response.status_mut() = self.status;
@@ -66,7 +66,7 @@ impl Denial {
         response
     }
 
-    /// The answer as bytes of HTTP/1, after which the connection is closed.
+    /// Returns the response as HTTP/1 bytes, after which the connection closes.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let body = self.body();
         let reason = self.status.canonical_reason().unwrap_or("Refused");
@@ -83,7 +83,7 @@ impl Denial {
     }
 }
 
-/// A decision that is not yes.
+/// Returns the refusal for a decision other than allow.
 pub(super) fn decided(decision: &Decision, what: &str) -> Option<Refusal> {
     match decision {
         Decision::Allow(_) => None,
@@ -136,7 +136,7 @@ pub(super) fn sni(message: impl Into<String>) -> Refusal {
         .hint("use the host's own name in TLS, the same as in the tunnel")
 }
 
-/// Another name may be hidden in TLS that is not ended here.
+/// Refuses TLS that may hide another name and is not terminated here.
 pub(super) fn hidden(host: &str) -> Refusal {
     let message = format!("TLS for `{host}` carries `encrypted_client_hello`, which can hide the name of another host");
     Refusal::new("net.ech", message)
@@ -144,7 +144,7 @@ pub(super) fn hidden(host: &str) -> Refusal {
         .hint("turn encrypted client hello off in the program, or ask the operator for `net.inspect: all`")
 }
 
-/// The rules changed under way, in what no rule by itself says.
+/// Refuses a flow that a policy change forbids without naming a rule.
 pub(super) fn changed() -> Refusal {
     Refusal::new("net.denied", "other rules came into force, and they forbid it")
         .hint("do without it, or ask the operator")

@@ -1,4 +1,5 @@
-//! Bytes both ways, counted, until both sides are done, a limit is reached, nothing moves, or the rules change.
+//! Copies bytes both ways and counts them, until both sides are done, a limit is reached, nothing moves, or the
+//! policy forbids it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,9 +11,9 @@ use tokio::time::Instant;
 use super::passage::{Cut, Passage};
 use super::rewind::Stream;
 
-/// The longest that nothing may move.
+/// Most time without any bytes in either direction.
 pub(super) const IDLE: Duration = Duration::from_mins(5);
-/// Bytes moved at once.
+/// Capacity of the copy buffer in bytes.
 const CHUNK: usize = 64 * 1024;
 
 /// Copies between the program's side and the far side.
@@ -27,7 +28,7 @@ pub(super) async fn relay(near: impl Stream, far: impl Stream, passage: &Arc<Pas
         biased;
         () = passage.closed() => passage.fault("net.denied"),
         ended = both => {
-            // A side that breaks off has said all it will; what was wrong with it is its own matter.
+            // A side that breaks off is simply done; its error is not recorded.
             if let Err(Broken::Io) = ended {
                 tracing::debug!("a relayed connection broke off");
             }
@@ -74,7 +75,7 @@ async fn copy(
     }
 }
 
-/// Ends when nothing moved for [`IDLE`].
+/// Returns when nothing has moved for [`IDLE`].
 async fn idle(moved: &AtomicU64) {
     let mut last = moved.load(Ordering::Relaxed);
     let mut since = Instant::now();

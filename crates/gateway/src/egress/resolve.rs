@@ -1,4 +1,5 @@
-//! Names to addresses, once per connection. The whole chain of names is told, so that every one of them can be judged.
+//! Resolves names to addresses, once per connection. The result includes all aliases, so that the policy can check
+//! each of them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -15,29 +16,29 @@ use ringfence_policy::Host;
 use super::refuse;
 use crate::refusal::Refusal;
 
-/// The longest that a name may take.
+/// Most time for resolving one name.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// One question to one server.
+/// Most time for one query to one name server.
 const QUESTION: Duration = Duration::from_secs(2);
 
-/// Who is asked for addresses.
+/// Resolves host names to addresses.
 #[derive(Debug, Clone)]
 pub struct Resolver {
     place: Option<SocketAddr>,
-    /// Made when it is first needed; what could not be made is said each time.
+    /// Created on first use; if that fails, each use returns the error.
     made: Arc<OnceLock<Result<TokioResolver, String>>>,
 }
 
-/// What a name stands for.
+/// The addresses and aliases of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Resolved {
     pub(super) addresses: Vec<IpAddr>,
-    /// The names that it is another name of.
+    /// The names in its CNAME chain.
     pub(super) aliases: Vec<String>,
 }
 
 impl Resolver {
-    /// The machine's own way: its name servers and its hosts file.
+    /// Uses the name servers and the hosts file of this machine.
     pub fn system() -> Resolver {
         Resolver {
             place: None,
@@ -45,7 +46,7 @@ impl Resolver {
         }
     }
 
-    /// One name server, and no hosts file.
+    /// Uses one name server, and no hosts file.
     pub fn at(place: SocketAddr) -> Resolver {
         Resolver {
             place: Some(place),
@@ -60,7 +61,7 @@ impl Resolver {
         made.as_ref().map_err(String::as_str)
     }
 
-    /// Every address of a host.
+    /// Returns every address of a host.
     pub(super) async fn resolve(&self, host: &Host) -> Result<Resolved, Refusal> {
         let name = match host {
             Host::Ip(address) => {
@@ -72,7 +73,7 @@ impl Resolver {
             Host::Name(name) => name.as_str(),
         };
         let failed = |why: &str| refuse::dns(name, why);
-        // The final dot: exactly this name, never one below a search domain.
+        // The final dot prevents search domains: exactly this name is resolved.
         let absolute = Name::from_ascii(format!("{name}.")).map_err(|error| failed(&error.to_string()))?;
         let resolver = self.resolver().map_err(failed)?;
         let found = tokio::time::timeout(PATIENCE, resolver.lookup_ip(absolute)).await;

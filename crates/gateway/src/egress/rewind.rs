@@ -1,4 +1,4 @@
-//! A stream whose first bytes were read already and are read again.
+//! A stream whose first bytes can be read again.
 
 use std::io;
 use std::pin::Pin;
@@ -9,12 +9,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::through::writes_through;
 
-/// What any side of the proxy speaks over.
+/// A stream that either side of the proxy can use.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// `read` first, then the rest of `stream`.
+/// Reads `read` first, then the rest of `stream`.
 #[derive(Debug)]
 pub(super) struct Rewind<S> {
     pub(super) read: BytesMut,
@@ -29,7 +29,7 @@ impl<S: Stream> Rewind<S> {
         }
     }
 
-    /// Reads more of the stream behind what was read; how much, 0 at its end.
+    /// Reads more of the stream behind `read`. Returns the number of bytes, 0 at its end.
     pub(super) async fn more(&mut self) -> io::Result<usize> {
         self.read.reserve(4096);
         self.stream.read_buf(&mut self.read).await

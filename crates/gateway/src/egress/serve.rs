@@ -1,4 +1,4 @@
-//! The connections of programs on which requests are seen, in both versions of HTTP.
+//! Serves the connections whose requests are inspected, in HTTP/1 and HTTP/2.
 
 use std::sync::{Arc, PoisonError};
 
@@ -12,12 +12,12 @@ use super::inspect::Exchange;
 use super::rewind::Stream;
 use super::upstream::Origin;
 
-/// Requests at once on one connection of HTTP/2.
+/// Most concurrent requests on one HTTP/2 connection.
 const STREAMS: u32 = 32;
-/// Bytes of HTTP/2 that may be under way on one connection, or on one of its streams.
+/// Flow control window in bytes of an HTTP/2 connection, and of each of its streams.
 pub(super) const WINDOW: u32 = 1 << 20;
 
-/// Serves HTTP/1 until the program goes away.
+/// Serves HTTP/1 until the program disconnects.
 pub(super) async fn one(egress: &Arc<Egress>, stream: impl Stream + 'static, inside: Option<Origin>) {
     let (guard, fault) = Guard::new(stream);
     let exchange = Exchange::new(egress, inside, fault);
@@ -40,7 +40,7 @@ pub(super) async fn one(egress: &Arc<Egress>, stream: impl Stream + 'static, ins
     carried.join_all().await;
 }
 
-/// Serves HTTP/2 until the program goes away.
+/// Serves HTTP/2 until the program disconnects.
 pub(super) async fn two(egress: &Arc<Egress>, stream: impl Stream + 'static, inside: Origin) {
     let exchange = Exchange::new(egress, Some(inside), Fault::default());
     let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());

@@ -1,4 +1,5 @@
-//! What the journal is told of where a request goes: its path without personal data and secrets. Rules judge the true one.
+//! Redacts the target of a request for the journal: its path without personal data and secrets. The policy sees the
+//! real path.
 
 use std::sync::Arc;
 
@@ -9,11 +10,11 @@ use serde_json::Value;
 use super::Egress;
 use crate::screen::{Screen, ScreenError};
 
-/// A path that nobody could look at.
+/// Replaces a path that could not be redacted.
 const UNSEEN: &str = "/…";
 
 impl Egress {
-    /// Puts stand-ins in place of what may not be written down.
+    /// Replaces the parts of the path that must not be recorded.
     pub(super) async fn hide(&self, to: &mut Target) {
         let Some(path) = &to.path else { return };
         let policy = self.rules().now().policy;
@@ -30,7 +31,7 @@ async fn shown(screen: &Arc<Screen>, policy: &Policy, path: &str) -> Result<Stri
     let read: Vec<String> = path.split('/').map(decoded).collect();
     let seen = screen.show_in_form(&sight, read.clone().into()).await?;
     let segments = path.split('/').zip(&read).enumerate().map(|(at, (written, read))| {
-        // What has nothing to hide stays as it was written.
+        // Segments with nothing to hide keep their spelling.
         match seen.get(at).and_then(Value::as_str) {
             Some(seen) if seen == read => written.to_owned(),
             Some(seen) => seen.to_owned(),
@@ -40,7 +41,7 @@ async fn shown(screen: &Arc<Screen>, policy: &Policy, path: &str) -> Result<Stri
     Ok(segments.collect::<Vec<_>>().join("/"))
 }
 
-/// A segment as it is meant.
+/// Decodes one path segment.
 fn decoded(segment: &str) -> String {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();

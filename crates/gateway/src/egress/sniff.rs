@@ -1,37 +1,38 @@
-//! The first bytes in a tunnel: TLS with a name, a request of HTTP/1, or something that does not go out.
+//! Sniffs the protocol of a tunnel from its first bytes: TLS with a server name, HTTP/1, or something that is
+//! refused.
 
 use rustls::server::Acceptor;
 
 use super::rewind::{Rewind, Stream};
 
-/// The first byte of a TLS record that shakes hands.
+/// The content type of a TLS handshake record.
 const HANDSHAKE: u8 = 0x16;
-/// Bytes of a first message of TLS.
+/// Most bytes of a TLS `ClientHello`.
 const MOST: usize = 20 * 1024;
 
-/// What is spoken in a tunnel.
+/// The protocol in a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Spoken {
-    /// TLS.
+    /// TLS with a complete `ClientHello`.
     Tls(Hello),
-    /// A request of HTTP/1, as far as the first letters tell.
+    /// HTTP/1, as far as the first letters show.
     Http,
-    /// Neither.
+    /// Neither TLS nor HTTP/1.
     Unknown,
-    /// Nothing at all.
+    /// The tunnel ended without any bytes.
     Silence,
 }
 
-/// The first message of TLS, as far as it matters here.
+/// The relevant parts of a TLS `ClientHello`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hello {
-    /// The host's name, if it says one.
+    /// The server name, if it has one.
     pub(super) name: Option<String>,
-    /// Whether it may hide another name in `encrypted_client_hello`. One that only pretends to looks the same.
+    /// Whether `encrypted_client_hello` may hide another name. A dummy extension looks the same.
     pub(super) hides: bool,
 }
 
-/// Reads until it is clear what is spoken; everything read can be read again.
+/// Reads until the protocol is clear; all bytes can be read again.
 pub(super) async fn sniff<S: Stream>(stream: &mut Rewind<S>) -> std::io::Result<Spoken> {
     loop {
         if let Some(spoken) = spoken(&stream.read) {
@@ -44,7 +45,7 @@ pub(super) async fn sniff<S: Stream>(stream: &mut Rewind<S>) -> std::io::Result<
     }
 }
 
-/// What these first bytes are, if they are enough to tell.
+/// Classifies the first bytes; `None` if there are too few.
 pub(super) fn spoken(bytes: &[u8]) -> Option<Spoken> {
     match bytes.first()? {
         &HANDSHAKE => hello(bytes),
@@ -53,7 +54,7 @@ pub(super) fn spoken(bytes: &[u8]) -> Option<Spoken> {
     }
 }
 
-/// The name in a first message of TLS; whatever rustls would not accept as one is unknown.
+/// Parses a `ClientHello`; one that rustls does not accept is unknown.
 fn hello(bytes: &[u8]) -> Option<Spoken> {
     let mut acceptor = Acceptor::default();
     let mut rest = bytes;
@@ -65,7 +66,7 @@ fn hello(bytes: &[u8]) -> Option<Spoken> {
         match acceptor.accept() {
             Ok(Some(accepted)) => {
                 let name = accepted.client_hello().server_name().map(str::to_owned);
-                // Whatever rustls reads and this does not is nothing that goes out.
+                // A `ClientHello` that rustls reads and this parser does not is refused.
                 let spoken = hides(bytes).map_or(Spoken::Unknown, |hides| Spoken::Tls(Hello { name, hides }));
                 return Some(spoken);
             }
@@ -76,14 +77,14 @@ fn hello(bytes: &[u8]) -> Option<Spoken> {
     (bytes.len() >= MOST).then_some(Spoken::Unknown)
 }
 
-/// Whether a whole first message has the extension in which another one hides.
+/// Whether a complete `ClientHello` has the extension that can hide another name.
 fn hides(records: &[u8]) -> Option<bool> {
     const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
     let message = message(records)?;
-    // Type and length of the message, version, random bytes.
+    // Skips type and length of the message, version, and random bytes.
     let mut rest = message.get(4 + 2 + 32..)?;
     for prefix in [1, 2, 1] {
-        // Session, suites, compressions.
+        // Skips session, cipher suites, and compression methods.
         rest = skip(rest, prefix)?.1;
     }
     if rest.is_empty() {
@@ -100,7 +101,7 @@ fn hides(records: &[u8]) -> Option<bool> {
     Some(false)
 }
 
-/// The first message of a handshake, out of the records that carry it.
+/// Joins the first handshake message from the records that carry it.
 fn message(mut records: &[u8]) -> Option<Vec<u8>> {
     let mut message = Vec::new();
     loop {
@@ -121,14 +122,14 @@ fn message(mut records: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// What stands behind a length of so many bytes, and what follows it.
+/// Splits off the part behind a length prefix of this many bytes, and returns it with the rest.
 fn skip(bytes: &[u8], prefix: usize) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_at_checked(prefix)?;
     let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
     rest.split_at_checked(length)
 }
 
-/// A method and a space; HTTP/2 without TLS (`PRI`) is none.
+/// Recognises a method and a space; HTTP/2 without TLS (`PRI`) is refused.
 fn letters(bytes: &[u8]) -> Option<Spoken> {
     let word = bytes.iter().take(24).position(|byte| *byte == b' ');
     match word {
@@ -146,7 +147,7 @@ fn letters(bytes: &[u8]) -> Option<Spoken> {
     }
 }
 
-/// A fatal alert of TLS: `access_denied`, or `unrecognized_name` for a name that is not the tunnel's.
+/// Returns a fatal TLS alert: `access_denied`, or `unrecognized_name` for a name other than the tunnel's.
 pub(super) fn alert(code: &str) -> [u8; 7] {
     let description = if code == "net.sni" { 112 } else { 49 };
     [0x15, 3, 3, 0, 2, 2, description]

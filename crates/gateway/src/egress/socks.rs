@@ -1,4 +1,4 @@
-//! SOCKS5 (RFC 1928): no login, CONNECT only, names preferred. What is asked for is judged like any other host.
+//! SOCKS5 (RFC 1928): without login, CONNECT only, names preferred. The requested host is checked like any other.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -7,15 +7,15 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::refuse::Denial;
 
-/// The first byte of every message.
+/// The version byte that begins every message.
 pub(super) const VERSION: u8 = 5;
 const NO_LOGIN: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
-/// No login is good enough: how a client is sent away before it asked.
+/// Rejects all authentication methods: refuses a client before its request.
 pub(super) const NOT_NOW: [u8; 2] = [VERSION, NO_METHOD];
 
-/// An answer's code.
+/// The reply code of a SOCKS5 answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Reply {
@@ -27,14 +27,14 @@ pub(super) enum Reply {
     NoAddressType = 8,
 }
 
-/// What a client wants, as it wrote it: nothing is judged yet.
+/// The request of a client, parsed but not checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wish {
     pub(super) host: Vec<u8>,
     pub(super) port: u16,
 }
 
-/// Why there is no wish.
+/// Why there is no valid request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SocksError {
     #[error("the connection broke off")]
@@ -50,7 +50,7 @@ pub(super) enum SocksError {
 }
 
 impl SocksError {
-    /// What is still to be answered.
+    /// Returns the reply that is still due, if any.
     pub(super) fn reply(&self) -> Option<Vec<u8>> {
         match self {
             SocksError::Io(_) | SocksError::Version(_) => None,
@@ -61,7 +61,7 @@ impl SocksError {
     }
 }
 
-/// Reads greeting and request, up to where the answer is due.
+/// Reads greeting and request, up to where the reply is due.
 pub(super) async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> Result<Wish, SocksError> {
     let version = stream.read_u8().await?;
     if version != VERSION {
@@ -97,12 +97,12 @@ pub(super) async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S)
     Ok(Wish { host, port })
 }
 
-/// The bytes of an answer; the bound address is nobody's business.
+/// Encodes a reply; the bound address is always zero.
 pub(super) fn reply(reply: Reply) -> Vec<u8> {
     vec![VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]
 }
 
-/// How a refusal is told.
+/// Encodes a refusal as a reply.
 pub(super) fn refusal(denial: &Denial) -> Vec<u8> {
     reply(match denial.refusal.code {
         "net.dns" | "net.unreachable" => Reply::HostUnreachable,

@@ -1,6 +1,6 @@
-//! Streams around a stream that change only what is read.
+//! Helpers for stream wrappers that change only the read side.
 
-/// What is written to `$outer` goes to its `$inner` as it is.
+/// Passes writes on `$outer` through to its `$inner` unchanged.
 macro_rules! writes_through {
     ($outer:ident, $inner:ident) => {
         impl<S: tokio::io::AsyncWrite + Unpin> tokio::io::AsyncWrite for $outer<S> {

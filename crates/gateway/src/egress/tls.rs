@@ -1,4 +1,4 @@
-//! TLS to the world: verified against the machine's roots with the real name, as if the program had done it itself.
+//! TLS to hosts: verified against the root certificates with the real name, as if the program had done it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,10 +14,10 @@ use tokio_rustls::client::TlsStream;
 use super::refuse;
 use crate::refusal::Refusal;
 
-/// The longest that shaking hands may take.
+/// Most time for a TLS handshake.
 pub(super) const HANDSHAKE: std::time::Duration = std::time::Duration::from_secs(15);
 
-/// Whose word is taken for a host's name.
+/// The root certificates to verify hosts against.
 #[derive(Debug, Clone)]
 pub struct Roots(Arc<Source>);
 
@@ -33,22 +33,22 @@ struct Clients {
     old: Arc<ClientConfig>,
 }
 
-/// What is spoken inside.
+/// The application protocol to negotiate inside TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inside {
-    /// HTTP/2 if the host can, else HTTP/1.
+    /// HTTP/2 if the host supports it, otherwise HTTP/1.
     Any,
     /// Only HTTP/1, which alone can be upgraded.
     Http1,
 }
 
 impl Roots {
-    /// The machine's own, read when they are first needed.
+    /// Uses the roots of this machine, read on first use.
     pub fn system() -> Roots {
         Roots::source(None)
     }
 
-    /// Exactly these certificates, as PEM.
+    /// Uses exactly these certificates, in PEM.
     pub fn of(pem: impl Into<String>) -> Roots {
         Roots::source(Some(pem.into()))
     }
@@ -65,7 +65,7 @@ impl Roots {
         made.as_ref().map_err(String::as_str)
     }
 
-    /// Shakes hands with a host under its own name.
+    /// Performs the handshake with a host under its own name.
     pub(super) async fn connect(
         &self,
         host: &Host,
@@ -96,7 +96,7 @@ fn make(pem: Option<&str>) -> Result<Clients, String> {
         None => rustls_native_certs::load_native_certs().certs,
     };
     let mut store = RootCertStore::empty();
-    // Machines hold odd certificates; each that cannot be read is one authority less.
+    // Machines hold odd certificates; each unreadable one is one root less.
     store.add_parsable_certificates(certificates);
     if store.is_empty() {
         return Err("this machine has no root certificates (install `ca-certificates`)".to_owned());

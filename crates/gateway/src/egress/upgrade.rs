@@ -1,4 +1,4 @@
-//! WebSocket: judged as the GET that asks for it, then bytes both ways.
+//! WebSocket: checked as the GET that requests it, then relayed both ways.
 
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError};
@@ -20,10 +20,10 @@ use super::tls::Inside;
 use super::upstream::{self, Origin};
 use crate::refusal::Refusal;
 
-/// RFC 6455, section 1.3.
+/// The GUID of RFC 6455, section 1.3.
 const MAGIC: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Asks the host for it over a connection of its own.
+/// Requests the upgrade from the host over a separate connection.
 pub(super) async fn forward(
     exchange: &Exchange,
     sent: Sent<'_>,
@@ -73,7 +73,7 @@ pub(super) async fn forward(
     let attachments = exchange.egress.attachments().clone();
     let mut carried = exchange.carried.lock().unwrap_or_else(PoisonError::into_inner);
     carried.spawn(async move {
-        // The near side is there once our answer has been written.
+        // The program's side is available once the response is written.
         if let (Ok(near), Ok(far)) = tokio::join!(near, far) {
             relay(TokioIo::new(near), attachments.stream(TokioIo::new(far)), &passage).await;
         }
@@ -88,7 +88,7 @@ pub(super) async fn forward(
     Ok(Response::from_parts(head, body::empty()))
 }
 
-/// What a host that speaks WebSocket answers to the key.
+/// Returns the `Sec-WebSocket-Accept` value that matches the request's key.
 fn accept(headers: &HeaderMap) -> Option<HeaderValue> {
     let key = headers.get(SEC_WEBSOCKET_KEY)?;
     let mut context = digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY);

@@ -1,5 +1,5 @@
-//! Connections to hosts on behalf of one connection of a program: dialled when a request needs one, used again by the same
-//! program only.
+//! Connections to hosts on behalf of one connection of a program: dialled when a request needs one, and reused by the
+//! same program only.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,12 +19,12 @@ use super::serve;
 use super::tls::{Inside, Roots};
 use crate::refusal::Refusal;
 
-/// How long a connection may take to be ready for the next request.
+/// How long a pooled connection may take to become ready.
 const READY: Duration = Duration::from_millis(100);
-/// Connections that wait for their next request.
+/// Most idle connections in a pool.
 const KEPT: usize = 16;
 
-/// Scheme, host and port.
+/// Scheme, host and port of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) scheme: Scheme,
@@ -41,7 +41,7 @@ impl Origin {
         }
     }
 
-    /// Whatever is asked of it.
+    /// Returns a request to this origin without method and path.
     pub(super) fn request(&self) -> HostRequest {
         HostRequest {
             host: self.host.clone(),
@@ -52,7 +52,7 @@ impl Origin {
         }
     }
 
-    /// As `Host` and `:authority` write it.
+    /// Returns the authority as `Host` and `:authority` write it.
     pub(super) fn authority(&self) -> String {
         let host = match self.host {
             Host::Ip(IpAddr::V6(address)) => format!("[{address}]"),
@@ -65,7 +65,7 @@ impl Origin {
     }
 }
 
-/// One connection.
+/// An open connection to one address of a host.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) origin: Origin,
@@ -79,7 +79,7 @@ pub(super) enum Sender {
     Two(http2::SendRequest<Body>),
 }
 
-/// Why a request was not answered; the request itself if nothing of it was sent.
+/// Why a request got no response, with the request itself if nothing of it was sent.
 #[derive(Debug)]
 pub(super) struct Unsent {
     pub(super) error: hyper::Error,
@@ -113,12 +113,12 @@ impl Link {
     }
 }
 
-/// Connections that wait.
+/// Idle connections that can be reused.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pool(Arc<Mutex<Vec<Link>>>);
 
 impl Pool {
-    /// A connection to this origin that may be used: `allowed` is asked about its address.
+    /// Takes a usable connection to this origin; `allowed` checks its address.
     pub(super) async fn take(&self, origin: &Origin, allowed: impl Fn(IpAddr) -> bool) -> Option<Link> {
         loop {
             let mut link = self.pick(origin)?;
@@ -134,7 +134,7 @@ impl Pool {
         if let Sender::Two(sender) = &links[index].sender
             && !sender.is_closed()
         {
-            // Shared: many requests go over it at once.
+            // Shared: many requests use it at once.
             return Some(Link {
                 origin: origin.clone(),
                 address: links[index].address,
@@ -152,19 +152,19 @@ impl Pool {
         links.push(link);
     }
 
-    /// Lends a connection to the answer that comes over it.
+    /// Leases a connection to the response that arrives on it.
     pub(super) fn lend(&self, link: Link) -> Option<Loan> {
         match link.sender {
             Sender::One(_) => Some(Loan {
                 pool: self.clone(),
                 link,
             }),
-            // The pool has it already.
+            // The pool already has it.
             Sender::Two(_) => None,
         }
     }
 
-    /// Keeps a fresh connection that many requests can share.
+    /// Adds a new connection that many requests can share.
     pub(super) fn share(&self, link: &Link) {
         if let Sender::Two(sender) = &link.sender {
             self.put(Link {
@@ -176,7 +176,7 @@ impl Pool {
     }
 }
 
-/// A connection that is in use until its answer was read.
+/// A connection that is in use until its response is read.
 #[derive(Debug)]
 pub(super) struct Loan {
     pool: Pool,
@@ -189,7 +189,7 @@ impl Loan {
     }
 }
 
-/// Dials one of the judged addresses and agrees on what is spoken.
+/// Dials one of the checked addresses and negotiates the protocol.
 pub(super) async fn connect(
     origin: &Origin,
     addresses: &[IpAddr],

@@ -1,4 +1,4 @@
-//! What a request wants: where to, and whether that can be said in one way only.
+//! The target of a request: where it goes, and whether that has exactly one reading.
 
 use http::request::Parts;
 use http::{HeaderMap, header};
@@ -11,24 +11,24 @@ use super::refuse::{self, Denial};
 use super::upstream::Origin;
 use crate::refusal::Refusal;
 
-/// Headers by which some servers let a request be another than it says.
+/// Headers by which some servers let a request override its method.
 const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
-/// A request's wish in canonical form.
+/// A request's target in canonical form.
 #[derive(Debug)]
 pub(super) struct Want {
     pub(super) request: HostRequest,
     pub(super) target: Target,
-    /// Why the path has no canonical form, where it has none.
+    /// Why the path has no canonical form; `None` if it has one.
     odd: Option<UrlPathError>,
     overrides: bool,
 }
 
-/// A place that was named, or what stood where one should be.
+/// Returns the target for the journal; `host` may be invalid.
 pub(super) fn target(scheme: Scheme, host: &str, port: u16) -> Target {
     Target {
         scheme: Text::clean(judge::scheme(scheme)),
-        // A name and password before the host are nobody's to read.
+        // User name and password before the host are not recorded.
         host: Text::clean(host.rsplit_once('@').map_or(host, |(_, host)| host)),
         port,
         method: None,
@@ -36,7 +36,7 @@ pub(super) fn target(scheme: Scheme, host: &str, port: u16) -> Target {
     }
 }
 
-/// Reads a request's wish; `inside` is the origin of the tunnel it came in, if it came in one.
+/// Parses a request's target; `inside` is the origin of its tunnel, if it is in one.
 pub(super) fn read(parts: &Parts, inside: Option<&Origin>) -> Result<Want, Box<(Target, Denial)>> {
     let mut to = match inside {
         Some(origin) => target(origin.scheme, &origin.host.to_string(), origin.port),
@@ -77,7 +77,7 @@ pub(super) fn read(parts: &Parts, inside: Option<&Origin>) -> Result<Want, Box<(
 }
 
 impl Want {
-    /// The request as far as it is certain: a header may make another method of it.
+    /// Returns the certain part of the request: an override header makes the method uncertain.
     pub(super) fn certain(&self) -> HostRequest {
         HostRequest {
             method: self.request.method.filter(|_| !self.overrides),
@@ -85,7 +85,7 @@ impl Want {
         }
     }
 
-    /// Refuses what rules about methods and paths could not be judged by, where there are any.
+    /// Refuses requests that rules about methods or paths cannot check, if the policy has such rules.
     pub(super) fn seen(&self, policy: &Policy) -> Result<(), Refusal> {
         if !policy.inspects(&self.request) {
             return Ok(());
@@ -105,7 +105,7 @@ impl Want {
     }
 }
 
-/// A method as rules know it.
+/// Returns the method as the policy knows it.
 pub(super) fn method(method: &http::Method) -> Option<Method> {
     Some(match method.as_str() {
         "GET" => Method::Get,
@@ -119,7 +119,7 @@ pub(super) fn method(method: &http::Method) -> Option<Method> {
     })
 }
 
-/// The origin of a request to a proxy.
+/// Returns the origin of a request to a proxy.
 fn absolute(parts: &Parts) -> Result<Origin, Denial> {
     let place = parts
         .uri
@@ -145,7 +145,7 @@ fn absolute(parts: &Parts) -> Result<Origin, Denial> {
     Ok(origin)
 }
 
-/// A request in a tunnel is for the tunnel's host, however often it says so.
+/// Checks that a request in a tunnel is for the tunnel's host.
 fn within(parts: &Parts, origin: &Origin) -> Result<(), Denial> {
     let misdirected = || {
         let tunnel = origin.authority();
@@ -170,7 +170,7 @@ fn within(parts: &Parts, origin: &Origin) -> Result<(), Denial> {
     Ok(())
 }
 
-/// Whether every `Host` names this origin.
+/// Whether every `Host` header names this origin.
 fn says(headers: &HeaderMap, origin: &Origin) -> Result<bool, Denial> {
     for host in headers.get_all(header::HOST) {
         let host = host.to_str().map_err(|_| refuse::protocol("a `Host` that is none"))?;

@@ -1,4 +1,4 @@
-//! Types learnt from results of tools whose servers say nothing of them: a convenience, kept beside the catalog.
+//! Types observed in results of tools without an output schema: a convenience, stored beside the catalog.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use crate::keep::{read_bounded, replace};
 
-/// Results that are looked at for one tool in one process; later ones change little.
+/// Most results of one tool that one process observes; later ones change little.
 const ENOUGH: u32 = 16;
-/// Bytes of the file.
+/// Most bytes of the file.
 const MOST: u64 = 16 * 1024 * 1024;
 const FILE: &str = "observed.json";
 
-/// Types learnt from results, by tool and definition.
+/// Types observed in results, by tool and definition.
 #[derive(Debug)]
 pub struct Learnt {
     path: PathBuf,
@@ -26,7 +26,7 @@ pub struct Learnt {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Seen {
-    /// Of the definition whose results these were.
+    /// Digest of the definition whose results these were.
     digest: String,
     schema: Value,
     #[serde(skip)]
@@ -36,7 +36,7 @@ struct Seen {
 }
 
 impl Learnt {
-    /// What was learnt before, in the data folder `home`; a file that cannot be read is as if there were none.
+    /// Loads the types observed before from the data folder `home`; an unreadable file counts as empty.
     pub fn open(home: &std::path::Path) -> Learnt {
         let path = home.join(FILE);
         let read = || -> io::Result<HashMap<String, Seen>> { Ok(serde_json::from_slice(&read_bounded(&path, MOST)?)?) };
@@ -52,14 +52,14 @@ impl Learnt {
         }
     }
 
-    /// Whether more results of a tool are looked at.
+    /// Whether more results of a tool are observed.
     pub(crate) fn still_learns(&self, tool: &Tool) -> bool {
         let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = tools.get(tool.name.as_str());
         seen.is_none_or(|seen| seen.looked < ENOUGH || seen.digest != tool.digest.to_string())
     }
 
-    /// Learns from one result.
+    /// Merges the type of one result.
     pub(crate) fn learn(&self, tool: &Tool, result: &Value) {
         let digest = tool.digest.to_string();
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +87,7 @@ impl Learnt {
         seen.schema = schema;
     }
 
-    /// What was learnt of the tools of a catalog as they are now, by name.
+    /// Returns the observed types for the current tools of a catalog, by name.
     pub fn known(&self, catalog: &Catalog) -> HashMap<String, Value> {
         let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         let current = |name: &str, seen: &Seen| {
@@ -100,7 +100,7 @@ impl Learnt {
             .collect()
     }
 
-    /// Writes down what is new.
+    /// Writes changed types to the file.
     pub fn save(&self) -> io::Result<()> {
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if !tools.values().any(|seen| seen.changed) {

@@ -1,6 +1,6 @@
-//! The definitions of tools as they were when first used.
+//! Pinned definitions of tools, as they were at first use.
 //!
-//! A pins file that cannot be read is an error, not an empty one: a changed tool must not pass as a new one.
+//! An unreadable pins file is an error, not an empty one: a changed tool must not pass as a new one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,14 +16,14 @@ use super::{read_bounded, replace};
 
 const MOST: u64 = 32 * 1024 * 1024;
 
-/// How a tool's definition compares with the pinned one.
+/// How a tool's definition compares with its pin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pinned {
-    /// It had no pin, and has one now.
+    /// It had no pin, and was pinned now.
     New,
-    /// It is as it was.
+    /// The definition matches the pin.
     Same,
-    /// It is not what was pinned then.
+    /// The definition differs from the pin.
     Changed {
         /// When the other definition was pinned.
         since: SystemTime,
@@ -33,28 +33,28 @@ pub enum Pinned {
 /// Why pins cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// The file cannot be read.
+    /// The pins file cannot be read.
     #[error("cannot read the pinned tools in `{}`", path.display())]
     Read {
-        /// The file.
+        /// Path of the pins file.
         path: PathBuf,
-        /// Why.
+        /// The error of the read.
         source: io::Error,
     },
-    /// The file is not one of ours.
+    /// The pins file is damaged.
     #[error("the pinned tools in `{}` are damaged; delete the file to pin every tool anew", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the pins file.
         path: PathBuf,
-        /// Why.
+        /// The error of the parser.
         source: serde_json::Error,
     },
-    /// The file cannot be written.
+    /// The pins file cannot be written.
     #[error("cannot write the pinned tools to `{}`", path.display())]
     Write {
-        /// The file.
+        /// Path of the pins file.
         path: PathBuf,
-        /// Why.
+        /// The error of the write.
         source: io::Error,
     },
 }
@@ -79,11 +79,11 @@ struct Document {
     tools: BTreeMap<String, Pin>,
 }
 
-/// The pins of a home.
+/// The pins in a data folder.
 #[derive(Debug)]
 pub(crate) struct Pins {
     path: PathBuf,
-    /// Pins that this process has seen: a tool that is as it was costs no file.
+    /// Pins that this process has read: an unchanged tool needs no file access.
     seen: Mutex<BTreeMap<String, Pin>>,
 }
 
@@ -95,7 +95,7 @@ impl Pins {
         }
     }
 
-    /// Pins a tool at its first use, and compares it at every other.
+    /// Pins a tool at its first use, and compares it at every later one.
     pub(crate) fn pin(&self, tool: &Tool) -> Result<Pinned, PinError> {
         let (name, digest) = (tool.name.as_str(), tool.digest.to_string());
         {
@@ -119,7 +119,7 @@ impl Pins {
         Ok(answer)
     }
 
-    /// Takes a tool's definition as it is now.
+    /// Pins a tool's current definition.
     pub(crate) fn accept(&self, tool: &Tool) -> Result<(), PinError> {
         let _lock = self.lock()?;
         let mut document = self.read()?;
@@ -131,7 +131,7 @@ impl Pins {
         Ok(())
     }
 
-    /// The digest of a tool's pin, and since when it has it.
+    /// Returns the digest of a tool's pin, and since when it has it.
     pub(super) fn of(&self, name: &str) -> Result<Option<(String, SystemTime)>, PinError> {
         let mut document = self.read()?;
         Ok(document.tools.remove(name).map(|pin| {
@@ -140,7 +140,7 @@ impl Pins {
         }))
     }
 
-    /// The digest of every pin.
+    /// Returns the digest of every pin, by tool name.
     pub(crate) fn digests(&self) -> Result<BTreeMap<String, String>, PinError> {
         let pins = self.read()?.tools.into_iter();
         Ok(pins.map(|(name, pin)| (name, pin.digest)).collect())

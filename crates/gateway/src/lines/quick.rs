@@ -1,5 +1,6 @@
-//! Answers to tool calls, read in one go. The library tries every message as each kind there is, and copies it for that: most of
-//! what a call costs here. Whatever is not plainly the result of a call that is under way is left to the library.
+//! A fast path for answers to tool calls. The library tries each message as every kind and copies it for that, which
+//! is most of a call's cost here. This module parses plain results of calls in flight in one go, and leaves all other
+//! messages to the library.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,14 +11,14 @@ use rmcp::model::{
 };
 use serde::de::{Deserialize, Deserializer, Error};
 
-/// Calls that are noted: those that a server never answers must not add up.
+/// Most calls in the list: calls that a server never answers must not accumulate.
 const MOST: usize = 4096;
 
-/// The numbers of tool calls that have no answer yet.
+/// The ids of tool calls that have no answer yet.
 #[derive(Debug, Default)]
 pub(super) struct Calls(Mutex<HashSet<i64>>);
 
-/// The result of a call; anything that makes it another message is none.
+/// The result of a call; any other field makes it another message.
 #[derive(serde::Deserialize)]
 struct Answer {
     #[serde(rename = "jsonrpc")]
@@ -30,7 +31,7 @@ struct Answer {
     _error: Absent,
 }
 
-/// A field that must not be there.
+/// A field that must be absent.
 #[derive(Default)]
 struct Absent;
 
@@ -45,7 +46,7 @@ impl Calls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a call that is sent.
+    /// Adds a call that is sent.
     pub(super) fn note(&self, request: &JsonRpcRequest<ClientRequest>) {
         if let (ClientRequest::CallToolRequest(_), NumberOrString::Number(number)) = (&request.request, &request.id) {
             let mut numbers = self.numbers();
@@ -56,7 +57,7 @@ impl Calls {
         }
     }
 
-    /// The line as the answer to a call that is under way, if it is one.
+    /// Parses the line as the answer to a call in flight, if it is one.
     pub(super) fn answer(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
         if self.numbers().is_empty() {
             return None;

@@ -1,30 +1,30 @@
-//! What a server says when it wants a login, or a better one: the `WWW-Authenticate` header.
+//! The `WWW-Authenticate` header, with which a server asks for a login or for more scopes.
 
 use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
 
-/// Scopes that are read of one challenge.
+/// Most scopes that are read from one challenge.
 const SCOPES: usize = 50;
 
-/// A challenge of the kind `Bearer`; everything in it is the server's word.
+/// A challenge of the scheme `Bearer`; everything in it is the server's claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Challenge {
-    /// Where its metadata is.
+    /// Address of the server's metadata, if the challenge names it.
     pub(crate) metadata: Option<String>,
-    /// What a token must allow.
+    /// Scopes that a token must have.
     pub(crate) scopes: Vec<String>,
     error: Option<String>,
 }
 
 impl Challenge {
-    /// The first challenge of its kind; none is the same as an empty one.
+    /// Reads the first `Bearer` challenge; without one the result is empty.
     pub(crate) fn read(headers: &HeaderMap) -> Challenge {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
         let mut challenges = values.filter_map(|value| bearer(value.to_str().ok()?));
         challenges.next().unwrap_or_default()
     }
 
-    /// The token is good, and not for this.
+    /// Whether the token is valid but lacks scopes.
     pub(crate) fn wants_more(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")
     }
@@ -41,7 +41,7 @@ fn bearer(text: &str) -> Option<Challenge> {
             return found;
         }
         let Some(after) = after.strip_prefix('=') else {
-            // A word without a value names a kind; the next kind ends ours.
+            // A word without a value names a scheme; the next scheme ends this challenge.
             if found.is_some() {
                 return found;
             }
@@ -65,7 +65,7 @@ fn bearer(text: &str) -> Option<Challenge> {
     }
 }
 
-/// A value, quoted or not, and what comes after it.
+/// Splits off a value, quoted or not, and returns it with the rest.
 fn value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([' ', '\t', ',']).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Who this program is to an authorization server: configured, named by a document, or registered now.
+//! The identity of this program at an authorization server: configured, described by a document, or registered now.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,10 +15,10 @@ use crate::vault::Vault;
 
 const STEP: &str = "registration";
 
-/// How the program shows to a token endpoint that it is itself.
+/// How the program authenticates at a token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Method {
-    /// It has nothing to show but the proof that it began the login.
+    /// Without a secret; PKCE alone proves that it started the login.
     #[serde(rename = "none")]
     None,
     #[serde(rename = "client_secret_basic")]
@@ -28,7 +28,7 @@ pub(super) enum Method {
 }
 
 impl Method {
-    /// The best one with a secret that the authorization server takes.
+    /// Returns the best method with a secret that the authorization server accepts.
     fn secret(authority: &Authority) -> Method {
         let takes = |name: &str| {
             authority
@@ -43,7 +43,7 @@ impl Method {
         }
     }
 
-    /// The one to register for: no secret is easiest to keep.
+    /// Returns the method to register for: one without a secret if possible.
     fn wished(authority: &Authority) -> Method {
         let methods = &authority.token_endpoint_auth_methods_supported;
         if methods.is_empty() || methods.iter().any(|method| method == "none") {
@@ -64,7 +64,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Who we are there.
+    /// Returns the client to use at this authorization server.
     pub(super) async fn find(
         client: &reqwest::Client,
         authority: &Authority,
@@ -96,7 +96,7 @@ impl Identity {
         }
     }
 
-    /// Adds to a request to a token endpoint what shows who asks.
+    /// Adds client authentication to a token request.
     pub(super) fn sign<'a>(&'a self, form: &mut Vec<(&'a str, &'a str)>) -> Option<String> {
         match (self.method, &self.secret) {
             (Method::Basic, Some(secret)) => {
@@ -112,7 +112,7 @@ impl Identity {
     }
 }
 
-/// Registers this program, as the authorization server offers.
+/// Registers this program at the authorization server.
 async fn register(client: &reqwest::Client, authority: &Authority, back: &str) -> Result<Identity, OAuthError> {
     #[derive(Deserialize)]
     struct Registered {

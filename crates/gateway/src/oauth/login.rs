@@ -1,4 +1,4 @@
-//! The login itself: a browser is opened, and answers to a port of this machine.
+//! The interactive login: opens a browser, which is redirected to a port of this machine.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -21,12 +21,12 @@ use crate::http::{HttpError, client};
 use crate::servers::{Server, Source};
 use crate::vault::Vault;
 
-/// How long a person has.
+/// How long the user has to log in.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// Bytes of what a browser sends to our port.
+/// Most bytes of a browser's request to the local port.
 const REQUEST: usize = 16 * 1024;
 
-/// Logs in at a server: `open` shows the person the address of the authorization server.
+/// Logs in at a server: `open` shows the user the address of the authorization page.
 pub async fn login(
     home: &Path,
     server: &Server,
@@ -91,7 +91,8 @@ pub async fn login(
     write(&vault, &name, &kept)
 }
 
-/// What to ask for: what the server wants now, with all that it has wanted before; else all that it knows.
+/// Returns the scopes to request: those that the server asks for now and has asked for before; otherwise all that it
+/// lists.
 fn scopes(challenge: &Challenge, found: &Found, before: Option<&Kept>) -> Vec<String> {
     let first = if challenge.scopes.is_empty() {
         &found.scopes
@@ -102,7 +103,7 @@ fn scopes(challenge: &Challenge, found: &Found, before: Option<&Kept>) -> Vec<St
     if let Some(kept) = before {
         scopes.extend(kept.scopes.iter().chain(&kept.wanted).cloned());
     }
-    // Without it some authorization servers grant no renewal.
+    // Without this scope some authorization servers issue no refresh token.
     let lasting = found
         .authority
         .scopes_supported
@@ -114,7 +115,7 @@ fn scopes(challenge: &Challenge, found: &Found, before: Option<&Kept>) -> Vec<St
     scopes
 }
 
-/// That whoever ends the login is the one who began it.
+/// Proves that the program that ends the login is the one that began it.
 struct Proof {
     verifier: String,
     state: String,
@@ -126,7 +127,7 @@ impl Proof {
         Ok(Proof { verifier, state })
     }
 
-    /// The page that the person is to open.
+    /// Returns the page that the user opens.
     fn page(&self, authority: &Authority, identity: &Identity, back: &str, resource: &str, scopes: &[String]) -> Url {
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()));
         let mut page = authority.authorization_endpoint.clone();
@@ -145,7 +146,7 @@ impl Proof {
     }
 }
 
-/// 256 random bits as text.
+/// Returns 256 random bits as text.
 fn random() -> Result<String, OAuthError> {
     let mut bytes = [0u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| OAuthError::Request {
@@ -155,7 +156,7 @@ fn random() -> Result<String, OAuthError> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// What the server says to a stranger: where its metadata is, and which scopes a token must have.
+/// Asks the server without a token: returns its challenge with the metadata address and the required scopes.
 async fn knock(client: &reqwest::Client, server: &Url) -> Result<Challenge, OAuthError> {
     let version = ProtocolVersion::V_2026_07_28;
     let me = json!({"name": "ringfence", "version": env!("CARGO_PKG_VERSION")});
@@ -181,7 +182,7 @@ async fn knock(client: &reqwest::Client, server: &Url) -> Result<Challenge, OAut
     Ok(Challenge::read(response.headers()))
 }
 
-/// The code that the browser brings; anything else that knocks is turned away.
+/// Waits for the code that the browser brings; other requests are turned away.
 async fn answer(listener: &TcpListener, authority: &Authority, state: &str) -> Result<String, OAuthError> {
     loop {
         let Ok((mut stream, _)) = listener.accept().await else {
@@ -194,7 +195,7 @@ async fn answer(listener: &TcpListener, authority: &Authority, state: &str) -> R
         };
         let code = check(&target, authority, state);
         match &code {
-            // Another program of this machine may knock; only the answer with our state counts.
+            // Another program on this machine may connect; only a request with the right state counts.
             Err(OAuthError::Answer("another state")) => {
                 reply(
                     &mut stream,
@@ -264,6 +265,6 @@ async fn reply(stream: &mut TcpStream, status: &str, text: &str) {
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
     );
-    // A browser that went away has its code delivered all the same.
+    // A browser that disconnected has delivered its code all the same.
     let _ = stream.write_all(answer.as_bytes()).await;
 }

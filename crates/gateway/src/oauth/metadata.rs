@@ -1,4 +1,4 @@
-//! What a server says about where to log in: its protected-resource metadata and its authorization server's metadata.
+//! Login metadata: the protected-resource metadata of a server, and the metadata of its authorization server.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,7 +17,7 @@ struct Resource {
     scopes_supported: Vec<String>,
 }
 
-/// An authorization server.
+/// Metadata of an authorization server.
 #[derive(Deserialize)]
 pub(super) struct Authority {
     pub(super) issuer: String,
@@ -37,16 +37,16 @@ pub(super) struct Authority {
     pub(super) scopes_supported: Vec<String>,
 }
 
-/// Where to log in for a server.
+/// The endpoints for a login at a server.
 pub(super) struct Found {
     pub(super) authority: Authority,
-    /// The server's own name of itself, letter for letter.
+    /// The server's resource identifier, letter for letter.
     pub(super) resource: String,
-    /// The scopes that it knows.
+    /// The scopes that the server lists.
     pub(super) scopes: Vec<String>,
 }
 
-/// Where to log in for a server, beginning where its challenge points.
+/// Finds the login endpoints of a server, starting at the address in its challenge.
 pub(super) async fn find(client: &reqwest::Client, server: &Url, challenge: &Challenge) -> Result<Found, OAuthError> {
     let unfit = |at: &str, detail: &str| OAuthError::Metadata {
         at: at.chars().take(200).collect(),
@@ -103,7 +103,7 @@ pub(super) async fn find(client: &reqwest::Client, server: &Url, challenge: &Cha
     })
 }
 
-/// A server's metadata: with its path after the well-known part, else at the root.
+/// Returns the metadata addresses of a server: with its path after the well-known part, then at the root.
 fn at_path_or_root(server: &Url, kind: &str) -> Vec<Url> {
     let path = server.path().trim_end_matches('/');
     places(
@@ -112,7 +112,7 @@ fn at_path_or_root(server: &Url, kind: &str) -> Vec<Url> {
     )
 }
 
-/// An issuer's metadata: what is at the root speaks for no issuer that has a path.
+/// Returns the metadata addresses of an issuer: the root is not used for an issuer with a path.
 fn of_issuer(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let paths = [

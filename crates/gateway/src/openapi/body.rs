@@ -1,4 +1,4 @@
-//! How a request's body is written: as JSON, as a form, in parts, or as a text of some other kind.
+//! Writes request bodies: as JSON, as a form, as multipart, or as a text of another type.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,19 +8,19 @@ use serde_json::{Map, Value};
 
 use super::style::{Style, plain};
 
-/// The kind of a body.
+/// The encoding of a body.
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
     Json,
-    /// As a browser's form; fields with a style of their own.
+    /// `application/x-www-form-urlencoded`, with the fields that have a style of their own.
     Form(BTreeMap<String, Style>),
-    /// In parts; fields that are files.
+    /// `multipart/form-data`, with the fields that are files.
     Parts(BTreeSet<String>),
-    /// What the caller writes, as it is.
+    /// The caller's text as it is, with this content type.
     Text(HeaderValue),
 }
 
-/// What of a body the caller gave.
+/// The body that the caller gave.
 #[derive(Debug)]
 pub(super) enum Given {
     Fields(Map<String, Value>),
@@ -28,7 +28,7 @@ pub(super) enum Given {
 }
 
 impl Kind {
-    /// The type and the bytes of a body.
+    /// Returns the content type and the bytes of a body.
     pub(super) fn write(&self, given: Given) -> Result<(HeaderValue, Vec<u8>), String> {
         const JSON: HeaderValue = HeaderValue::from_static("application/json");
         const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
@@ -52,7 +52,7 @@ impl Given {
     }
 }
 
-/// Without a style of its own, a list is a field for each entry, and an object is JSON.
+/// Without a style of its own, a list becomes one field per item, and an object becomes JSON.
 fn form(styles: &BTreeMap<String, Style>, fields: &Map<String, Value>) -> String {
     let mut written = url::form_urlencoded::Serializer::new(String::new());
     for (name, value) in fields {
@@ -65,7 +65,7 @@ fn form(styles: &BTreeMap<String, Style>, fields: &Map<String, Value>) -> String
     written.finish()
 }
 
-/// `multipart/form-data`, with a boundary that nobody can foresee.
+/// Writes `multipart/form-data` with an unpredictable boundary.
 fn parts(files: &BTreeSet<String>, fields: &Map<String, Value>) -> Result<(HeaderValue, Vec<u8>), String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| error.to_string())?;
@@ -98,7 +98,7 @@ fn parts(files: &BTreeSet<String>, fields: &Map<String, Value>) -> Result<(Heade
     Ok((kind.map_err(|error| error.to_string())?, body.into_bytes()))
 }
 
-/// A field's name between quotes, as browsers write it.
+/// Quotes a field's name as browsers do.
 fn quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }

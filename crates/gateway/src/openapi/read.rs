@@ -1,4 +1,4 @@
-//! Operations of a document as definitions of tools.
+//! Turns the operations of a document into tool definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ use super::{Operation, Place, Spot, Style};
 use crate::error::ServerError;
 use crate::talk::gathered_tools::GatheredTools;
 
-/// References followed for one schema, and how deep a schema goes.
+/// Most references that are followed for one schema, and its greatest depth.
 const DEFINITIONS: usize = 200;
 const DEPTH: usize = 64;
 const SCHEMAS: &str = "#/components/schemas/";
 
 type Read = (Listing, BTreeMap<String, Operation>);
 
-/// All operations; `given` are the headers that the operator sends with each.
+/// Reads all operations; `given` are the headers that the operator sends with each request.
 pub(super) fn read(server: &str, document: &Value, given: &[&HeaderName]) -> Result<Read, ServerError> {
     let mut gathered = GatheredTools::new(server);
     let mut operations = BTreeMap::new();
@@ -51,7 +51,7 @@ pub(super) fn read(server: &str, document: &Value, given: &[&HeaderName]) -> Res
     Ok((listing, operations))
 }
 
-/// What a reference within the document stands for.
+/// Resolves a reference within the document.
 fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let mut value = value;
     for _ in 0..DEPTH {
@@ -116,7 +116,7 @@ fn one(mut shape: Shape<'_>, (path, method): (&str, &str), item: &Value, operati
     (definition, operation)
 }
 
-/// `get_items_id` for `GET /items/{id}`.
+/// Returns `get_items_id` for `GET /items/{id}`.
 fn named(method: &str, path: &str) -> String {
     let words = path
         .split(|c: char| !c.is_ascii_alphanumeric())
@@ -124,7 +124,7 @@ fn named(method: &str, path: &str) -> String {
     std::iter::once(method).chain(words).collect::<Vec<_>>().join("_")
 }
 
-/// The schema of the first success that is JSON.
+/// Returns the schema of the first successful JSON response.
 fn output(document: &Value, operation: &Value) -> Option<Value> {
     let responses = operation.get("responses")?.as_object()?;
     let success = responses
@@ -144,7 +144,7 @@ fn json_schema(holder: &Value) -> Option<&Value> {
     found.and_then(|(_, media)| media.get("schema"))
 }
 
-/// The kind of a body, of those it may have the one that is easiest to write, and its schema.
+/// Returns the body type that is easiest to write, and its schema.
 fn media<'a>(document: &'a Value, body: &'a Value) -> Option<(Kind, Option<&'a Value>)> {
     let content = body.get("content")?.as_object()?;
     if let Some(schema) = json_schema(body) {
@@ -178,9 +178,9 @@ fn media<'a>(document: &'a Value, body: &'a Value) -> Option<(Kind, Option<&'a V
     Some((Kind::Text(HeaderValue::try_from(kind.as_str()).ok()?), None))
 }
 
-/// One object schema of all parameters and the body.
+/// Builds one object schema from all parameters and the body.
 struct Shape<'a> {
-    /// Headers that are not the caller's.
+    /// Headers that the operator sets, not the caller.
     given: &'a [&'a HeaderName],
     definitions: Definitions<'a>,
     properties: Map<String, Value>,
@@ -210,7 +210,7 @@ impl<'a> Shape<'a> {
             Some("cookie") => Spot::Cookie,
             _ => return,
         };
-        // What the protocol or the operator sets is not the caller's.
+        // Headers of the protocol or the operator are not arguments.
         let lower = called.to_ascii_lowercase();
         let is_ours = ["authorization", "accept", "content-type", "cookie", "host"].contains(&lower.as_str())
             || self.given.iter().any(|given| given.as_str() == lower);
@@ -230,7 +230,7 @@ impl<'a> Shape<'a> {
         self.add(called, (spot, style), schema, required);
     }
 
-    /// Adds what a body takes, and says how it is written.
+    /// Adds the arguments of a body, and returns how the body is written.
     fn body(&mut self, body: &Value) -> Kind {
         let document = self.definitions.document;
         let needed = body.get("required").and_then(Value::as_bool) == Some(true);
@@ -305,7 +305,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Schemas of the document that one schema refers to, as its own `$defs`.
+/// Collects the schemas that one schema refers to, as its own `$defs`.
 struct Definitions<'a> {
     document: &'a Value,
     taken: BTreeMap<String, Value>,
@@ -319,7 +319,7 @@ impl<'a> Definitions<'a> {
         }
     }
 
-    /// The schema with references to its own definitions; references to anywhere else allow anything.
+    /// Returns the schema with references to its own definitions; other references allow anything.
     fn take(&mut self, schema: &Value, depth: usize) -> Value {
         if depth > DEPTH {
             return json!({});
@@ -365,7 +365,7 @@ impl<'a> Definitions<'a> {
     }
 }
 
-/// `nullable` of 3.0 as 3.1 writes it.
+/// Rewrites `nullable` of 3.0 as 3.1 does.
 fn nullable(keys: &mut Map<String, Value>) {
     if keys.shift_remove("nullable") == Some(Value::Bool(true))
         && let Some(Value::String(kind)) = keys.get("type").cloned()

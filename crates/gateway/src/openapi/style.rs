@@ -1,4 +1,4 @@
-//! How a parameter's value is written into a path, a query or a header: `style`, `explode` and `content` of `OpenAPI`.
+//! Writes a parameter's value into a path, a query or a header: `style`, `explode` and `content` of `OpenAPI`.
 
 use serde_json::{Map, Value};
 
@@ -7,18 +7,18 @@ use super::Spot;
 /// How a list or an object is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// Each entry by itself: `a=1&a=2`, and an object's keys as names.
+    /// Each item separately: `a=1&a=2`, and an object's keys as names.
     Apart,
     /// In one text: `1,2`, and an object as `key,value`.
     Joined(char),
-    /// `name[key]=value`.
+    /// An object as `name[key]=value` pairs.
     Deep,
-    /// As JSON.
+    /// The value as JSON text.
     Json,
 }
 
 impl Style {
-    /// That of a parameter at this spot.
+    /// Returns the style of a parameter at this location.
     pub(super) fn of(parameter: &Value, spot: Spot) -> Style {
         if parameter.get("content").is_some() {
             return Style::Json;
@@ -37,7 +37,7 @@ impl Style {
         }
     }
 
-    /// The pairs of a query, a form or cookies.
+    /// Returns the pairs for a query, a form or cookies.
     pub(super) fn pairs(self, called: &str, value: &Value) -> Vec<(String, String)> {
         let one = |text: String| vec![(called.to_owned(), text)];
         match (self, value) {
@@ -50,7 +50,7 @@ impl Style {
         }
     }
 
-    /// One text of a path or a header, each part of it encoded.
+    /// Returns the text for a path or a header, each part of it encoded.
     pub(super) fn text(self, value: &Value, encode: impl Fn(&str) -> String) -> String {
         match (self, value) {
             (Style::Json, _) => encode(&value.to_string()),
@@ -87,7 +87,7 @@ fn joined(value: &Value, by: char, encode: impl Fn(&str) -> String) -> String {
     parts.join(&by.to_string())
 }
 
-/// A value as a URL or header has it.
+/// Formats a value as plain text for a URL or header.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

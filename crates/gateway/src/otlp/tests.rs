@@ -35,7 +35,7 @@ fn a_span_is_what_the_protocol_says() {
     assert_eq!(span(&one()), expected);
 }
 
-/// A collector that answers one request, and tells what it got.
+/// Runs a collector that answers one request, and returns what it received.
 async fn collector(answer: &'static str) -> (String, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

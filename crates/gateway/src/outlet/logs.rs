@@ -1,4 +1,4 @@
-//! Records as log records for a collector: OTLP over HTTP, as JSON.
+//! Sends records as log records to a collector: OTLP over HTTP, as JSON.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use url::Url;
 use super::{Declined, cause, post};
 use crate::otlp::{resource, scope, text};
 
-/// Where collectors take log records, below their base address.
+/// The path for log records, below the base address of a collector.
 const LOGS: &str = "/v1/logs";
-/// The protocol's numbers of severity.
+/// Severity numbers of the protocol.
 const INFO: u8 = 9;
 const WARN: u8 = 13;
-/// Characters of what a collector says that are worth keeping.
+/// Most characters of a collector's reason that are kept.
 const REASON: usize = 200;
 
-/// The address of a collector's log records.
+/// Returns the address for log records at a collector.
 pub(super) fn endpoint(mut url: Url) -> Url {
     let path = url.path().trim_end_matches('/').to_owned();
     if !path.ends_with(LOGS) {
@@ -78,11 +78,11 @@ impl Outlet for Logs {
     }
 }
 
-/// A collector may take some and reject others.
+/// Checks for partial success: a collector may accept some records and reject others.
 fn rejected(answer: &[u8], sent: usize) -> Result<(), Undelivered> {
     let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
     let partial = &answer["partialSuccess"];
-    // 64-bit numbers are texts in JSON; some collectors write numbers all the same.
+    // 64-bit numbers are strings in the JSON of OTLP; some collectors write numbers all the same.
     let count = &partial["rejectedLogRecords"];
     let count = count
         .as_str()
@@ -108,7 +108,7 @@ fn document(records: &[Arc<Record>]) -> Value {
     }] })
 }
 
-/// The body is the record's own line, so that its hash can be checked wherever it lands.
+/// The body is the record's own line, so that its hash can be checked anywhere.
 fn log_record(record: &Record) -> Value {
     let mut attributes = vec![
         text("ringfence.session", &record.session.to_string()),
@@ -116,7 +116,7 @@ fn log_record(record: &Record) -> Value {
         text("ringfence.hash", &record.hash.to_string()),
     ];
     let mut log = json!({ "body": { "stringValue": record.line() } });
-    // What cannot be read was written by another version: its line still goes.
+    // An unreadable event was written by another version: its line is still sent.
     if let Ok(event) = record.event() {
         let (number, word) = if event.kind.is_warning() {
             (WARN, "WARN")

@@ -10,7 +10,7 @@ use super::*;
 
 const SECRET: &str = "a secret of the operator's";
 
-/// One request as an endpoint gets it.
+/// One request as an endpoint receives it.
 #[derive(Debug, Clone)]
 struct Got {
     line: String,
@@ -29,7 +29,7 @@ impl Got {
     }
 }
 
-/// An HTTP server that gives these answers in turn, the last of them for ever.
+/// An HTTP server that gives these answers in turn, and repeats the last one.
 struct Endpoint {
     address: String,
     got: Arc<Mutex<Vec<Got>>>,
@@ -155,7 +155,7 @@ async fn a_delivery_is_signed_and_holds_the_records_in_order() {
     assert_eq!(got.len(), 1);
     assert_eq!(got[0].line, "POST /audit?key=hidden HTTP/1.1");
     assert_eq!(got[0].header("content-type"), "application/json");
-    // As an endpoint checks it: with what it got, and another implementation.
+    // An endpoint checks it like this: with the request alone, and another implementation.
     let timestamp = got[0].header("x-ringfence-timestamp");
     let expected = format!("v1={}", hmac_sha256(SECRET, &format!("{timestamp}.{}", got[0].body)));
     assert_eq!(got[0].header("x-ringfence-signature"), expected);
@@ -168,7 +168,7 @@ async fn a_delivery_is_signed_and_holds_the_records_in_order() {
     assert_eq!(got[0].json(), json!({ "records": lines }));
 }
 
-/// RFC 2104, on the digest alone.
+/// HMAC of RFC 2104, built on the digest alone.
 fn hmac_sha256(key: &str, text: &str) -> String {
     use sha2::{Digest as _, Sha256};
     let mut block = [0; 64];

@@ -1,4 +1,4 @@
-//! Batches of records for an endpoint of the operator's own, signed so that it knows whose they are.
+//! Sends batches of records to an endpoint of the operator, signed so that the endpoint can verify the sender.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::post;
 use crate::credential::Secret;
 use crate::otlp::hex;
 
-/// Seconds since 1970, when the delivery was made.
+/// The header with the delivery time in seconds since 1970.
 const TIMESTAMP: &str = "x-ringfence-timestamp";
-/// `v1=` and the HMAC-SHA256 of timestamp, a dot, and the body.
+/// The header with `v1=` and the HMAC-SHA256 of timestamp, a dot, and the body.
 const SIGNATURE: &str = "x-ringfence-signature";
 
 pub(super) struct Webhook {
@@ -58,7 +58,7 @@ impl Outlet for Webhook {
         Box::pin(async move {
             let lines: Vec<String> = records.iter().map(|record| record.line()).collect();
             let body = format!(r#"{{"records":[{}]}}"#, lines.join(","));
-            // Made anew for each try: an endpoint may refuse what is old.
+            // Computed anew for each attempt: an endpoint may refuse old timestamps.
             let timestamp = Timestamp::now().as_second().to_string();
             let request = self
                 .client

@@ -1,4 +1,4 @@
-//! Everything that can stand in the way of a call before it is written down and sent.
+//! Authorizes calls: all checks of a call before it is recorded and sent.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -18,24 +18,24 @@ use crate::refusal::Refusal;
 use crate::tape::{Asking, What};
 use crate::tree::TreePermit;
 
-/// The rule by which a call that was under way at a crash is not made again by itself.
+/// The rule that requires approval before a call in flight at a crash is repeated.
 pub(super) const UNKNOWN: &str = "tools.unknown";
 const DRIFT: &str = "tools.drift";
-/// Bytes of arguments that a person is shown.
+/// Most bytes of arguments that a person is shown.
 const MOST_SHOWN: usize = 256 * 1024;
 
-/// What was said of a call so far.
+/// The approval progress of one call.
 #[derive(Debug)]
 pub(super) struct Standing {
-    /// It was under way when its process died.
+    /// The call was in flight when its process died.
     pub(super) unknown: bool,
-    /// The question that was asked for it before.
+    /// An approval request that was made for the call before.
     pub(super) question: Option<ApprovalId>,
-    /// What a person has said yes to.
+    /// Digests that a person has approved.
     yes: Vec<Hash>,
-    /// Its tool is known to be another, and that is written down.
+    /// The tool's definition has changed, and that is recorded.
     drifted: bool,
-    /// What the server says of its tool, once that is found.
+    /// The server's hints about the tool, once the tool is found.
     pub(super) hints: Option<Hints>,
 }
 
@@ -66,21 +66,21 @@ impl Standing {
     }
 }
 
-/// A call that passed every check but the record.
+/// A call that passed all checks and is ready to be recorded and sent.
 #[derive(Debug)]
 pub(super) struct Cleared {
     pub(super) tool: Found,
     pub(super) arguments: Map<String, Value>,
-    /// The memory of the arguments.
+    /// The reserved memory of the arguments.
     pub(super) memory: TreePermit,
     pub(super) rule: String,
-    /// The server was not used in this session before.
+    /// The session has not used this server before.
     pub(super) new_server: bool,
-    /// Aliases that became their values.
+    /// Aliases whose values were filled in.
     pub(super) revealed: Vec<usize>,
 }
 
-/// Why a call goes no further.
+/// Why a call is not sent.
 #[derive(Debug)]
 pub(super) enum Halt {
     Refused(Refusal),
@@ -99,20 +99,20 @@ impl From<Stopped> for Halt {
     }
 }
 
-/// A call that is looked at.
+/// The inputs of the checks of one call.
 struct Matter<'a> {
     policy: &'a Policy,
     tool: &'a Tool,
-    /// Of a server of our own.
+    /// Whether the tool is built in.
     own: bool,
     arguments: &'a Value,
-    /// Whether aliases in the arguments became their values.
+    /// Whether aliases in the arguments were replaced by their values.
     is_revealed: bool,
     asking: &'a Asking<'a>,
 }
 
 impl Matter<'_> {
-    /// All that a person is shown and an answer is bound to.
+    /// Returns the digest of all that the person sees; the answer is bound to it.
     fn shown(&self, rule: &str) -> Hash {
         let digest = self.tool.digest.to_string();
         let parts = [
@@ -130,7 +130,8 @@ impl Matter<'_> {
         Hash::of(&bytes)
     }
 
-    /// What a yes for the whole session is given to. What is ours has no pin: there it holds for this one definition.
+    /// Returns what a session grant applies to. A built-in tool has no pin, so its grant holds for one definition
+    /// only.
     fn grantee(&self) -> String {
         let name = self.tool.name.as_str();
         if self.own {
@@ -145,17 +146,17 @@ impl Matter<'_> {
     }
 }
 
-/// What stands next in a call's way.
+/// The outcome of one round of checks.
 enum Next {
-    /// A person has to be asked.
+    /// A person must approve the call.
     Ask(AskReason, String),
-    /// Nothing: it is counted, and goes.
+    /// All checks passed, and the call is counted.
     Go { rule: String, new_server: bool },
 }
 
 impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
-    /// Looks at a call until nothing stands in its way. After each answer of a person everything is looked at again: the rules may be
-    /// others by then, the tool changed or gone.
+    /// Checks a call until nothing blocks it. After each answer of a person all checks run again: the policy, the
+    /// tool or its definition may have changed.
     pub(super) async fn clear(&self, asking: &Asking<'_>, standing: &mut Standing) -> Result<Cleared, Halt> {
         let What::Tool { server, tool } = asking.what else {
             return Err(Refusal::new("tool.unknown", "there is no such tool").into());
@@ -166,7 +167,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
                 Some(own) => Found::own_tool(own.find(tool, &policy).await?),
                 None => self.gateway.tool(&policy, server, tool).await?,
             };
-            // An answer that was given for good holds until it is taken back.
+            // A standing rule applies until it is withdrawn.
             if !policy.standing().rules().is_empty() && self.took_standing(&policy) {
                 continue;
             }
@@ -177,7 +178,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             })?;
             let arguments: Value = serde_json::from_str(asking.body)
                 .map_err(|error| Refusal::new("tool.arguments", format!("the arguments are not JSON: {error}")))?;
-            // What is judged is what is sent.
+            // The arguments that are checked are the arguments that are sent.
             let (arguments, revealed) = self.revealed(&policy, &tool, arguments).await?;
             self.fits(&tool, &arguments, asking, !revealed.is_empty())?;
             let matter = Matter {
@@ -189,9 +190,9 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
                 asking,
             };
             match self.next(&matter, standing).await? {
-                // Decided again, with answers that were given for good since.
+                // Checked again, with the standing rules that were added since.
                 Next::Ask(AskReason::Rule, _) if self.took_standing(&policy) => {}
-                // Boxed, for every call would carry its room otherwise.
+                // Boxed, because otherwise every call's future would include its size.
                 Next::Ask(why, rule) => Box::pin(self.ask(&matter, why, rule, standing)).await?,
                 Next::Go { rule, new_server } => {
                     let Value::Object(arguments) = arguments else {
@@ -212,14 +213,14 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         }
     }
 
-    /// Takes up the answers that were given for good; says whether they are others than those of this policy.
+    /// Adopts the current standing rules. Returns whether they differ from those of this policy.
     fn took_standing(&self, judged: &Arc<Policy>) -> bool {
         let rules = self.desk.standing();
         if rules == *judged.standing() {
             return false;
         }
         let mut policy = self.policy.write().unwrap_or_else(PoisonError::into_inner);
-        // Rules that were changed meanwhile are not changed back; they are looked at next.
+        // A policy that was replaced in the meantime is not put back; the next round checks it.
         if Arc::ptr_eq(&policy, judged) {
             *policy = Arc::new(judged.with_standing(rules));
         }
@@ -244,11 +245,11 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         Ok(self.count(matter, standing)?)
     }
 
-    /// A tool is what it was when it was first used, or the policy says what happens: false where a person has to say it.
+    /// Checks a tool against its pin, or applies the policy's drift rule. Returns false if a person must decide.
     async fn is_pinned(&self, matter: &Matter<'_>, standing: &mut Standing) -> Result<bool, Halt> {
         let tool = matter.tool;
         if matter.own {
-            // What is ours has versions of its own.
+            // Built-in tools have versions of their own.
             return Ok(true);
         }
         let Some(since) = self.gateway.drifted(tool)? else {
@@ -272,7 +273,8 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         }
     }
 
-    /// Rules, number and rates in one step: of two calls at once, the second sees the first.
+    /// Checks the rules, the number of calls and the rates in one step: of two concurrent calls, the second sees the
+    /// first.
     fn count(&self, matter: &Matter<'_>, standing: &Standing) -> Result<Next, Refusal> {
         let (policy, name) = (matter.policy, matter.tool.name.as_str());
         let mut state = self.past.state();
@@ -293,7 +295,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         })
     }
 
-    /// Puts a call to a person, and remembers a yes.
+    /// Requests approval for a call, and stores a positive answer.
     async fn ask(
         &self,
         matter: &Matter<'_>,
@@ -316,7 +318,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             ..*matter.asking
         };
         let masked = self.masked(matter.policy, asking.body, matter.is_revealed).await?;
-        // What the program was answered before comes first: the question's entries hold the trace that follows it.
+        // Earlier answers come first: the entries of the request contain the trace that follows them.
         self.say_refusals();
         self.ends.write_all().await.map_err(Stopped::Unrecorded)?;
         let petition = Petition {
@@ -365,7 +367,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
     }
 }
 
-/// The rule that lets a call go; `Err` has the one that wants a person first.
+/// Returns the rule that allows the call; `Err` has the rule that requires approval first.
 fn decide(matter: &Matter<'_>, state: &State, standing: &Standing) -> Result<Result<String, String>, Refusal> {
     let name = matter.tool.name.as_str();
     match matter
@@ -376,8 +378,8 @@ fn decide(matter: &Matter<'_>, state: &State, standing: &Standing) -> Result<Res
         Decision::Ask(rule) => {
             let rule = rule.as_str().to_owned();
             let granted = state.is_granted(&matter.grantee(), &rule, matter.policy.digest());
-            // Who says that a call which was under way is made again says so for its rule too: the run may wait elsewhere meanwhile, and only the
-            // last question of a call is found again.
+            // A person who approves repeating a call that was in flight also approves it under its own rule: the run
+            // may wait elsewhere in the meantime, and only the last request of a call is found again.
             let again = standing.unknown && matter.is_approved(UNKNOWN, standing);
             let yes = granted || again || matter.is_approved(&rule, standing);
             Ok(if yes { Ok(rule) } else { Err(rule) })
@@ -386,7 +388,7 @@ fn decide(matter: &Matter<'_>, state: &State, standing: &Standing) -> Result<Res
     }
 }
 
-/// How long a person has, by the rules in force.
+/// Returns how long a person has to answer, by the policy in force.
 fn patience(policy: &Policy) -> Option<Duration> {
     let approvals = policy.approvals()?;
     approvals.timeout.map(ringfence_policy::Period::get)

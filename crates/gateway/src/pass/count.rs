@@ -1,33 +1,33 @@
-//! The calls that have no answer yet, counted.
+//! Counts the calls that have no answer yet.
 
 use tokio::sync::watch;
 
-/// Calls that have no answer yet.
+/// The number of calls without an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// All of them.
+    /// All calls without an answer, including those that await approval.
     pub open: usize,
-    /// Those that wait for a person.
+    /// Calls that await approval by a person.
     pub at_the_desk: usize,
 }
 
 impl Waiting {
-    /// Whether anybody waits for a person: nobody wants to hear of every other call.
+    /// Whether a call awaits approval: watchers are not notified of other calls.
     fn matters(self) -> bool {
         self.at_the_desk > 0
     }
 
-    /// How many calls wait for a person, when none waits for anything else.
+    /// Returns how many calls await approval, if no call waits for anything else.
     pub fn all_at_the_desk(self) -> Option<usize> {
         (self.open > 0 && self.open == self.at_the_desk).then_some(self.open)
     }
 }
 
-/// The counts, which can be watched.
+/// The counters, which can be watched.
 #[derive(Debug, Default)]
 pub(super) struct Waits(watch::Sender<Waiting>);
 
-/// What is counted.
+/// The counter that a call adds to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Counted {
     Open,
@@ -43,7 +43,7 @@ impl Counted {
     }
 }
 
-/// One call, for as long as it counts.
+/// Counts one call until it is dropped.
 #[derive(Debug)]
 pub(super) struct Counts<'a>(&'a Waits, Counted);
 

@@ -1,6 +1,6 @@
-//! The ends of calls on their way to the journal. Nobody waits for one, so it goes with the next record, or after a moment: half
-//! as many commits for a program that calls one tool after another. What a crash loses in that moment is a call whose end is
-//! unknown, which is what it then says.
+//! Batches the end events of calls for the journal. Nobody waits for an end event, so it is written with the next
+//! record, or after a short delay: half as many commits for a program that calls tools one after another. A crash
+//! within the delay loses the end events, and the effect of these calls is then reported as unknown.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use ringfence_journal::{Entry, Event, KeepingRecorder, RecordError, Recorder};
 use tokio::sync::RwLock;
 
-/// The longest that an end waits for another record to go with.
+/// The longest that an end event waits for another record.
 const MOMENT: Duration = Duration::from_millis(20);
 
-/// An event and what is kept with it.
+/// An event with the call log entries of the same commit.
 #[derive(Debug)]
 pub(crate) struct Kept(pub(crate) Event, pub(crate) Vec<Entry>);
 
-/// Whoever writes such a thing down.
+/// Writes events of this type to the journal.
 pub(crate) trait Writes<T>: Send + Sync {
     fn put(&self, written: T) -> impl Future<Output = Result<(), RecordError>> + Send;
 }
@@ -37,19 +37,19 @@ impl<R: KeepingRecorder> Writes<Kept> for R {
     }
 }
 
-/// Ends that wait.
+/// End events that are not written yet.
 #[derive(Debug)]
 pub(crate) struct Ends<R, T = Event> {
     recorder: R,
     waiting: Arc<Mutex<Waiting<T>>>,
-    /// Read by whoever writes ends; whoever may write to it knows that all who did are done.
+    /// Held for reading during a write; a lock for writing proves that all writes before it are complete.
     writing: Arc<RwLock<()>>,
 }
 
 #[derive(Debug)]
 struct Waiting<T> {
     ends: Vec<T>,
-    /// Somebody comes for them when the moment is over.
+    /// A delayed flush is scheduled.
     fetched: bool,
     failed: Option<RecordError>,
 }
@@ -71,7 +71,7 @@ impl<T: Send + 'static, R: Writes<T> + Clone + 'static> Ends<R, T> {
         }
     }
 
-    /// One more end.
+    /// Adds an end event, and schedules a flush if there is none.
     pub(crate) fn add(&self, end: T) {
         let mut waiting = lock(&self.waiting);
         waiting.ends.push(end);
@@ -86,12 +86,12 @@ impl<T: Send + 'static, R: Writes<T> + Clone + 'static> Ends<R, T> {
         tokio::spawn(async move {
             tokio::time::sleep(MOMENT).await;
             lock(&ends.waiting).fetched = false;
-            // A failure is remembered, and told to whoever comes next.
+            // The error is stored and returned to the next caller.
             let _ = ends.write().await;
         });
     }
 
-    /// Writes what waits; fails if any end could not be written, also before.
+    /// Writes the pending events; fails if any event could not be written, also earlier ones.
     pub(crate) async fn write(&self) -> Result<(), RecordError> {
         let _writing = self.writing.read().await;
         let ends = std::mem::take(&mut lock(&self.waiting).ends);
@@ -104,14 +104,14 @@ impl<T: Send + 'static, R: Writes<T> + Clone + 'static> Ends<R, T> {
         waiting.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Writes what waits, and waits for whoever else is writing: then every end until now is written.
+    /// Writes the pending events and waits for writes in progress: then every event until now is written.
     pub(crate) async fn write_all(&self) -> Result<(), RecordError> {
         self.write().await?;
         let _nobody = self.writing.write().await;
         self.failed().map_or(Ok(()), Err)
     }
 
-    /// Why an end could not be written: nothing more may happen.
+    /// Returns why an event could not be written; nothing more may happen then.
     pub(crate) fn failed(&self) -> Option<RecordError> {
         lock(&self.waiting).failed.clone()
     }

@@ -1,4 +1,5 @@
-//! `fetch` of code: a call like any other to the tape and the journal, and a request like any other to the rules of the network.
+//! `fetch` for code: a tool call for the call log and the journal, and a request like any other for the network
+//! rules.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,12 +11,12 @@ use crate::egress::{Egress, is_repeatable};
 use crate::refusal::{Refusal, Told};
 use crate::tape::{Asking, FETCH, Known, What};
 
-/// What decides about a request: which of its rules did is in the events of the network.
+/// The rule that decides about a fetch; network events name the exact rule.
 const RULE: &str = "net";
 
 impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
-    /// A request that code makes itself; `body` is what it asks as JSON text, and the answer is JSON text. Without a way out the
-    /// policy has none.
+    /// Makes a request for code; `body` is the request as JSON text, and the result is JSON text. `egress` is `None`
+    /// if the policy has no network.
     pub async fn fetch(&self, number: u32, body: &str, egress: Option<&Arc<Egress>>) -> Result<String, Stopped> {
         let _open = self.waits.add(Counted::Open);
         if let Some(error) = self.ends.failed() {
@@ -68,7 +69,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
     }
 }
 
-/// The policy has no network.
+/// Returns the refusal if the policy has no network.
 fn closed() -> Refusal {
     Refusal::new("net.denied", "`fetch` was refused: this session has no network")
         .by("net.enabled")

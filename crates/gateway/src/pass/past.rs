@@ -1,4 +1,4 @@
-//! What a session has done at the door: its executions share history, rates, count and what a person granted.
+//! The history of a session: its executions share call history, rates, counts and session grants.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use ringfence_policy::{History, LimitOf, Policy, Rate, Rule, ToolName};
 use super::rate::{Full, Metered, Rates};
 use super::tally::{CallCount, CallCounts};
 
-/// What a session has done at the door.
+/// The history of one session.
 #[derive(Debug, Default)]
 pub struct Past {
     state: Mutex<State>,
@@ -22,26 +22,26 @@ pub struct Past {
 #[derive(Debug, Default)]
 pub(crate) struct Tenant(Mutex<Rates>);
 
-/// The tenants of a process.
+/// The tenants of one process, by principal.
 #[derive(Debug, Default)]
 pub struct Tenants(Mutex<HashMap<Principal, Arc<Tenant>>>);
 
-/// Tenants that are remembered before those that have done nothing for long are forgotten.
+/// From this many tenants on, idle ones are dropped.
 const MANY: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) history: History,
     servers: BTreeSet<String>,
-    /// Tools that people granted, each with the rule that asked and the digest of the policy that has it.
+    /// Tools that people granted, each with the rule that asked and the digest of its policy.
     granted: BTreeSet<(String, String, String)>,
-    /// The number of the rules under which they did.
+    /// The policy generation of the grants.
     generation: u64,
     rates: Rates,
 }
 
 impl Tenants {
-    /// The past of a new session of this principal.
+    /// Creates the history of a new session of this principal.
     pub fn past(&self, principal: Principal) -> Past {
         let mut tenants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if tenants.len() >= MANY {
@@ -63,13 +63,13 @@ impl Tenant {
 }
 
 impl Past {
-    /// The count of the calls of an execution, and of those it called as skills.
+    /// Returns the call count of an execution, shared with the skills that it called.
     pub(super) fn calls_of(&self, execution: ExecutionId, parent: Option<ExecutionId>) -> Arc<CallCount> {
         self.counts.of(execution, parent)
     }
 
-    /// Remembers a call that was made before this process had the session, so long ago and by this rule. To be told of the oldest
-    /// first. What all sessions of a principal share is counted in each process by itself.
+    /// Adds a call that was made before this process had the session, so long ago and by this rule. Calls must be
+    /// added oldest first. Rates that all sessions of a principal share are counted per process.
     pub fn called(&self, policy: &Policy, (tool, rule): (&str, &str), ago: Duration) {
         let mut state = self.state();
         if let Ok(name) = tool.parse::<ToolName>() {
@@ -82,14 +82,14 @@ impl Past {
         }
     }
 
-    /// Remembers that a person granted a tool, which a rule of a policy wanted them asked for, until the session ends. A rule is
-    /// known by its place, which says nothing under another policy.
+    /// Stores a session grant for a tool that a rule of a policy asked about. A rule is known by its position, which
+    /// has no meaning under another policy.
     pub fn grant(&self, tool: &str, rule: &str, policy: &str) {
         let grant = (tool.to_owned(), rule.to_owned(), policy.to_owned());
         self.state().granted.insert(grant);
     }
 
-    /// The rules with this number are in force: what people granted under others is forgotten.
+    /// Sets the policy generation: grants from another generation are dropped.
     pub fn ruled(&self, generation: u64) {
         let mut state = self.state();
         if state.generation != generation {
@@ -102,7 +102,7 @@ impl Past {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call under the session's rates and the tenant's, or under none.
+    /// Counts a call under the rates of the session and the tenant, or under none.
     pub(super) fn count(&self, state: &mut State, own: &[Metered], shared: &[Metered]) -> Result<(), Full> {
         if own.is_empty() && shared.is_empty() {
             return Ok(());
@@ -116,7 +116,7 @@ impl Past {
     }
 }
 
-/// What counts a call of a tool under these rates of rules: in the session, and for all sessions of its principal together.
+/// Returns what to count for a call of a tool: in the session, and for all sessions of its principal together.
 pub(super) fn metered(policy: &Policy, tool: &ToolName, rates: Vec<(Rule, Rate)>) -> (Vec<Metered>, Vec<Metered>) {
     let rates = rates.into_iter().map(|(rule, rate)| Metered {
         rule,
@@ -144,7 +144,7 @@ impl State {
         grants.any(|grant| grant == (tool, rule, policy))
     }
 
-    /// Whether a server was not used before.
+    /// Whether this is the first use of a server; marks it as used.
     pub(super) fn is_new(&mut self, server: &str) -> bool {
         if self.servers.contains(server) {
             return false;

@@ -1,5 +1,5 @@
-//! How often: every rate is a bucket of so many calls, which fills evenly over its window. A call counts under all of its rates
-//! or, when one of them is used up, under none: whoever hammers on a full one does not empty the others.
+//! Rate limits: each rate is a bucket of calls that refills evenly over its window. A call counts under all of its
+//! rates or, if one is exhausted, under none: repeated calls against one exhausted rate do not drain the others.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -14,21 +14,21 @@ use governor::state::{NotKeyed, StateStore};
 use governor::{Quota, RateLimiter};
 use ringfence_policy::{Rate, Rule};
 
-/// A rate and what it is about.
+/// A rate, and the calls that it counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Metered {
     pub(super) rule: Rule,
-    /// Which of the things that the rule counts one by one; empty where it counts all together.
+    /// The item that the rule counts separately, such as a tool; empty if it counts all together.
     pub(super) of: String,
     pub(super) rate: Rate,
 }
 
-/// A rate that is used up.
+/// A rate that is exhausted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Full {
     pub(super) rule: Rule,
     pub(super) rate: Rate,
-    /// When it has room again.
+    /// How long until it has capacity again.
     pub(super) wait: Duration,
 }
 
@@ -37,10 +37,10 @@ type Bucket = RateLimiter<NotKeyed, Level, Hand, NoOpMiddleware<Nanos>>;
 /// How far back a call still counts: no window is longer.
 const BACK: Duration = Duration::from_hours(1);
 
-/// Calls by the rates that count them.
+/// The buckets of all rates.
 #[derive(Debug)]
 pub(super) struct Rates {
-    /// This long after [`BACK`] it is now.
+    /// The time origin: the clock of the buckets reads [`BACK`] at this instant.
     began: Instant,
     hand: Hand,
     buckets: HashMap<(String, String, Rate), Bucket>,
@@ -59,22 +59,22 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Whether each has room for one more call; nothing is counted.
+    /// Checks that each rate has capacity for one more call; counts nothing.
     pub(super) fn room(&mut self, metered: &[Metered], now: Instant) -> Result<(), Full> {
         self.each(metered, now, true)
     }
 
-    /// Counts a call under each. To be asked for room first.
+    /// Counts a call under each rate. Check the capacity first.
     pub(super) fn count(&mut self, metered: &[Metered], now: Instant) -> Result<(), Full> {
         self.each(metered, now, false)
     }
 
-    /// Counts a call that was made so long before there were these rates; to be told of the oldest first. It was made, so it
-    /// counts as far as there is room.
+    /// Counts a call that was made so long before these buckets existed; calls must be added oldest first. It has
+    /// happened, so it counts as far as there is capacity.
     pub(super) fn remember(&mut self, metered: &[Metered], ago: Duration) {
         if let Some(at) = BACK.checked_sub(ago) {
             for one in metered {
-                // What is used up stays so.
+                // An exhausted bucket stays exhausted.
                 let _ = self.each_at(std::slice::from_ref(one), at, false);
             }
         }
@@ -110,7 +110,7 @@ impl Rates {
         Ok(())
     }
 
-    /// Forgets what is as if it had never been used.
+    /// Whether all buckets are full again, as if never used.
     pub(super) fn is_idle(&self, now: Instant) -> bool {
         let last = Duration::from_nanos(self.hand.now().as_u64());
         let longest = self.buckets.keys().map(|(_, _, rate)| rate.per().window()).max();
@@ -121,11 +121,11 @@ impl Rates {
 fn quota(rate: Rate) -> Quota {
     let count = NonZeroU32::new(rate.count()).unwrap_or(NonZeroU32::MIN);
     let one = (rate.per().window() / count.get()).max(Duration::from_nanos(1));
-    // A period of at least a nanosecond is always one.
+    // A period of at least one nanosecond is always valid.
     Quota::with_period(one).map_or(Quota::per_hour(NonZeroU32::MIN), |quota| quota.allow_burst(count))
 }
 
-/// The time that all buckets of a set read.
+/// The clock that all buckets of a set share.
 #[derive(Debug, Clone, Default)]
 struct Hand(Arc<AtomicU64>);
 
@@ -144,7 +144,7 @@ impl Clock for Hand {
     }
 }
 
-/// How full a bucket is; while it is only tried, it stays so.
+/// The level of a bucket; a trial does not change it.
 #[derive(Debug)]
 struct Level {
     level: Mutex<Option<Nanos>>,

@@ -1,4 +1,4 @@
-//! What a call's arguments and its answer are to those who must not see personal data.
+//! Redacts the arguments and the answers of calls for those who must not see personal data.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::refusal::{Refusal, Told};
 use crate::screen::{ScreenError, Seen};
 use crate::tape::Asking;
 
-/// The rule that hides.
+/// The policy key that decides about personal data.
 const MODE: &str = "data.pii.mode";
 
 impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
-    /// Arguments as the tool gets them, and which aliases became their values.
+    /// Returns the arguments as the tool gets them, and the aliases whose values were filled in.
     pub(super) async fn revealed(
         &self,
         policy: &Policy,
@@ -38,7 +38,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         })?)
     }
 
-    /// Arguments as a client's form may show them, where that is not what is sent.
+    /// Returns the arguments as an approval form may show them; `None` if they are shown as they are sent.
     pub(super) async fn masked(&self, policy: &Policy, body: &str, is_revealed: bool) -> Result<Option<String>, Halt> {
         let sight = self.screen.sight(policy).await.map_err(unseen)?;
         let value: Value = serde_json::from_str(body)
@@ -47,7 +47,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         Ok((is_revealed || shown != value).then(|| shown.to_string()))
     }
 
-    /// Whether arguments are what a tool takes. What is wrong with values that the program must not see is not told by them.
+    /// Checks arguments against the tool's schema. The error does not reveal values that the program must not see.
     pub(super) fn fits(
         &self,
         tool: &Tool,
@@ -70,7 +70,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         Err(Refusal::new("tool.arguments", message).by("inputSchema"))
     }
 
-    /// Aliases that became their values, on their way to the journal.
+    /// Queues the event for aliases whose values were filled in.
     pub(super) fn note_revealed(&self, number: u32, revealed: &[usize]) {
         if !revealed.is_empty() {
             let (number, count) = (u64::from(number), revealed.len() as u64);
@@ -78,7 +78,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         }
     }
 
-    /// A refusal whose words are others': a server's last ones, or those of a person who saw the values.
+    /// Redacts a refusal with foreign text: a server's last output, or the comment of a person who saw the values.
     pub(super) async fn said(&self, refusal: Refusal) -> Result<Refusal, Stopped> {
         if !refusal.is_in_words_of_others() {
             return Ok(refusal);
@@ -105,7 +105,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         Ok(refusal.saying(message))
     }
 
-    /// What a tool said, as the program may see it.
+    /// Returns a tool's answer as the program may see it.
     pub(super) async fn screened(
         &self,
         number: u32,
@@ -124,7 +124,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
                     Ok(hints) => hints,
                     Err(refusal) => return Ok(Err((CallOutcome::Broken, refusal.into()))),
                 };
-                // Learnt is what a tool answers with that does not say so itself.
+                // Result types are observed only for tools without an output schema.
                 let learns = schema.is_none()
                     && !tool.name.is_skill()
                     && self.gateway.still_learns(tool)
@@ -167,7 +167,7 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         })
     }
 
-    /// An event that goes with the next record.
+    /// Queues an event that is written with the next record.
     fn note(&self, kind: Kind) {
         let event = Event::host(self.session, Some(self.execution), kind);
         self.ends.add(Kept(event, Vec::new()));
@@ -183,14 +183,14 @@ fn unseen(error: ScreenError) -> Halt {
     }
 }
 
-/// Nothing is shown that nobody looked at.
+/// Refuses an answer that could not be redacted.
 fn cannot_look(error: &ScreenError) -> Refusal {
     Refusal::new("data.unseen", format!("nothing can be shown: {error}"))
         .by("data.pii")
         .hint("the operator has to look at `data.pii` of the policy")
 }
 
-/// An answer that is held back for the sake of personal data in it.
+/// Refuses an answer because of the personal data in it.
 fn blocked(tool: &str, found: &[Found]) -> Refusal {
     let kinds: Vec<String> = found.iter().map(|one| format!("{} {}", one.count, one.what)).collect();
     Refusal::new(

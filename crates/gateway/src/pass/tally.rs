@@ -1,5 +1,5 @@
-//! The calls of an execution: the first of each kind are listed, the rest is counted. What a program does most often costs memory,
-//! journal and answer no more than what it does a hundred times.
+//! Tallies the calls of an execution: the first of each kind are listed, the rest is counted. So frequent calls need
+//! bounded memory, journal space and answer size.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,53 +9,53 @@ use ringfence_journal::{CallOutcome, Entry, ExecutionId, Kind, Text};
 
 use super::Made;
 
-/// Calls of one kind that are listed one by one.
+/// Most calls of one kind that are listed one by one.
 const LISTED_PER_KIND: u64 = 100;
-/// Kinds that are told apart; what comes then is `other`.
+/// Most kinds that are distinguished; further ones count as `other`.
 const MAX_KINDS: usize = 64;
-/// Calls that are listed in all.
+/// Most calls that are listed in all.
 const MAX_LISTED: usize = 1000;
-/// What is too much to be told apart.
+/// The name for tools beyond the limit on kinds.
 const OTHER: &str = "other";
 
-/// All calls of an execution.
+/// The report of all calls of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallsMade {
-    /// The first of each kind, by number.
+    /// The first calls of each kind, ordered by number.
     pub listed: Vec<Made>,
-    /// How many more there were of each kind.
+    /// The calls of each kind that are not listed.
     pub more: Vec<MoreCalls>,
-    /// How many there were in all.
+    /// The number of all calls, listed or not.
     pub total: u64,
     /// Bytes of all arguments and results.
     pub bytes: u64,
 }
 
-/// Calls of one kind that are counted, not listed.
+/// The calls of one kind that are counted but not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MoreCalls {
-    /// The tool, or `other` where there were too many kinds.
+    /// The full name of the tool, or `other` beyond the limit on kinds.
     pub tool: String,
-    /// How they went.
+    /// How these calls ended.
     pub outcome: CallOutcome,
-    /// The rule that decided.
+    /// The rule that decided; `None` beyond the limit on kinds.
     pub rule: Option<String>,
-    /// Whether it was the policy that refused them.
+    /// Whether the policy refused them.
     pub forbidden: bool,
-    /// How many.
+    /// The number of calls of this kind beyond the listed ones.
     pub count: u64,
 }
 
-/// The calls that were made so far.
+/// The tally of the calls so far.
 #[derive(Debug, Default)]
 pub(super) struct CallTally {
     made: CallsMade,
-    /// How many of each kind are listed; `made.more` has the rest at the same place.
+    /// How many calls of each kind are listed; `made.more` has the rest at the same index.
     listed: Vec<u64>,
 }
 
 impl CallTally {
-    /// One more, which is over.
+    /// Adds a completed call.
     pub(super) fn add(&mut self, made: Made) {
         self.made.total += 1;
         self.made.bytes = self.made.bytes.saturating_add(made.bytes_in + made.bytes_out);
@@ -71,7 +71,7 @@ impl CallTally {
         }
     }
 
-    /// More of a kind that is not even looked at any more.
+    /// Counts a call that is refused without any checks.
     pub(super) fn count_refused(&mut self, rule: &str) {
         self.made.total += 1;
         let refused = |more: &&mut MoreCalls| more.tool == OTHER && more.rule.as_deref() == Some(rule);
@@ -119,7 +119,7 @@ impl CallTally {
         self.made.more.len() - 1
     }
 
-    /// All of them, by number.
+    /// Returns the report, ordered by number.
     pub(super) fn finish(&mut self) -> CallsMade {
         let mut made = std::mem::take(&mut self.made);
         self.listed.clear();
@@ -129,27 +129,28 @@ impl CallTally {
     }
 }
 
-/// What a refusal is told by in the journal.
+/// The kind by which the journal groups refusals.
 #[derive(Debug, PartialEq, Eq)]
 struct RefusalKind {
-    /// Nothing where there were too many to be told apart.
+    /// `None` beyond the limit on kinds.
     tool: Option<String>,
     code: &'static str,
     rule: String,
 }
 
-/// Refusals of an execution: the first of each kind are events, the rest is counted in one now and then.
+/// Tallies the refusals of an execution: the first of each kind are events, the rest is counted in an event from time
+/// to time.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalTally {
-    /// Each kind, how many there were, and how many of them no event says yet.
+    /// Each kind, the number of its refusals, and how many of these no event reports yet.
     kinds: Vec<(RefusalKind, u64, u64)>,
     unsaid: u64,
-    /// What the execution keeps of those.
+    /// The call log entries of unreported refusals.
     entries: Vec<Entry>,
 }
 
 impl RefusalTally {
-    /// Counts one more; says whether it is written down by itself.
+    /// Counts one refusal. Returns whether it gets an event of its own.
     pub(crate) fn add(&mut self, tool: &str, code: &'static str, rule: &str) -> bool {
         let same = |(kind, _, _): &&mut (RefusalKind, u64, u64)| {
             kind.code == code && kind.rule == rule && kind.tool.as_deref().is_none_or(|known| known == tool)
@@ -173,13 +174,13 @@ impl RefusalTally {
         true
     }
 
-    /// Holds what the execution keeps of one that no event says; answers whether it is time to say them.
+    /// Holds the entries of an unreported refusal. Returns whether it is time to report.
     pub(crate) fn hold(&mut self, entries: Vec<Entry>) -> bool {
         self.entries.extend(entries);
         self.unsaid >= LISTED_PER_KIND
     }
 
-    /// Events for what none says yet, the first with all that is kept.
+    /// Returns events for the unreported refusals, the first with all held entries.
     pub(crate) fn take(&mut self, of: &str) -> Vec<(Kind, Vec<Entry>)> {
         if self.unsaid == 0 {
             return Vec::new();
@@ -204,7 +205,7 @@ impl RefusalTally {
     }
 }
 
-/// Calls that an execution and the skills it called made together, refused ones included.
+/// The calls that an execution and the skills it called made together, refused ones included.
 #[derive(Debug, Default)]
 pub(crate) struct CallCount {
     tools: AtomicU64,
@@ -212,23 +213,23 @@ pub(crate) struct CallCount {
 }
 
 impl CallCount {
-    /// Counts one more call of a tool; answers how many there are now.
+    /// Counts one more call of a tool, and returns the new count.
     pub(super) fn next_call(&self) -> u64 {
         self.tools.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
-    /// The same of a question about tools.
+    /// Counts one more lookup of tools, and returns the new count.
     pub(super) fn next_lookup(&self) -> u64 {
         self.lookups.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 }
 
-/// The counts of the executions of a session that go on.
+/// The call counts of a session's active executions.
 #[derive(Debug, Default)]
 pub(super) struct CallCounts(Mutex<HashMap<ExecutionId, Weak<CallCount>>>);
 
 impl CallCounts {
-    /// The count of an execution; the one of its parent where another execution called it as a skill.
+    /// Returns the count of an execution, or that of its parent if another execution called it as a skill.
     pub(super) fn of(&self, execution: ExecutionId, parent: Option<ExecutionId>) -> Arc<CallCount> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.retain(|_, count| count.strong_count() > 0);

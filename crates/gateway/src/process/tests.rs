@@ -26,7 +26,7 @@ async fn standard_error_is_remembered_bounded_and_clean() {
     let words = Arc::<Words>::default();
     listen(text.as_bytes(), Arc::clone(&words), scrubber.clone()).await;
     let last = words.last();
-    // Wherever a line is cut, no part of a secret is left of it, also behind others that are shorter once they are hidden.
+    // Wherever a line is cut, no part of a secret is left, also behind other secrets that are shorter once hidden.
     for (before, times) in (LINE - 20..LINE + 20).flat_map(|before| [(before, 1), (before, 2), (before % 40, 40)]) {
         let text = format!(
             "{}{}{}",

@@ -1,4 +1,4 @@
-//! What is said of skills: texts and schemas that outlive the session they come from, and are everybody's to read.
+//! Redacts the texts and schemas of saved skills, which outlive their session and which all sessions can read.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use super::sight::{Side, Sight};
 
 impl Sight {
-    /// The words of the kinds that a text has something of, personal data or secrets.
+    /// Returns the kinds of personal data and secrets that a text contains.
     pub fn kinds_in(&self, text: &str) -> BTreeSet<String> {
         let found = self.way(Side::Form).1.find(text);
         found.iter().map(|one| one.kind.word().to_owned()).collect()
     }
 
-    /// The same for what a schema says in words.
+    /// Returns the kinds that the texts of a schema contain.
     pub fn kinds_in_schema(&self, schema: &Value) -> BTreeSet<String> {
         match schema {
             Value::String(text) => self.kinds_in(text),
@@ -27,12 +27,12 @@ impl Sight {
         }
     }
 
-    /// A text as any model may read it, whatever session it is in.
+    /// Redacts a text that any model may read, in any session.
     pub fn told(&self, text: &str) -> String {
         self.way(Side::Form).1.redact(text).shown
     }
 
-    /// The same for a schema.
+    /// Redacts a schema that any model may read.
     pub fn told_schema(&self, schema: Value) -> Value {
         match schema {
             Value::String(text) => Value::String(self.told(&text)),
@@ -52,7 +52,7 @@ impl Sight {
     }
 }
 
-/// Keys of schemas whose values are addresses of schemas.
+/// Whether the values of this schema key are references to schemas.
 fn is_address(key: &str) -> bool {
     key.starts_with('$')
 }

@@ -1,4 +1,4 @@
-//! What a policy hides, ready to be looked with.
+//! The redaction rules of a policy, compiled for use.
 
 use ringfence_hygiene::{Check, Detector, Hints, Kinds, Names, Own, OwnError, Secrets, Settings};
 use ringfence_policy::{
@@ -8,39 +8,39 @@ use serde_json::Value;
 
 use super::ScreenError;
 
-/// What a policy hides.
+/// The compiled redaction rules of one policy.
 #[derive(Debug)]
 pub struct Sight {
     rules: DataRules,
-    /// Personal data and secrets.
+    /// Finds personal data and secrets.
     all: Detector,
-    /// Secrets only.
+    /// Finds secrets, and no personal data.
     secrets: Detector,
 }
 
-/// What happens to what is found.
+/// What happens to findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Nothing is looked for.
+    /// Nothing is detected or changed.
     Open,
-    /// It is blacked out for good.
+    /// Findings are removed for good.
     Redact,
-    /// It is noted for whoever may not see it, and stays; secrets are blacked out.
+    /// Personal data gets aliases but stays visible; secrets are removed.
     Note,
-    /// Aliases take its place; secrets are blacked out.
+    /// Aliases replace personal data; secrets are removed.
     Alias,
-    /// All of it is held back for the sake of personal data.
+    /// Personal data withholds the whole value; secrets are removed.
     Block,
 }
 
-/// Who sees it.
+/// The audience of a redacted value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// The program in the sandbox.
     Inside,
-    /// A model.
+    /// A model outside of the sandbox.
     Outside,
-    /// A person, by a form that a model may read too.
+    /// A person, through a form that a model may read too.
     Form,
 }
 
@@ -70,18 +70,18 @@ impl Sight {
         Ok(Sight { rules, all, secrets })
     }
 
-    /// What a policy hides.
+    /// Compiles the rules of a policy.
     pub fn of(policy: &Policy) -> Result<Sight, ScreenError> {
         Ok(Sight::new(policy.data_rules())?)
     }
 
-    /// What is hidden where no policy says anything.
+    /// Compiles the default rules, which hold where no policy says anything.
     pub fn usual() -> Result<Sight, ScreenError> {
         Ok(Sight::new(DataRules::unwritten())?)
     }
 
-    /// What a model may be told of a past call's arguments, without the session's aliases: none where programs had real values, else
-    /// all but those with something to hide.
+    /// Returns the arguments of a past call that a model may see without the session's aliases: `None` if programs
+    /// had real values, otherwise all arguments, with null for those that contain findings.
     pub fn tellable(&self, arguments: Value) -> Option<Value> {
         if self.way(Side::Inside).0 == Way::Note {
             return None;
@@ -102,12 +102,12 @@ impl Sight {
         is_marked(&value.to_string()) || !self.way(Side::Outside).1.find_json(&alone, &Hints::none()).is_empty()
     }
 
-    /// What holds for data.
+    /// Returns the data rules of the policy.
     pub fn rules(&self) -> &DataRules {
         &self.rules
     }
 
-    /// What happens to what is found, and what is looked for.
+    /// Returns what happens to findings for this audience, and the detector to use.
     pub(super) fn way(&self, side: Side) -> (Way, &Detector) {
         match (self.rules.pii, self.rules.inside, side) {
             (PiiMode::Off, _, _) => self.only_secrets(),
@@ -118,7 +118,7 @@ impl Sight {
         }
     }
 
-    /// Whether the keys of a value are personal data themselves, so that nothing may be learnt from them.
+    /// Whether keys of a value are personal data themselves, so that no type may be observed from it.
     pub(crate) fn tells_in_keys(&self, value: &Value) -> bool {
         match value {
             Value::Array(items) => items.iter().any(|item| self.tells_in_keys(item)),
@@ -129,7 +129,7 @@ impl Sight {
         }
     }
 
-    /// The same where personal data stays as it is.
+    /// Returns the mode and the detector for secrets alone.
     pub(super) fn only_secrets(&self) -> (Way, &Detector) {
         let way = match self.rules.secrets {
             SecretRule::Redact => Way::Redact,
@@ -138,7 +138,7 @@ impl Sight {
         (way, &self.secrets)
     }
 
-    /// Whether aliases stand for anything.
+    /// Whether the policy replaces personal data by aliases.
     pub(super) fn has_aliases(&self) -> bool {
         self.rules.pii == PiiMode::Alias
     }

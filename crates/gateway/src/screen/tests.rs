@@ -1,4 +1,4 @@
-//! Which way data goes, by what a policy says.
+//! Tests of which data is redacted for which audience, by policy.
 
 use ringfence_policy::{Ceiling, Draft};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! One entry of the servers, read with everything that is wrong with it.
+//! Parses one server entry, and reports all problems in it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,9 +9,9 @@ use url::{Host, Url};
 use super::{Auth, Document, Interface, Notice, OAuthClient, Place, Problem, Program, Remote, Source};
 use crate::credential::Written;
 
-/// Keys that make an entry what it is.
+/// The keys that determine the kind of an entry.
 const KINDS: [&str; 3] = ["command", "url", "openapi"];
-/// Keys of other clients that say nothing to us and take nothing away.
+/// Keys of other clients that have no effect here and can be ignored safely.
 const IGNORED: [&str; 6] = [
     "alwaysAllow",
     "alwaysLoad",
@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// The entry, or nothing when it is wrong or switched off.
+    /// Parses the entry; `None` if it is invalid or disabled.
     pub(super) fn read(&mut self, entry: &Value) -> Option<Source> {
         let Value::Object(keys) = entry else {
             self.wrong("an entry must be an object");
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `type`, as other clients write it, must agree with the rest.
+    /// Checks that `type`, as other clients write it, matches the kind of the entry.
     fn transport(&mut self, keys: &Map<String, Value>, kind: &str) {
         let Some(written) = keys.get("type") else { return };
         let fits = match written.as_str() {
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Who this program is to the server's authorization server.
+    /// Parses the client for the server's authorization server.
     fn client(&mut self, keys: &Map<String, Value>, auth: Auth) -> OAuthClient {
         let client = match keys.get("oauth") {
             None => return OAuthClient::default(),
@@ -238,7 +238,7 @@ impl<'a> Reader<'a> {
         Some(Source::Interface(Interface { document, headers }))
     }
 
-    /// A URL that may carry credentials: https, or plain http to this machine alone.
+    /// Parses a URL that may carry credentials: https, or plain http to this machine.
     fn url(&mut self, key: &str, text: &str) -> Option<Url> {
         let url = match Url::parse(text) {
             Ok(url) => url,
@@ -325,7 +325,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a credential may be sent there.
+/// Whether a credential may be sent to this URL.
 pub(crate) fn safe(url: &Url) -> bool {
     match (url.scheme(), url.host()) {
         ("https", Some(_)) => true,
@@ -336,7 +336,7 @@ pub(crate) fn safe(url: &Url) -> bool {
     }
 }
 
-/// The known word that was probably meant.
+/// Returns the known word that was probably meant.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let close = |near: &&str| strsim::damerau_levenshtein(word, near) <= (near.len() / 3).max(1);
     known

@@ -1,4 +1,4 @@
-//! Credentials that servers get: put into their headers or their environment, still unread.
+//! Assigns credentials to servers: puts them into their headers or environment, still unresolved.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::{Auth, Problem, Server, Servers, ServersError, Source, entry};
 use crate::credential::{Credential, Credentials, ServerUse, Written};
 
 impl Servers {
-    /// The same servers, each with the credentials that were meant for it.
+    /// Adds to each server the credentials that are meant for it.
     pub fn with(mut self, credentials: &Credentials) -> Result<Servers, ServersError> {
         let mut problems = Vec::new();
         for credential in credentials {
@@ -31,7 +31,7 @@ impl Servers {
         }
     }
 
-    /// A credential for a server that is not there.
+    /// Describes a credential for a server that is not configured.
     fn unconfigured(&self, credential: &Credential, server: &str) -> String {
         let known: Vec<&str> = self.entries.keys().map(String::as_str).collect();
         let near = entry::nearest(server, &known).map(|near| format!("; did you mean `{near}`?"));

@@ -1,4 +1,4 @@
-//! The tools that a server lists, page by page, within bounds.
+//! Collects the tools that a server lists, page by page, within limits.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::error::ServerError;
 const MAX_TOOLS: usize = 10_000;
 const MAX_TOOL_BYTES: usize = 64 * 1024 * 1024;
 
-/// Tools of a listing so far, bounded.
+/// The tools of a listing so far.
 pub(crate) struct GatheredTools<'a> {
     server: &'a str,
     bytes: usize,
@@ -37,7 +37,7 @@ impl<'a> GatheredTools<'a> {
         }
     }
 
-    /// One more tool; the first of a name counts.
+    /// Adds one tool; of two with the same name the first counts.
     pub(crate) fn push(&mut self, tool: Definition) -> Result<(), ServerError> {
         let too_much = |what, limit| ServerError::TooMuch {
             server: self.server.to_owned(),
@@ -58,7 +58,7 @@ impl<'a> GatheredTools<'a> {
     }
 }
 
-/// Bytes of a definition as JSON.
+/// Returns the bytes of a definition as JSON.
 fn weight(tool: &Definition) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
@@ -71,12 +71,12 @@ fn weight(tool: &Definition) -> usize {
         }
     }
     let mut count = Count(0);
-    // Counting cannot fail, and what cannot be written as JSON came from JSON.
+    // Counting cannot fail, and the definition was parsed from JSON.
     let _ = serde_json::to_writer(&mut count, tool);
     count.0
 }
 
-/// A tool as the protocol writes it.
+/// Parses a tool as the protocol writes it.
 fn definition(tool: &Value) -> Option<Definition> {
     let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
     let name = text("name").filter(|name| !name.is_empty())?;
@@ -89,7 +89,7 @@ fn definition(tool: &Value) -> Option<Definition> {
     let notes = tool.get("annotations");
     let hint = |key: &str| notes.and_then(|notes| notes.get(key)).and_then(Value::as_bool);
     let annotated = notes.and_then(|notes| notes.get("title")).and_then(Value::as_str);
-    // Two that differ are both shown, and so both pinned: clients choose either.
+    // Two different titles are both shown, and so both pinned: clients choose either.
     let title = match (text("title"), annotated) {
         (Some(title), Some(other)) if title != other => Some(format!("{title} / {other}")),
         (title, annotated) => title.or_else(|| annotated.map(str::to_owned)),

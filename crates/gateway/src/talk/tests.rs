@@ -3,7 +3,7 @@ use crate::credential::Environment;
 use crate::lines::Lines;
 use crate::process::{self, Start};
 
-/// Whether the end is heard at our next word or by listening depends on who is faster: here it is our word.
+/// The end is noticed when writing or when reading, whichever is first: here when writing.
 #[tokio::test]
 async fn a_program_that_ended_before_our_first_word_is_named_with_its_last() {
     let start = Start {

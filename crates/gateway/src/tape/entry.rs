@@ -1,5 +1,5 @@
-//! How entries are written: one byte of version, a small header, and the text as it is. Calls are many and texts are long, so
-//! nothing is written as JSON again. What is read back may be damaged: that is an error, never a panic.
+//! The format of call log entries: one byte of version, a small header, and the text as it is. Calls are many and
+//! texts are long, so the text is not encoded as JSON again. Damaged entries are an error, never a panic.
 
 use std::time::Duration;
 
@@ -11,40 +11,40 @@ use crate::refusal::Told;
 
 const VERSION: u8 = 1;
 
-/// Where a call stood when its entry was written.
+/// The stage of a call when its entry was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It was about to be sent.
+    /// The call was about to be sent.
     Started,
-    /// A person was asked.
+    /// An approval was requested for it.
     Asked(ApprovalId),
     /// It was answered without being sent.
     Settled,
 }
 
-/// What the entry of a call says.
+/// The decoded entry of a call.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) stage: Stage,
     pub(super) taped: Taped,
-    /// The arguments are left out: the execution kept too much.
+    /// The arguments are omitted because the execution kept too much.
     pub(super) spoiled: bool,
 }
 
-/// The arguments of a call to be written.
+/// The arguments to encode into an entry.
 #[derive(Debug)]
 pub(super) enum Body<'a> {
     Text(&'a str),
     Digest(Hash),
-    /// They are left out: the execution kept too much.
+    /// The arguments are omitted because the execution kept too much.
     Spoiled,
 }
 
-/// What the entry of an answer says.
+/// The decoded entry of an answer.
 #[derive(Debug)]
 pub(super) enum Answer {
     Kept(Answered),
-    /// It is left out: the execution kept too much.
+    /// The answer is omitted because the execution kept too much.
     Spoiled,
 }
 
@@ -60,11 +60,11 @@ const TOOL: u8 = 0;
 const SEARCH: u8 = 1;
 const DESCRIBE: u8 = 2;
 const LIST: u8 = 3;
-/// A tool, with a byte for what its server says of it.
+/// A tool, with a byte for the server's hints about it.
 const HINTED: u8 = 4;
 const FETCH: u8 = 5;
 
-/// Writes a call.
+/// Encodes the entry of a call.
 pub(super) fn call(stage: Stage, asking: &Asking<'_>, body: &Body<'_>) -> Vec<u8> {
     let name = asking.name.unwrap_or_default();
     let (what, server, tool) = match asking.what {
@@ -102,7 +102,7 @@ pub(super) fn call(stage: Stage, asking: &Asking<'_>, body: &Body<'_>) -> Vec<u8
     bytes
 }
 
-/// Reads a call.
+/// Decodes the entry of a call.
 pub(super) fn read_call(bytes: Vec<u8>) -> Result<Call, TapeError> {
     let mut reader = Reader::new(&bytes)?;
     let stage = match reader.byte()? {
@@ -158,7 +158,7 @@ pub(super) fn read_call(bytes: Vec<u8>) -> Result<Call, TapeError> {
     })
 }
 
-/// Writes an answer; without its text where it is too much to keep.
+/// Encodes the entry of an answer; `keep` says whether to include its text.
 pub(super) fn answer(answered: &AnswerParts<'_>, keep: bool) -> Vec<u8> {
     if !keep {
         return vec![VERSION, 2];
@@ -187,7 +187,7 @@ pub(super) fn answer(answered: &AnswerParts<'_>, keep: bool) -> Vec<u8> {
     bytes
 }
 
-/// An answer to be written.
+/// The parts of an answer to encode.
 #[derive(Debug)]
 pub(crate) struct AnswerParts<'a> {
     pub(crate) outcome: CallOutcome,
@@ -197,7 +197,7 @@ pub(crate) struct AnswerParts<'a> {
     pub(crate) answer: Result<&'a str, &'a Told>,
 }
 
-/// Reads an answer.
+/// Decodes the entry of an answer.
 pub(super) fn read_answer(bytes: Vec<u8>) -> Result<Answer, TapeError> {
     let mut reader = Reader::new(&bytes)?;
     let refused = match reader.byte()? {
@@ -239,19 +239,19 @@ pub(super) fn read_answer(bytes: Vec<u8>) -> Result<Answer, TapeError> {
     }))
 }
 
-/// A piece of the trace and where it belongs.
+/// A piece of the trace with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// Which of the execution's runs met it, from 0.
+    /// The index of the run that met it, from 0.
     pub(super) run: u64,
-    /// Where that run began to go its own way: whatever an earlier one has from here on is void.
+    /// Where that run diverged: the pieces of earlier runs from here on are void.
     pub(super) start: u64,
-    /// Where the piece begins.
+    /// The position where the piece begins.
     pub(super) at: u64,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Writes a piece of the trace.
+/// Encodes a piece of the trace.
 pub(super) fn trace(piece: &Piece) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(32 + piece.bytes.len());
     bytes.push(VERSION);
@@ -262,7 +262,7 @@ pub(super) fn trace(piece: &Piece) -> Vec<u8> {
     bytes
 }
 
-/// Reads a piece of the trace.
+/// Decodes a piece of the trace.
 pub(super) fn read_trace(bytes: &[u8]) -> Result<Piece, TapeError> {
     let mut reader = Reader::new(bytes)?;
     let (run, start, at) = (reader.number()?, reader.number()?, reader.number()?);
@@ -300,7 +300,7 @@ fn outcome(number: u8) -> Result<CallOutcome, TapeError> {
     })
 }
 
-/// Each hint is a digit: not said, no, yes.
+/// Each hint is one digit: not given, no, yes.
 fn hints_number(hints: Hints) -> u8 {
     let digit = |hint: Option<bool>| hint.map_or(0, |said| 1 + u8::from(said));
     digit(hints.read_only) + 3 * digit(hints.destructive) + 9 * digit(hints.open_world)
@@ -321,7 +321,7 @@ fn hints(number: u8) -> Result<Hints, TapeError> {
     })
 }
 
-/// What follows a header, as text.
+/// Returns the bytes after a header as text.
 fn tail(mut bytes: Vec<u8>, header: usize) -> Result<String, TapeError> {
     bytes.drain(..header);
     String::from_utf8(bytes).map_err(|_| TapeError::Damaged("a text"))
@@ -350,7 +350,7 @@ fn put_optional(bytes: &mut Vec<u8>, text: Option<&str>) {
     }
 }
 
-/// Reads what may be anything.
+/// Decodes bytes that may be damaged.
 struct Reader<'a> {
     rest: &'a [u8],
 }

@@ -1,4 +1,4 @@
-//! What an execution keeps of its calls, as entries for whoever writes them down.
+//! Creates the call log entries of an execution, for the journal to store.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use super::entry::{self, AnswerParts, Body, Piece, Stage};
 use super::{Asking, Mode, State, Tape, What};
 use crate::refusal::Told;
 
-/// Bytes of one answer that are kept.
+/// Most bytes of one answer that are kept.
 const MOST_ANSWER: usize = 16 * 1024 * 1024;
-/// Bytes of one execution that are kept.
+/// Most bytes of one execution that are kept.
 const MOST: u64 = 64 * 1024 * 1024;
-/// Bytes of arguments that are kept of calls that were never sent. Beyond, each is kept by its digest: a program that is refused
-/// again and again writes only what a person could read.
+/// Most bytes of arguments that are kept for calls that were never sent. Beyond it only their digests are kept, so
+/// that a program that is refused again and again writes only as much as a person can read.
 const MAX_UNSENT: u64 = 1024 * 1024;
-/// Arguments that are not shorter by their digest.
+/// Arguments up to this size are kept even beyond the limit, because a digest would save little.
 const SHORT: usize = 256;
 
 impl Tape {
-    /// The trace that no entry holds yet, to be kept when the program has ended or gives up its sandbox.
+    /// Returns the trace since the last entry, to store when the program has ended or gives up its sandbox.
     pub fn rest(&self) -> Vec<Entry> {
         self.traced(0, &mut self.state())
     }
 
-    /// What to keep of a question about tools and its answer, before the program has it.
+    /// Returns the entries of a lookup of tools with its answer, to store before the program gets it.
     pub fn answered(&self, number: u32, what: What<&str>, body: &str, answer: Result<&str, &Told>) -> Vec<Entry> {
         let asking = Asking {
             number,
@@ -47,24 +47,24 @@ impl Tape {
         self.settled(&asking, &parts)
     }
 
-    /// What to keep with the start of a call.
+    /// Returns the entries to store with the start of a call.
     pub(crate) fn started(&self, asking: &Asking<'_>) -> Vec<Entry> {
         self.call(asking, Stage::Started)
     }
 
-    /// What to keep with a question to a person.
+    /// Returns the entries to store with an approval request.
     pub(crate) fn asked(&self, asking: &Asking<'_>, id: ApprovalId) -> Vec<Entry> {
         self.call(asking, Stage::Asked(id))
     }
 
-    /// What to keep of a call that is answered without being sent.
+    /// Returns the entries of a call that is answered without being sent.
     pub(crate) fn settled(&self, asking: &Asking<'_>, answer: &AnswerParts<'_>) -> Vec<Entry> {
         let mut entries = self.call(asking, Stage::Settled);
         entries.extend(self.ended(asking.number, answer));
         entries
     }
 
-    /// What to keep with the end of a call.
+    /// Returns the entry to store with the end of a call.
     pub(crate) fn ended(&self, number: u32, answer: &AnswerParts<'_>) -> Option<Entry> {
         if self.mode != Mode::Live {
             return None;
@@ -117,7 +117,7 @@ impl Tape {
 }
 
 impl State {
-    /// How the arguments of a call are kept.
+    /// Decides how the arguments of a call are kept.
     fn body<'a>(&mut self, body: &'a str, stage: Stage) -> Body<'a> {
         if stage == Stage::Settled {
             self.unsent = self.unsent.saturating_add(body.len() as u64);
@@ -132,7 +132,7 @@ impl State {
         }
     }
 
-    /// Whether so much more is kept; once something is not, nothing more is.
+    /// Whether this much more can be kept; after the first failure nothing more is kept.
     fn fits(&mut self, length: usize, most: usize) -> bool {
         let all = self.kept.saturating_add(length as u64);
         self.spoiled |= length > most || all > MOST;

@@ -62,7 +62,7 @@ fn what_a_server_said_of_a_tool_is_kept_with_the_call() {
                     hints: Some(hints),
                     ..asking(1, "{}")
                 };
-                // What is written later without it takes nothing away.
+                // A later entry without it does not remove it.
                 let mut entries = tape.started(&asked);
                 entries.extend(tape.settled(&asking(1, "{}"), &answer(Ok("1"))));
                 let (read, _) = Tape::read(entries).unwrap();
@@ -147,7 +147,7 @@ fn where_a_later_run_goes_its_own_way_an_earlier_one_is_void() {
     let (again, trace) = Tape::read(entries.clone()).unwrap();
     assert_eq!(trace, b"ab");
     entries.extend(piece(&again, 4, b"CD"));
-    // What stands where the earlier run's piece began is this run's alone.
+    // From the start of the earlier run's piece on, the trace is this run's alone.
     let (third, trace) = Tape::read(entries.clone()).unwrap();
     assert_eq!(trace, b"abCD");
     entries.extend(piece(&third, 5, b"E"));
@@ -172,7 +172,7 @@ fn where_a_call_stood_is_known() {
     check(vec![asked(first), asked(second)], &format!("Asked({second:?})"));
     check(vec![asked(first), started()], "Unknown(None)");
     check(vec![started(), asked(first)], &format!("Unknown(Some({first:?}))"));
-    // The yes to the first repetition is none to a second.
+    // Approval of the first repetition does not cover a second.
     check(vec![started(), asked(first), started()], "Unknown(None)");
 }
 
@@ -313,7 +313,7 @@ fn a_flood_of_refused_calls_is_kept_by_digests_and_still_runs_again() {
     assert!(read.compare(300, what, &body(300)).is_ok());
     let other = read.compare(300, what, &body(299)).unwrap_err();
     assert!(other.message.contains("other arguments"), "{other}");
-    // The first are there to be read.
+    // The text of the first calls is kept.
     assert_eq!(read.calls()[0].1.arguments.text(), Some(body(1).as_str()));
 }
 

@@ -7,7 +7,7 @@ fn repeated(part: &str, bytes: usize) -> String {
     format!("[{}]", vec![part; count].join(","))
 }
 
-/// What a value has on the heap; the room that a long list or object made ahead was never touched, and is not there.
+/// Returns the heap size of a value, without the unused capacity of long lists and objects, which is never touched.
 fn heap(value: &Value) -> usize {
     match value {
         Value::String(text) => text.capacity(),
@@ -15,7 +15,7 @@ fn heap(value: &Value) -> usize {
             touched(items.len(), items.capacity(), size_of::<Value>()) + items.iter().map(heap).sum::<usize>()
         }
         Value::Object(members) => {
-            // A member is its key, its value and its hash, and a place in a table that is at most seven eighths full.
+            // A member is its key, its value and its hash, and a slot in a table that is at most seven eighths full.
             let member = size_of::<String>() + size_of::<Value>() + size_of::<usize>();
             let places = (members.len() * 8 / 7 + 1).next_power_of_two().max(4);
             touched(members.len(), (places * 7 / 8).max(3), member)

@@ -1,4 +1,4 @@
-//! Other rules for a session that runs.
+//! Tests of policy changes during a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ const BOTH: &str = "allowlist: [web.example.com, other.example.com, { host: web.
 const ENDLESS: &str = "GET /endless HTTP/1.1\r\nHost: web.example.com\r\n\r\n";
 const GET: &str = "GET http://web.example.com/ HTTP/1.1\r\nHost: web.example.com\r\n\r\n";
 
-/// Reads until nothing more comes; whether it ended.
+/// Reads until nothing more comes. Returns whether the stream ended.
 async fn ends(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> bool {
     let drain = async {
         let mut buffer = vec![0; 65536];
@@ -97,7 +97,7 @@ tests! {
         connect(&mut ended, "web.example.com:443").await;
         let mut ended = shake(ended, tls(rig.egress.trust(), &["http/1.1"]), "web.example.com").await.unwrap();
         ended.write_all(ENDLESS.replace("endless", "flood").as_bytes()).await.unwrap();
-        // Both answers have begun, and come until nothing more is taken.
+        // Both responses have begun, and continue until the reader stops.
         let mut some = [0; 2000];
         plain.read_exact(&mut some).await.unwrap();
         ended.read_exact(&mut some).await.unwrap();
@@ -143,7 +143,7 @@ tests! {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         asking.await.unwrap();
-        // What had left before a change may arrive at any time after it; what never started never arrives.
+        // A request that left before a change may arrive at any time after it; one that never started never arrives.
         let lines = rig.book.lines();
         for request in rig.world.requests() {
             let path = request.rsplit(' ').next().unwrap();

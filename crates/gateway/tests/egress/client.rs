@@ -1,4 +1,4 @@
-//! A program's side of the proxy: bytes by hand, and TLS in a tunnel.
+//! A program's side of the proxy: plain bytes, and TLS in a tunnel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Writes, then reads an answer: its head, and its body if it has a length.
+/// Writes a request, then reads the response: its head, and its body if it has a length.
 pub(crate) async fn ask<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, text: &str) -> String {
-    // Who is refused at once may find the door closed already.
+    // A client that is refused at once may find the connection closed.
     let _ = stream.write_all(text.as_bytes()).await;
     answer(stream).await
 }
@@ -41,13 +41,13 @@ pub(crate) async fn answer<S: AsyncRead + Unpin>(stream: &mut S) -> String {
         .expect("an answer in time")
 }
 
-/// The status of an answer.
+/// Returns the status of a response.
 pub(crate) fn status(answer: &str) -> u16 {
     let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
     status.unwrap_or_else(|| panic!("no answer: {answer:?}"))
 }
 
-/// The refusal's code, in header and body alike.
+/// Returns the refusal's code, which header and body must agree on.
 #[track_caller]
 pub(crate) fn code(answer: &str) -> String {
     let header = answer
@@ -70,7 +70,7 @@ pub(crate) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, p
     assert_eq!(status(&answered), 200, "{answered}");
 }
 
-/// What a program trusts and speaks.
+/// Returns a TLS configuration with these roots and protocols.
 pub(crate) fn tls(pem: &str, alpn: &[&str]) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
@@ -84,7 +84,7 @@ pub(crate) fn tls(pem: &str, alpn: &[&str]) -> ClientConfig {
     config
 }
 
-/// Shakes hands in a tunnel.
+/// Performs the TLS handshake in a tunnel.
 pub(crate) async fn shake<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     config: ClientConfig,

@@ -1,4 +1,4 @@
-//! Credentials on the way out: attached where they belong, refused elsewhere, covered in what comes back.
+//! Tests of credentials in requests: attached where they belong, refused elsewhere, masked in responses.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ async fn holding() -> (Rig, String) {
 async fn tunnel(rig: &Rig, host: &str) -> TlsStream<DuplexStream> {
     let mut stream = rig.open();
     connect(&mut stream, &format!("{host}:443")).await;
-    // Every tunnel is looked into: the session's own certificate is what it sees.
+    // Every tunnel is inspected: the program sees the session's own certificate.
     shake(stream, tls(rig.egress.trust(), &["http/1.1"]), host)
         .await
         .unwrap()
@@ -51,7 +51,7 @@ tests! {
         let seen = rig.world.last();
         assert_eq!(seen["headers"]["authorization"], format!("Bearer {SECRET}"));
         assert!(!answer.contains(SECRET) && answer.contains(&"*".repeat(SECRET.len())), "{answer}");
-        // What was read once is covered wherever it comes back.
+        // A secret that was read once is masked wherever it comes back.
         let again = ask(&mut stream, &get("web.example.com", "/v1/y", &format!("X-Mine: {SECRET}\r\n"))).await;
         assert_eq!(status(&again), 200);
         assert!(!again.contains(SECRET), "{again}");

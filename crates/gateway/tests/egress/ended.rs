@@ -1,4 +1,4 @@
-//! TLS that is ended because rules want to see what is inside.
+//! Tests of TLS that the proxy terminates because rules require inspection.
 
 use bytes::Bytes;
 use http::Request;
@@ -31,7 +31,7 @@ async fn two(rig: &Rig) -> SendRequest<Full<Bytes>> {
     sender
 }
 
-/// A request over HTTP/2: status and the refusal's code.
+/// Sends a request over HTTP/2. Returns the status and the refusal's code.
 async fn over_two(sender: &mut SendRequest<Full<Bytes>>, method: &str, uri: &str, host: Option<&str>) -> (u16, String) {
     let mut request = Request::builder().method(method).uri(uri);
     if let Some(host) = host {
@@ -177,11 +177,11 @@ tests! {
         assert_eq!(&echo, b"hello");
         drop(stream);
         assert_eq!(rig.closed().await, ["started https://web.example.com:443 GET /socket at 93.184.216.34", "ended 101 -"]);
-        // Where the path is not allowed there is no upgrade.
+        // Without permission for the path there is no upgrade.
         let mut stream = tunnel(&rig, "web.example.com:443", "http/1.1").await;
         let answered = ask(&mut stream, &format!("GET /else HTTP/1.1\r\nHost: web.example.com\r\n{upgrade}{key}\r\n")).await;
         assert_eq!(code(&answered), "net.denied");
-        // A host that does not answer as a WebSocket does is not believed.
+        // A host with an invalid WebSocket answer is rejected.
         let mut stream = tunnel(&rig, "web.example.com:443", "http/1.1").await;
         let other = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
         let answered = ask(&mut stream, &format!("GET /socket HTTP/1.1\r\nHost: web.example.com\r\n{upgrade}{other}\r\n")).await;
@@ -215,7 +215,7 @@ tests! {
     }
 }
 
-/// A refusal of HEAD has no body, and says why in its head.
+/// Sends HEAD over HTTP/2: the refusal has no body, and its code is in the head.
 async fn head_over_two(sender: &mut SendRequest<Full<Bytes>>, uri: &str) -> (u16, String) {
     let request = Request::head(uri).body(Full::default()).unwrap();
     let (head, body) = sender.send_request(request).await.unwrap().into_parts();
@@ -224,7 +224,7 @@ async fn head_over_two(sender: &mut SendRequest<Full<Bytes>>, uri: &str) -> (u16
     (head.status.as_u16(), sort.to_owned())
 }
 
-/// An answer to HEAD has a length and no body.
+/// Reads a response to HEAD, which has a length and no body.
 async fn head_only(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
     let mut read = Vec::new();
     while !read.ends_with(b"\r\n\r\n") {

@@ -1,14 +1,14 @@
-//! Hosts that are written to be read in two ways, and names whose addresses change.
+//! Tests of hosts with ambiguous spellings, and of names whose addresses change.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::{ask, code, status};
 use crate::rig::{Rig, rig, tests};
 
-/// Everything public is allowed: what is refused here is refused for its spelling or its address.
+/// Allows everything public: a refusal here is for the spelling or the address.
 const ALL: &str = "default: allow";
 
-/// A tunnel over SOCKS5: the reply's code.
+/// Requests a SOCKS5 tunnel. Returns the reply code.
 async fn socks(rig: &Rig, kind: u8, host: &[u8], port: u16) -> u8 {
     let mut stream = rig.open();
     stream.write_all(&[5, 1, 0]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Limits, slow programs, and a journal that cannot be written.
+//! Tests of limits, slow programs, and a journal that cannot be written.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The way out to the network, against servers on public addresses of a network namespace that each test has to itself.
+//! Tests of the egress proxy, against servers on public addresses of a network namespace per test.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,

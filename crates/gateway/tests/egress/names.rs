@@ -1,4 +1,4 @@
-//! A name server whose answers the test writes.
+//! A name server whose answers the test sets.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ enum Record {
 
 type Answers = HashMap<String, Vec<Vec<Record>>>;
 
-/// Answers by name: one after the other, the last one forever. Nothing lives in any cache.
+/// Answers by name: one after another, the last one for ever. No answer may be cached.
 #[derive(Clone)]
 pub(crate) struct Names {
     pub(crate) address: SocketAddr,
@@ -43,7 +43,7 @@ impl Names {
         names
     }
 
-    /// One more answer for a name, after those that it has.
+    /// Adds an answer for a name, after those that it has.
     pub(crate) fn then(&self, name: &str, addresses: &[&str]) {
         let records = addresses
             .iter()
@@ -70,7 +70,7 @@ impl Names {
             .push(records);
     }
 
-    /// Every name that was asked for.
+    /// Returns every name that was queried.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! Plain HTTP through the proxy.
+//! Tests of plain HTTP through the proxy.
 
 use crate::client::{ask, code, status};
 use crate::rig::{rig, tests};
@@ -53,7 +53,7 @@ tests! {
             let answer = ask(&mut rig.open(), request).await;
             assert_eq!(status(&answer), expected, "{answer}");
         }
-        // Rules see the true path, and so does the host.
+        // The rules see the real path, and so does the host.
         assert_eq!(rig.world.requests(), ["GET web.example.com /users/ann.lee@example.com/a"]);
         let lines = rig.closed().await.join("\n");
         let crossed = rig.egress.close().await.unwrap();

@@ -1,4 +1,4 @@
-//! A namespace of its own for one test, and an egress in it.
+//! A network namespace for one test, with an egress proxy in it.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::names::Names;
 use crate::world::World;
 
 const INSIDE: &str = "RINGFENCE_EGRESS_INSIDE";
-/// Everything that a test may want to be reachable, public or not.
+/// All addresses that a test may need, public or not.
 const ADDRESSES: [&str; 6] = [
     "93.184.216.34/32",
     "93.184.216.35/32",
@@ -23,7 +23,7 @@ const ADDRESSES: [&str; 6] = [
     "2606:2800:220:1::34/128",
 ];
 
-/// Runs a test in a namespace of its own: the whole program once more, for this test alone.
+/// Runs a test in a namespace: starts the test program once more, for this test alone.
 pub(crate) fn inside<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F) {
     if std::env::var_os(INSIDE).is_none() {
         let addresses = ADDRESSES.map(|address| format!("ip addr add {address} dev lo"));
@@ -53,7 +53,7 @@ pub(crate) fn inside<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> 
     runtime.block_on(test());
 }
 
-/// A test that runs inside.
+/// Declares tests that run in their own namespace.
 macro_rules! tests {
     ($($(#[$meta:meta])* async fn $name:ident() $body:block)*) => {
         $(
@@ -82,7 +82,7 @@ impl Recorder for Book {
             return Err(RecordError::Ended);
         }
         let mut events = self.events.lock().unwrap();
-        // What is recorded must be what can be kept.
+        // Recorded events must be serializable.
         let text = event.canonical().unwrap();
         assert_eq!(Event::parse(&text).unwrap(), event);
         events.push(event);
@@ -94,7 +94,7 @@ impl Recorder for Book {
 }
 
 impl Book {
-    /// Everything so far, one line each.
+    /// Returns all events so far, one line each.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.events
             .lock()
@@ -129,14 +129,14 @@ fn line(kind: &Kind) -> String {
     }
 }
 
-/// A policy that allows what these lines of `net` say.
+/// Returns a policy with these lines of `net`.
 pub(crate) fn policy(net: &str) -> Arc<Policy> {
     let text = format!("net: {{ enabled: true, {net} }}");
     let draft = Draft::parse(&text, "t").unwrap();
     Arc::new(draft.under(&Ceiling::own_word()).unwrap())
 }
 
-/// An egress with a world around it.
+/// An egress proxy with a world of hosts around it.
 pub(crate) struct Rig {
     pub(crate) egress: Arc<Egress>,
     pub(crate) book: Arc<Book>,
@@ -172,7 +172,7 @@ pub(crate) async fn rig_with(net: &str, set: impl FnOnce(&mut EgressSettings)) -
     }
 }
 
-/// Another session in the same world.
+/// Creates another session in the same world.
 pub(crate) fn rig_beside(rig: &Rig, net: &str) -> Egress {
     let mut settings = EgressSettings::system();
     settings.resolver = Resolver::at(rig.names.address);
@@ -181,7 +181,7 @@ pub(crate) fn rig_beside(rig: &Rig, net: &str) -> Egress {
 }
 
 impl Rig {
-    /// How much has started.
+    /// Returns how many flows have started.
     pub(crate) fn started(&self) -> usize {
         self.book
             .lines()
@@ -190,13 +190,13 @@ impl Rig {
             .count()
     }
 
-    /// The variables of a program.
+    /// Returns the variables of a program.
     pub(crate) fn variables(&self) -> Vec<(String, String)> {
         let trust = "/ca.pem";
         self.egress.environment(Whereabouts { port: 3128, trust })
     }
 
-    /// One connection of a program.
+    /// Opens one connection of a program.
     pub(crate) fn open(&self) -> DuplexStream {
         let (near, far) = tokio::io::duplex(256 * 1024);
         let egress = Arc::clone(&self.egress);
@@ -204,7 +204,7 @@ impl Rig {
         near
     }
 
-    /// The lines of the journal once everything has ended.
+    /// Returns the lines of the journal once everything has ended.
     pub(crate) async fn closed(&self) -> Vec<String> {
         for _ in 0..1000 {
             let lines = self.book.lines();

@@ -1,4 +1,4 @@
-//! CONNECT and SOCKS5: what is spoken in a tunnel is what it was granted for.
+//! Tests of CONNECT and SOCKS5: the traffic of a tunnel must match its grant.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -7,7 +7,7 @@ use crate::rig::{rig, rig_with, tests};
 
 const WEB: &str = "allowlist: [web.example.com, 93.184.216.35]";
 
-/// Reads what is left.
+/// Reads the rest of a stream.
 async fn rest(mut stream: impl tokio::io::AsyncRead + Unpin) -> Vec<u8> {
     let mut rest = Vec::new();
     let read = stream.read_to_end(&mut rest);
@@ -17,7 +17,7 @@ async fn rest(mut stream: impl tokio::io::AsyncRead + Unpin) -> Vec<u8> {
     rest
 }
 
-/// A first message of TLS with `encrypted_client_hello`.
+/// Returns a `ClientHello` with `encrypted_client_hello`.
 fn hiding(name: &str) -> Vec<u8> {
     let name = rustls::pki_types::ServerName::try_from(name.to_owned()).unwrap();
     let mut connection = rustls::ClientConnection::new(std::sync::Arc::new(tls("", &[])), name).unwrap();
@@ -27,7 +27,7 @@ fn hiding(name: &str) -> Vec<u8> {
     place += 1 + usize::from(bytes[place]);
     place += 2 + usize::from(u16::from_be_bytes([bytes[place], bytes[place + 1]]));
     place += 1 + usize::from(bytes[place]);
-    // Outer, a suite, a key's number, the sender's share, what is hidden.
+    // Type (outer), cipher suite, key number, key share, and payload.
     let outer = [&[0, 0, 1, 0, 1, 7, 0, 32][..], &[9; 32], &[0, 32], &[5; 32]].concat();
     let extension = [&[0xfe, 0x0d, 0, 74][..], &outer].concat();
     for at in [3, 7, place] {
@@ -44,7 +44,7 @@ tests! {
         for alpn in ["http/1.1", "h2"] {
             let mut stream = rig.open();
             connect(&mut stream, "web.example.com:443").await;
-            // The world's own certificate: nobody is in between.
+            // The world's own certificate: nothing terminates TLS in between.
             let mut stream = shake(stream, tls(&rig.world.pem, &[alpn]), "web.example.com").await.unwrap();
             assert_eq!(stream.get_ref().1.alpn_protocol(), Some(alpn.as_bytes()));
             if alpn == "http/1.1" {
@@ -116,7 +116,7 @@ tests! {
             assert!(lines.last().unwrap().contains(wanted), "{lines:#?}");
         }
         assert!(rig.world.connections().is_empty(), "nothing was dialled: {:?}", rig.world.connections());
-        // A host that is an address has no name to say.
+        // A host that is an address has no server name.
         let mut stream = rig.open();
         connect(&mut stream, "93.184.216.35:443").await;
         let mut config = tls(&rig.world.pem, &[]);
@@ -139,7 +139,7 @@ tests! {
 
     async fn a_request_for_another_host_is_seen_where_all_tls_is_ended() {
         let rig = rig(&format!("{WEB}, inspect: all")).await;
-        // Our own part of the handshake: what may be hidden is of no use.
+        // The proxy's own part of the handshake: a hidden name has no effect.
         let mut stream = rig.open();
         connect(&mut stream, "web.example.com:443").await;
         stream.write_all(&hiding("web.example.com")).await.unwrap();
@@ -148,7 +148,7 @@ tests! {
         let mut stream = rig.open();
         connect(&mut stream, "web.example.com:443").await;
         let mut stream = shake(stream, tls(rig.egress.trust(), &["http/1.1"]), "web.example.com").await.unwrap();
-        // Where no rule needs it, what is odd of a path or method is none of our business.
+        // Where no rule needs it, an odd path or method is not the proxy's concern.
         let answered = ask(&mut stream, "PROPFIND /a//b/%c0%ae HTTP/1.1\r\nHost: web.example.com\r\n\r\n").await;
         assert_eq!(status(&answered), 200, "{answered}");
         let answered = ask(&mut stream, "GET / HTTP/1.1\r\nHost: api.openai.com\r\n\r\n").await;
@@ -300,14 +300,14 @@ tests! {
         assert_eq!(status(&first), 200);
         assert_eq!(rig.world.last()["body"], "abc");
         assert_eq!(code(&answer(&mut stream).await), "net.denied");
-        // A body of chunks that do not add up is cut off.
+        // A body with invalid chunks is cut off.
         let bad = "POST http://web.example.com/3 HTTP/1.1\r\nHost: web.example.com\r\nTransfer-Encoding: chunked\r\n\r\n\
             3\r\nabcX\r\n0\r\n\r\nGET http://web.example.com/4 HTTP/1.1\r\nHost: web.example.com\r\n\r\n";
         stream.write_all(bad.as_bytes()).await.unwrap();
         rest(stream).await;
         let requests = rig.world.requests();
         assert!(!requests.iter().any(|request| request.ends_with("/4")), "{requests:?}");
-        // A good one arrives whole.
+        // A valid body arrives complete.
         let mut stream = rig.open();
         let good = "POST http://web.example.com/5 HTTP/1.1\r\nHost: web.example.com\r\nTransfer-Encoding: chunked\r\n\r\n\
             3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n";

@@ -1,4 +1,5 @@
-//! Hosts of the world: plain and TLS, HTTP/1 and HTTP/2, on every address of the namespace. They tell what they were asked.
+//! The hosts of the world: plain and TLS, HTTP/1 and HTTP/2, on every address of the namespace. They record their
+//! requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 
 type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
 
-/// The hosts, and everything they were asked.
+/// The hosts, and all requests that they got.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) pem: String,
@@ -53,7 +54,7 @@ impl World {
         world
     }
 
-    /// The requests that arrived, as `METHOD authority path`.
+    /// Returns the requests that arrived, as `METHOD authority path`.
     pub(crate) fn requests(&self) -> Vec<String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let seen = self.seen.lock().unwrap();
@@ -69,12 +70,12 @@ impl World {
             .collect()
     }
 
-    /// The last request in full.
+    /// Returns the last request in full.
     pub(crate) fn last(&self) -> Value {
         self.seen.lock().unwrap().last().cloned().unwrap_or_default()
     }
 
-    /// The addresses that were connected to.
+    /// Returns the addresses that were connected to.
     pub(crate) fn connections(&self) -> Vec<String> {
         self.connections.lock().unwrap().clone()
     }
@@ -180,7 +181,7 @@ fn full(text: String) -> Body {
     Full::new(Bytes::from(text)).boxed_unsync()
 }
 
-/// Agrees to a WebSocket and echoes whatever comes.
+/// Accepts a WebSocket and echoes its data.
 fn socket(mut request: Request<Incoming>) -> Response<Body> {
     let key = request.headers().get("sec-websocket-key").cloned();
     let upgrade = hyper::upgrade::on(&mut request);
@@ -194,7 +195,7 @@ fn socket(mut request: Request<Incoming>) -> Response<Body> {
             }
         }
     });
-    // The example of RFC 6455, section 1.3; any other key gets an answer that is wrong.
+    // The example of RFC 6455, section 1.3; any other key gets a wrong answer.
     let good = key.is_some_and(|key| key == "dGhlIHNhbXBsZSBub25jZQ==");
     let accept = if good { "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" } else { "wrong" };
     Response::builder()

@@ -1,4 +1,4 @@
-//! A journal in memory, the road to it, and a desk with somebody at it.
+//! A journal in memory, the parts of a pass, and an approval port that the test answers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -61,7 +61,7 @@ impl Book {
         events.iter().map(|event| event.kind.name()).collect()
     }
 
-    /// How often such a thing was written.
+    /// Returns how many events of a kind were recorded.
     pub(crate) fn count(&self, kind: &str) -> usize {
         self.kinds().into_iter().filter(|found| *found == kind).count()
     }
@@ -73,7 +73,7 @@ impl Book {
 
 pub(crate) type Pass = ringfence_gateway::Pass<Arc<Book>>;
 
-/// Everything that a pass is made of, for several passes of one execution.
+/// The parts of a pass, for several passes of one execution.
 pub(crate) struct Road {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) policy: Arc<Policy>,
@@ -118,7 +118,7 @@ impl Road {
         }))
     }
 
-    /// The same execution run again, with what it kept.
+    /// Returns the same execution for another run, with the call log that it kept.
     pub(crate) fn again(self) -> Road {
         let (tape, _) = Tape::read(self.book.entries()).unwrap();
         Road {
@@ -127,7 +127,7 @@ impl Road {
         }
     }
 
-    /// A desk that writes questions down and hands them to the test.
+    /// Creates an approval port that stores requests and hands them to the test.
     pub(crate) fn desk(&self) -> (Desk, Inbox) {
         let (asked, petitions) = mpsc::unbounded_channel();
         let withdrawn: Arc<Mutex<Vec<ApprovalId>>> = Arc::default();
@@ -165,7 +165,7 @@ impl Road {
     }
 }
 
-/// What waits for the test.
+/// The approval requests that wait for the test.
 pub(crate) struct Inbox {
     petitions: mpsc::UnboundedReceiver<(Petition, oneshot::Sender<Ruling>)>,
     pub(crate) withdrawn: Arc<Mutex<Vec<ApprovalId>>>,
@@ -182,7 +182,7 @@ impl Inbox {
     }
 }
 
-/// A call that goes on by itself.
+/// Makes a call in a task of its own.
 pub(crate) fn spawn(
     pass: &Arc<Pass>,
     number: u32,
@@ -193,7 +193,7 @@ pub(crate) fn spawn(
     tokio::spawn(async move { pass.call(number, "one", tool, body, b"").await })
 }
 
-/// The code of what the program is told.
+/// Returns the code, rule and message of a refusal.
 #[track_caller]
 pub(crate) fn refused(answer: Result<String, Stopped>) -> (String, Option<String>, String) {
     match answer {

@@ -1,4 +1,5 @@
-//! Personal data at the door: aliases inside, values where the policy says so, and never a value in the journal.
+//! Tests of personal data in calls: aliases in the sandbox, values where the policy allows them, and never a value in
+//! the journal.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -19,7 +20,7 @@ fn servers(ledger: &Path) -> Bench {
     } }))
 }
 
-/// What the server was asked, line by line.
+/// Returns the requests that the server got, line by line.
 fn asked(ledger: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(ledger).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -49,7 +50,7 @@ async fn the_program_has_an_alias_and_the_named_tool_the_value() {
     let alias: String = serde_json::from_str(&answer).unwrap();
     assert!(alias.starts_with("‹email:") && alias.ends_with('›'), "{alias}");
 
-    // What is judged is what is sent: the rule above knows the value only.
+    // The checked arguments are the sent ones: the rule above knows the value only.
     pass.call(2, "one", "send", &body(&format!("to {alias}")), b"")
         .await
         .unwrap();
@@ -57,7 +58,7 @@ async fn the_program_has_an_alias_and_the_named_tool_the_value() {
     pass.call(3, "one", "send", &body(&format!("to {changed}")), b"")
         .await
         .unwrap();
-    // Another tool gets the stand-in, and says it again.
+    // Another tool gets the alias, and repeats it.
     let again = pass.call(4, "one", "note", &body(&alias), b"").await.unwrap();
     assert_eq!(again, answer);
     pass.close().await.unwrap();
@@ -209,7 +210,7 @@ async fn an_alias_is_kept_before_it_is_seen_and_means_the_same_afterwards() {
     pass.call(2, "one", "send", &body(&alias), b"").await.unwrap();
     assert_eq!(asked(&ledger)[1]["arguments"]["text"], MAIL);
 
-    // A journal that takes no more: nobody sees the next alias.
+    // With a journal that is full, nobody sees the next alias.
     let waits = body("bob@example.com");
     let call = pass.call(3, "one", "note", &waits, b"");
     road.book.full.store(true, Ordering::SeqCst);
@@ -231,7 +232,7 @@ async fn what_a_tool_was_given_it_cannot_say_again_to_the_program() {
     let customer: Value = serde_json::from_str(&answer).unwrap();
     let name = customer["customer"]["name"].as_str().unwrap();
     assert!(name.starts_with("‹name:"), "{answer}");
-    // In running text nothing tells that it is a name.
+    // In running text nothing shows that it is a name.
     let said = pass
         .call(2, "one", "send", &body(&format!("queued for {name}")), b"")
         .await
@@ -297,7 +298,7 @@ async fn a_form_shows_stand_ins_whatever_the_program_works_on() {
         if let Some(Value::String(alias)) = alias {
             assert!(masked.contains(&format!("for {alias}, from ‹email:")), "{masked}");
         }
-        // What the program wrote itself is not learnt by being asked for.
+        // A value that the program wrote itself is not learnt from an approval request.
         assert_eq!(road.book.aliases.lock().unwrap().len(), kept);
         ruling.send(ringfence_gateway::Ruling::Withdrawn).unwrap();
         assert!(calling.await.unwrap().is_err());
@@ -346,7 +347,7 @@ async fn keys_that_are_somebodys_names_are_not_learnt() {
     }
 }
 
-/// A server whose schema says what is personal data, and denies it of something else.
+/// A server whose schema marks one field as personal data, and denies it for another.
 const HOTEL: &str = r#"
 import json, sys
 GUEST = {"who": "ann", "customer": "Bo Ek", "room": "ann"}
@@ -381,7 +382,7 @@ async fn a_servers_own_schema_adds_to_what_is_found_and_takes_nothing_back() {
         for key in ["who", "customer"] {
             assert!(answer[key].as_str().unwrap().starts_with("‹name:"), "{answer}");
         }
-        // Nothing tells of this one, neither key nor schema.
+        // Neither key nor schema marks this one.
         assert_eq!(answer["room"], "ann");
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that need a person: asked, answered, and looked at again before they go.
+//! Tests of calls that need approval: requested, answered, and checked again before they are sent.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -135,7 +135,7 @@ async fn a_yes_for_the_session_holds_for_that_tool() {
     let other = spawn(&pass, 3, "structured", "{}");
     inbox.next().await.1.send(Ruling::Denied { note: None }).unwrap();
     assert_eq!(refused(other.await.unwrap()).0, "approval.denied");
-    // A grant is no more than a yes.
+    // A grant only replaces the approval.
     pass.change(policy(
         "tools: { default: ask, rules: [{ deny: 'one.echo', where: { text: { equals: no } } }] }",
     ));
@@ -155,7 +155,7 @@ async fn a_yes_for_the_session_ends_with_the_policy_that_asked() {
     };
     inbox.next().await.1.send(yes).unwrap();
     calling.await.unwrap().unwrap();
-    // Another rule at the same place asks for its own reasons.
+    // Another rule at the same position asks for itself.
     pass.change(policy(
         "tools: { default: allow, rules: [{ ask: 'one.echo', where: { text: { equals: hi } } }] }",
     ));
@@ -330,7 +330,7 @@ async fn a_changed_tool_is_a_question_too() {
     let pass = road.pass(desk);
     pass.call(1, "one", "echo", HI, b"").await.unwrap();
     pass.call(2, "one", "change", "{}", b"").await.unwrap();
-    // The server says that its tools changed; until it is listed again the call is not made by the old definition.
+    // The server announces that its tools changed; until it is listed again, no call uses the old definition.
     let mut number = 3;
     let (petition, answer, calling) = loop {
         let calling = spawn(&pass, number, "echo", HI);
@@ -400,7 +400,7 @@ async fn an_answer_given_for_good_holds_until_it_is_taken_back() {
         *rules.lock().unwrap() = given.clone();
         pass.call(number, "one", "echo", HI, b"").await.unwrap();
         assert!(inbox.is_empty());
-        // The line is gone from the file: in the same execution, a person is asked again.
+        // The rule is gone from the file: a person is asked again, in the same execution.
         *rules.lock().unwrap() = StandingRules::default();
         let calling = spawn(&pass, number + 1, "echo", HI);
         inbox.next().await.1.send(Ruling::Denied { note: None }).unwrap();

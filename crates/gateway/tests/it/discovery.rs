@@ -1,4 +1,4 @@
-//! Tools that are not there, and the index that searches find ready.
+//! Tests of unknown tools, and of the search index that is built ahead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::book::Road;
 use crate::harness::{Bench, bench, bench_at, entry};
 
-/// The hint of a call of a tool that is not there.
+/// Returns the hint for a call of an unknown tool.
 async fn hint(road: &Road, server: &str, tool: &str) -> String {
     let (desk, _inbox) = road.desk();
     match road.pass(desk).call(1, server, tool, "{}", b"").await {
@@ -28,7 +28,7 @@ async fn an_unknown_tool_names_those_like_it_that_may_be_seen() {
     let all = Road::new(&bench, "tools: { default: allow }");
     let near = hint(&all, "one", "structure").await;
     assert!(near.starts_with("did you mean `one.structured`?"), "{near}");
-    // By the wrong name of a server too.
+    // A wrong server name gets hints too.
     let near = hint(&all, "once", "structured").await;
     assert!(near.starts_with("did you mean `one.structured`?"), "{near}");
     let far = hint(&all, "one", "zzzz").await;
@@ -40,7 +40,7 @@ async fn a_hidden_tool_is_named_to_nobody() {
     let bench = bench(&json!({"one": entry("echo")}));
     let rules = "tools: { default: allow, rules: [{ deny: 'one.structured' }] }";
     let road = Road::new(&bench, rules);
-    // The hidden one and one that is not there are answered alike, also once the server is known.
+    // A hidden tool and a missing one get the same answer, also once the server is known.
     for _ in 0..2 {
         for tool in ["structure", "structured", "structureds"] {
             let hint = hint(&road, "one", tool).await;
@@ -50,7 +50,7 @@ async fn a_hidden_tool_is_named_to_nobody() {
     }
 }
 
-/// Waits until the index of the catalog as it is now was made, by nobody's search.
+/// Waits until the index of the current catalog is built without a search.
 async fn ready(gateway: &Gateway) -> Vec<String> {
     loop {
         if let Some(indexed) = gateway.ready_index() {
@@ -70,7 +70,7 @@ async fn the_index_is_made_before_anybody_searches_and_again_when_tools_change()
     let entries = json!({"one": entry("echo"), "two": entry("echo")});
     let first = bench(&json!({"one": entry("echo")}));
     first.upstreams.refresh(None).await;
-    // Another process that remembers one of the two servers, and connects to none by itself.
+    // Another process with the cache of one of the two servers, which connects to none by itself.
     let bench = bench_at(&entries, Arc::clone(&first.home));
     let gateway = gateway(&bench);
     assert!(gateway.ready_index().is_none());
@@ -86,7 +86,7 @@ async fn the_index_is_made_before_anybody_searches_and_again_when_tools_change()
         names.contains(&"one.echo".to_owned()) && names.contains(&"two.echo".to_owned()),
         "{names:?}"
     );
-    // A search finds that very index.
+    // A search uses exactly that index.
     let made = gateway.ready_index().unwrap();
     assert!(Arc::ptr_eq(&made, &gateway.indexed().await));
 }

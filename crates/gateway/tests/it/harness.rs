@@ -1,4 +1,4 @@
-//! What the tests share: the test servers' program, upstreams on a folder of their own.
+//! Shared by the tests: the program of the test servers, and upstreams with a data folder of their own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use ringfence_gateway::{CallError, CallResult, Keep, Options, Servers, Upstreams};
 use serde_json::{Map, Value};
 
-/// The program of the test servers, built when it is not there or not fresh.
+/// Returns the program of the test servers, and builds it if it is missing or stale.
 pub(crate) fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -29,7 +29,7 @@ pub(crate) fn program() -> &'static Path {
     })
 }
 
-/// Whether the program is newer than everything it is made of.
+/// Whether the program is newer than all of its sources.
 fn is_fresh(program: &Path) -> bool {
     let written = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/src");
@@ -39,13 +39,13 @@ fn is_fresh(program: &Path) -> bool {
     written(program).is_some_and(|built| parts.filter_map(|part| written(&part)).all(|part| part < built))
 }
 
-/// Upstreams whose home lives as long as they.
+/// Upstreams with a data folder that lives as long as they do.
 pub(crate) struct Bench {
     pub(crate) upstreams: Upstreams,
     pub(crate) home: Arc<tempfile::TempDir>,
 }
 
-/// An entry for a test server.
+/// Returns the entry of a test server.
 pub(crate) fn entry(mode: &str) -> Value {
     let args: Vec<&str> = mode.split(' ').collect();
     serde_json::json!({"command": program(), "args": args, "env": {"UPSTREAM_KEY": "env:KEY"}})
@@ -86,7 +86,7 @@ impl Bench {
         self.upstreams.call(server, tool, arguments, within).await
     }
 
-    /// The value a program would get.
+    /// Returns the value that a program would get.
     pub(crate) async fn value(&self, server: &str, tool: &str, arguments: Value) -> Value {
         self.call(server, tool, arguments).await.unwrap().into_value()
     }

@@ -1,4 +1,5 @@
-//! Programs that hang, flood, crash and lie: the others keep working, the error names the server, memory and time are bounded.
+//! Tests of programs that hang, flood, crash and lie: others keep working, the error names the server, memory and
+//! time are bounded.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use serde_json::json;
 
 use crate::harness::{Bench, bench, entry, program};
 
-/// Most that this process may ever have held.
+/// The most memory that this process may ever have used.
 const MEMORY: u64 = 600 * 1024 * 1024;
 
 fn peak() -> u64 {
@@ -140,7 +141,7 @@ async fn a_server_that_ignores_the_newer_protocol_is_asked_in_the_older_one() {
     let bench = bench(&json!({"one": entry("silent")}));
     let answer = bench.value("one", "echo", json!({"text": "old"})).await;
     assert_eq!(answer, json!("old"));
-    // Once, it may have been slow to start; twice, it is remembered.
+    // Once, it may have been slow to start; twice, it is cached.
     let second = crate::harness::bench_at(&json!({"one": entry("silent")}), bench.home.clone());
     assert_eq!(second.value("one", "echo", json!({"text": "old"})).await, json!("old"));
     let third = crate::harness::bench_at(&json!({"one": entry("silent")}), bench.home.clone());
@@ -151,7 +152,7 @@ async fn a_server_that_ignores_the_newer_protocol_is_asked_in_the_older_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_starts_slowly_connects_and_people_are_told() {
-    // It reads what was sent meanwhile only then, and answers both first messages.
+    // It reads its input only after that time, and answers both first messages.
     let script = "sleep 11; exec \"$0\" echo";
     let bench = bench(&json!({"one": {"command": "/bin/sh", "args": ["-c", script, program()]}}));
     let mut events = bench.upstreams.events();
@@ -172,7 +173,7 @@ async fn a_server_that_starts_slowly_connects_and_people_are_told() {
 async fn a_server_that_was_slow_to_start_is_not_kept_to_the_older_protocol() {
     let folder = tempfile::tempdir().unwrap();
     let started = folder.path().join("started");
-    // At its first start it says nothing in time; later it does.
+    // At its first start it does not answer in time; later it does.
     let script = "if [ -e \"$1\" ]; then exec \"$0\" modern; fi; touch \"$1\"; exec \"$0\" silent";
     let entries = json!({"one": {"command": "/bin/sh", "args": ["-c", script, program(), started]}});
     let bench = bench(&entries);

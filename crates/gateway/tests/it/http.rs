@@ -1,4 +1,4 @@
-//! Remote servers: streamable HTTP in both protocols, plain interfaces, a login.
+//! Tests of remote servers: streamable HTTP in both protocols, plain interfaces, a login.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use url::Url;
 use crate::book::{Road, refused};
 use crate::harness::{bench, program};
 
-/// A test server over HTTP, killed at the end.
+/// A test server over HTTP, killed when dropped.
 struct Remote {
     child: Child,
     url: Url,
@@ -22,7 +22,7 @@ impl Remote {
         let mut child = Command::new(program())
             .arg("http")
             .args(args)
-            // Its tools that fail say so with what they were given.
+            // Its failing tools echo what they were given.
             .env("UPSTREAM_KEY", "$AUTHORIZATION")
             .stdout(Stdio::piped())
             .spawn()
@@ -78,7 +78,7 @@ async fn a_remote_tool_is_called_in_either_protocol() {
     }
 }
 
-/// Plain words have no name of a Rust type or of a library in them.
+/// Checks that a text has no name of a Rust type or a library in it.
 fn assert_plain(text: &str) {
     for strange in ["::", "rmcp", "Transport", "reqwest", "hyper", "JSON-RPC"] {
         assert!(!text.contains(strange), "`{strange}`: {text}");
@@ -95,7 +95,7 @@ async fn a_remote_that_is_gone_was_not_called() {
         let pass = road.pass(desk);
         pass.call(1, "far", "echo", r#"{"text":"hi"}"#, b"").await.unwrap();
         drop(remote);
-        // A connection that was kept may end under the next call, of which nobody knows then whether it was heard.
+        // A kept connection may end during the next call, and then it is unknown whether the server got it.
         let mut number = 2;
         let (code, message) = loop {
             let (code, _, message) = refused(pass.call(number, "far", "echo", r#"{"text":"hi"}"#, b"").await);
@@ -196,7 +196,7 @@ async fn operations_of_a_document_are_tools() {
     );
 }
 
-/// Follows the address as a browser would, back to the port that waits.
+/// Follows the address like a browser, back to the local port.
 fn browser(place: &Url) {
     let place = place.clone();
     tokio::spawn(async move {
@@ -232,7 +232,7 @@ async fn a_login_is_made_kept_and_renewed() {
     assert_eq!(vault.names().unwrap(), ["oauth/far"]);
     let kept = vault.get("oauth/far").unwrap().unwrap();
     let kept = kept.reveal();
-    // Tokens end after a second, so each request so far has renewed them.
+    // Tokens expire after a second, so each request so far has renewed them.
     assert!(!kept.contains("access-00000002\""), "{kept}");
     let moved = kept.replace(
         &format!("\"issuer\":\"{}", remote.url.origin().ascii_serialization()),
@@ -255,7 +255,7 @@ async fn a_server_that_echoes_its_access_token_gives_nothing_away() {
     login(bench.home.path(), servers.get("far").unwrap(), &environment, browser)
         .await
         .unwrap();
-    // Each request has a new access token: they end at once.
+    // Each request has a new access token, because they expire at once.
     for _ in 0..2 {
         let echo = bench
             .value("far", "echo", json!({"text": "it is $AUTHORIZATION."}))

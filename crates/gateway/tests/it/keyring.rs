@@ -1,4 +1,4 @@
-//! The system's keyring: a real one, on a bus of its own.
+//! Tests of the system keyring: a real one, on a separate bus.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,10 +8,10 @@ use ringfence_gateway::{Environment, Vault, Written};
 
 const SECRET: &str = "s3cr3t in the keyring";
 const NAME: &str = "keyring::a_credential_comes_from_the_systems_keyring";
-/// Set for this test inside its own session.
+/// Set when this test runs inside the keyring's session.
 const INSIDE: &str = "RINGFENCE_TEST_KEYRING";
 
-/// Unlocks a new keyring, stores one secret, and runs this test once more beside it.
+/// Unlocks a new keyring, stores one secret, and runs this test again beside it.
 const SCRIPT: &str = r#"
 set -e
 printf 'password' | gnome-keyring-daemon --unlock --components=secrets >/dev/null

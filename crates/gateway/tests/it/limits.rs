@@ -1,4 +1,4 @@
-//! How often tools are called: by tool, server, session, and all sessions of one principal.
+//! Tests of rate limits: by tool, server, session, and all sessions of one principal.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::book::Road;
 use crate::harness::{bench, entry};
 
-/// The rule that refuses a call, if one does.
+/// Returns the rule that refuses a call, if one does.
 async fn full(road: &Road, number: u32, server: &str, tool: &str) -> Option<String> {
     let body = if tool == "echo" { r#"{"text":"hi"}"# } else { "{}" };
     match road.pass(Desk::closed()).call(number, server, tool, body, b"").await {

@@ -1,4 +1,4 @@
-//! Upstream servers as they are in the world: real ones, both protocols, and hostile ones.
+//! Tests of upstream servers: real ones, in both protocols, and hostile ones.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A server of our own beside the others.
+//! Tests of a built-in server beside the configured ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +30,7 @@ fn tool(edition: u32) -> Arc<Tool> {
     Arc::new(catalog.tools()[0].clone())
 }
 
-/// With a tool of this edition, whose calls end when they are told to, or at once.
+/// Adds a built-in tool of this edition; its calls end at once, or when they are told to.
 fn with_own(pass: Arc<Pass>, edition: &Arc<AtomicU32>, waits: bool) -> Arc<Pass> {
     let edition = Arc::clone(edition);
     let find = move |_, _| -> BoxFuture<'static, _> {
@@ -88,7 +88,7 @@ async fn a_program_that_finished_has_its_tools_seen_out_and_not_our_own() {
     assert_eq!(code(ours.await.unwrap()), "skill.gone");
     assert_eq!(code(asked.await.unwrap()), "approval.withdrawn");
     theirs.await.unwrap().unwrap();
-    // One that comes later ends as well.
+    // A later call ends as well.
     assert_eq!(code(pass.call(4, "skills", "work", "{}", b"").await), "skill.gone");
     pass.close().await.unwrap();
 }

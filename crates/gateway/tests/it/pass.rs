@@ -1,4 +1,4 @@
-//! The one road of a call, and what is written on the way.
+//! Tests of the path of a call, and of the events that it records.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Servers that others wrote, from their packages.
+//! Tests with servers of other authors, from their packages.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::harness::bench;
 
-/// The script of an installed package, or nothing, said aloud.
+/// Returns the script of an installed package; prints a notice if it is missing.
 fn script(package: &str, file: &str) -> Option<PathBuf> {
     let target = std::env::current_exe().unwrap();
-    // The tag is cargo's: a folder of that name elsewhere is somebody else's.
+    // Cargo writes this tag: a folder of that name elsewhere is not a build folder.
     let is_target = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file() && folder.join("tools").is_dir();
     let target = target.ancestors().find(is_target);
     let script = target.map(|target| target.join("tools/npm/node_modules").join(package).join(file));

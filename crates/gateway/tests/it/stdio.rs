@@ -1,4 +1,4 @@
-//! Well-behaved programs: calls, listings, memory, the process itself.
+//! Tests of well-behaved programs: calls, listings, memory, the process itself.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ async fn a_program_gets_only_the_environment_it_was_given() {
     let env = bench.value("one", "env", json!({})).await;
     let names: Vec<_> = env.as_object().unwrap().keys().cloned().collect();
     assert_eq!(names, ["PATH", "UPSTREAM_KEY"]);
-    // It was given, and does not come back.
+    // The server was given it, and it does not come back.
     assert_eq!(env["UPSTREAM_KEY"], "[redacted]");
 }
 
@@ -58,7 +58,7 @@ async fn a_program_starts_in_the_folder_of_its_entry() {
         bench.value("there", "echo", json!({"text": "here"})).await,
         json!("here")
     );
-    // The control: in our own folder there is no such program.
+    // The control: the current folder has no such program.
     let error = bench.upstreams.ready("elsewhere").await.unwrap_err();
     assert!(matches!(error, ServerError::Closed { .. }), "{error}");
 }
@@ -107,7 +107,7 @@ async fn calls_are_parallel_on_one_connection() {
     let calls = (0..50).map(|_| bench.value("one", "slow", json!({"ms": 300})));
     let answers = futures::future::join_all(calls).await;
     assert!(answers.iter().all(|answer| *answer == json!("done")));
-    // One after another they would take fifteen.
+    // One after another they would take fifteen seconds.
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
@@ -217,7 +217,7 @@ async fn errors_name_the_server_and_what_was_meant() {
     ));
 }
 
-/// The cost of a call above the server's own: printed, and far below what a program would notice.
+/// The cost of a call above the server's own: printed, and too small for a program to notice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_calls_one_after_another_are_cheap() {
     let bench = bench(&json!({"one": entry("echo")}));
@@ -231,7 +231,7 @@ async fn a_thousand_calls_one_after_another_are_cheap() {
     assert!(taken < Duration::from_secs(20), "{taken:?}");
 }
 
-/// Starts programs as they are, where a test needs no sandbox.
+/// Starts programs without a sandbox, where a test needs none.
 struct Bare;
 
 impl Spawner for Bare {

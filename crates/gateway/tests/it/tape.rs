@@ -1,4 +1,4 @@
-//! Executions that are run again with what they kept.
+//! Tests of executions that are run again from their call log.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::harness::{bench, bench_at, entry};
 
 const ALL: &str = "tools: { default: allow, rules: [{ deny: 'one.fail', where: { a: { equals: 1 } } }] }";
 const HI: &str = r#"{"text":"hi"}"#;
-/// A program's calls.
+/// The calls that the program makes.
 const CALLS: [(&str, &str); 5] = [
     ("echo", HI),
     ("fail", "{}"),
@@ -40,7 +40,7 @@ async fn a_program_has_the_same_answers_again_and_nothing_is_called() {
     let made = pass.close().await.unwrap().listed;
     let written = road.book.kinds().len();
 
-    // The server is gone, and it does not matter.
+    // The server is gone, which makes no difference.
     let nothing = bench_at(&json!({}), Arc::clone(&bench.home));
     let mut again = Road::new(&nothing, "tools: { default: deny }");
     let (tape, trace) = Tape::read(road.book.entries()).unwrap();
@@ -91,7 +91,7 @@ async fn a_lower_number_of_calls_takes_back_none_that_was_answered() {
     again.tape = Arc::new(Tape::read(road.book.entries()).unwrap().0);
     let pass = again.pass(Desk::closed());
     assert_eq!(run(&pass).await, first);
-    // What is new is one too many, and that is written down once.
+    // A new call exceeds the limit, which is recorded once.
     for number in [6, 7] {
         let (code, rule, _) = refused(pass.call(number, "one", "echo", HI, b"").await);
         assert_eq!(
@@ -128,7 +128,7 @@ async fn a_program_that_does_not_repeat_itself_goes_no_further() {
     assert_eq!(road.book.count("call_started"), 1);
 }
 
-/// A road whose first call was under way when its process died.
+/// Returns an execution whose first call was in flight when its process died.
 async fn interrupted(bench: &crate::harness::Bench) -> Road {
     let road = Road::new(bench, ALL);
     let pass = road.pass(Desk::closed());
@@ -197,7 +197,7 @@ async fn an_unknown_call_that_is_not_made_again_stays_unknown() {
             "{last:?}"
         );
         drop(events);
-        // From here on it is known that it is not known.
+        // From here on the log says that the effect is unknown.
         let (tape, _) = Tape::read(road.book.entries()).unwrap();
         assert_eq!((tape.known(), tape.unknown()), (1, 0));
     }

@@ -1,4 +1,4 @@
-//! What servers say unasked, over either transport: floods end, changed tools are listed before the next call.
+//! Tests of unsolicited messages, over either transport: floods end, changed tools are listed before the next call.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::bench;
 
-/// A server in a few lines: `lines` over its standard streams, `http` with an answer as a stream of events.
+/// A small server: `lines` over its standard streams, `http` with its answer as an event stream.
 const SERVER: &str = r#"
 import json, sys, http.server
 described = "Before."
@@ -65,7 +65,7 @@ for line in sys.stdin:
         for text in answer(asked): print(text, flush=True)
 "#;
 
-/// The server over HTTP, killed at the end.
+/// The server over HTTP, killed when dropped.
 struct Web(Child, u16);
 
 impl Web {
@@ -127,7 +127,7 @@ async fn tools_that_changed_before_an_answer_are_listed_before_the_next_call() {
         let before = bench.upstreams.known().catalog.get(&name).unwrap().clone();
         bench.upstreams.pin(&before).unwrap();
         assert_eq!(bench.value(server, "change", json!({})).await, json!("done"));
-        // What was looked up before is not called unseen.
+        // A tool that was looked up before is not called with a changed definition.
         let refused = bench.call(server, "echo", json!({})).await.unwrap_err();
         assert!(matches!(refused, CallError::Changed { .. }), "{server}: {refused}");
         bench.upstreams.ready(server).await.unwrap();

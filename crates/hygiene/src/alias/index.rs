@@ -1,5 +1,5 @@
-//! Values to be found again in a text, whole: no word in a longer word, no number in a longer number. What it costs grows with the text,
-//! not with how many values there are.
+//! An index of values that finds them in a text as whole words or numbers, not as parts of longer ones. The cost
+//! grows with the text, not with the number of values.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -7,12 +7,12 @@ use std::ops::Bound;
 
 use zeroize::Zeroizing;
 
-/// Values of one beginning that are tried at one place.
+/// Most values with one prefix that are tried at one position.
 const TRIES: usize = 64;
-/// Bits that tell whether a value begins so.
+/// Bits of the filter that tells whether a value has a prefix.
 const BITS: u32 = 1 << 16;
 
-/// Values, and what each stands for.
+/// Maps values to what they stand for.
 pub(super) struct Index<T> {
     values: BTreeMap<Said, T>,
     begins: Vec<u64>,
@@ -29,7 +29,7 @@ impl<T> Default for Index<T> {
     }
 }
 
-/// A value in order of its letters, wiped when dropped.
+/// A value ordered by its letters, wiped when dropped.
 struct Said(Zeroizing<String>);
 
 impl Borrow<str> for Said {
@@ -59,7 +59,7 @@ impl Ord for Said {
 }
 
 impl<T> Index<T> {
-    /// A value; of two that are the same, the first stays.
+    /// Adds a value; of two equal values the first stays.
     pub(super) fn add(&mut self, value: Zeroizing<String>, stands_for: T) {
         self.begins.resize((BITS / u64::BITS) as usize, 0);
         if let Some((word, bit)) = begin(value.as_bytes())
@@ -71,12 +71,13 @@ impl<T> Index<T> {
         self.values.entry(Said(value)).or_insert(stands_for);
     }
 
-    /// What a whole text stands for.
+    /// Returns what a whole text stands for.
     pub(super) fn get(&self, text: &str) -> Option<&T> {
         self.values.get(text)
     }
 
-    /// The first value in a text that begins at `from` or behind, the longest of those that begin there: where it begins and ends.
+    /// Finds the first value at or after `from`, the longest of those that begin there. Returns its start and its
+    /// end.
     pub(super) fn next_in(&self, text: &str, from: usize) -> Option<(usize, usize, &T)> {
         if self.values.is_empty() {
             return None;
@@ -98,7 +99,8 @@ impl<T> Index<T> {
         begin(rest).is_some_and(|(word, bit)| self.begins.get(word).is_some_and(|bits| bits & bit != 0))
     }
 
-    /// The longest value that a text begins with. Of all values up to the text in order, the last has most in common with it.
+    /// Finds the longest value that is a prefix of the text. Of all values up to the text in order, the last shares
+    /// the longest prefix with it.
     fn longest_at(&self, rest: &str) -> Option<(usize, &T)> {
         let mut most = rest.floor_char_boundary(self.longest);
         for _ in 0..TRIES {
@@ -121,7 +123,7 @@ impl<T> Index<T> {
     }
 }
 
-/// Where the bit of a beginning is.
+/// Returns the position of a prefix's bit in the filter.
 fn begin(bytes: &[u8]) -> Option<(usize, u64)> {
     let [first, second, third, ..] = bytes else { return None };
     let three = u32::from(*first) << 16 | u32::from(*second) << 8 | u32::from(*third);
@@ -129,17 +131,17 @@ fn begin(bytes: &[u8]) -> Option<(usize, u64)> {
     Some(((bit / u64::BITS) as usize, 1 << (bit % u64::BITS)))
 }
 
-/// Whether two letters are of one word or number.
+/// Whether two letters belong to one word or number.
 fn is_joined(one: Option<char>, next: Option<char>) -> bool {
     one.is_some_and(is_spaced) && next.is_some_and(is_spaced)
 }
 
-/// Letters and digits of scripts that put something between words.
+/// Whether a letter or digit belongs to a script that separates words.
 fn is_spaced(letter: char) -> bool {
     letter.is_alphanumeric() && !matches!(letter, '\u{e00}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..)
 }
 
-/// Whether what comes next are the decimals of a number.
+/// Whether the decimals of a number come next.
 fn is_fraction(before: &str, rest: &str) -> bool {
     let digit = |letter: char| letter.is_ascii_digit();
     rest.starts_with(digit) && before.strip_suffix('.').is_some_and(|number| number.ends_with(digit))

@@ -1,6 +1,6 @@
-//! Values that a table holds, found again wherever they stand: what a key told once needs no key any more.
+//! Finds the values of a table again wherever they occur: a value that a key revealed once needs no key later.
 //!
-//! Only whole: no word in a longer word, no number in a longer number. A value that is told in other words is another.
+//! Only whole words and numbers match. A value that is written differently is another value.
 
 use std::fmt::Write as _;
 
@@ -16,15 +16,15 @@ use crate::json::DEPTH;
 use crate::kind::{Kind, Word};
 use crate::value::is_ordinary;
 
-/// Values with fewer letters stand everywhere.
+/// Values with fewer letters occur everywhere.
 const LETTERS: usize = 3;
-/// Values without letters that have fewer digits may count anything.
+/// Values without letters and with fewer digits may be any count.
 const DIGITS: usize = 5;
 
-/// What to look for: made from a table, and added to as it grows.
+/// The index of known values: built from a table, and extended as it grows.
 #[derive(Default)]
 pub(super) struct Known {
-    /// How many entries of the table are in here.
+    /// How many entries of the table are indexed.
     seen: usize,
     kinds: Index<Kind>,
 }
@@ -40,7 +40,7 @@ impl Known {
         }
     }
 
-    /// Entries from there on are no more.
+    /// Drops the entries from this index on.
     pub(super) fn forget_from(&mut self, kept: usize) {
         if self.seen > kept {
             *self = Known::default();
@@ -57,7 +57,7 @@ impl Known {
                 kind: *kind,
                 by: Evidence::Key,
             });
-            // Another may begin in this one, and end behind it.
+            // Another value may begin inside this one and end after it.
             at = text.ceil_char_boundary(start + 1);
         }
         resolve(text, found)
@@ -78,7 +78,7 @@ impl Known {
 }
 
 impl Aliases {
-    /// A text in which aliases stand wherever a value of this table stood, whole and to the letter.
+    /// Replaces every exact and whole occurrence of this table's values by its alias.
     pub fn mask_known(&mut self, text: String) -> Hidden<String> {
         self.learn();
         let mut counts = Counts::default();
@@ -86,7 +86,7 @@ impl Aliases {
         Hidden { shown, counts }
     }
 
-    /// The same for a JSON value: strings, keys and whole numbers.
+    /// Does the same for a JSON value: strings, keys and whole numbers.
     pub fn mask_known_json(&mut self, value: Value) -> Hidden<Value> {
         self.learn();
         let mut counts = Counts::default();
@@ -151,13 +151,13 @@ impl Aliases {
     }
 }
 
-/// The kind that a word of aliases means; what only looked like an alias has none.
+/// Returns the kind that an alias word stands for; text that only looked like an alias has none.
 fn kind(word: &str) -> Option<Kind> {
     let ours = Kind::ALL.into_iter().find(|kind| kind.word() == word);
     ours.or_else(|| Word::new(word).map(Kind::Own))
 }
 
-/// Whether a value can be told from what stands everywhere.
+/// Whether a value is distinctive enough to be searched for.
 fn is_telling(value: &str, kind: Kind) -> bool {
     if !kind.is_structured() && !matches!(kind, Kind::Own(_)) && is_ordinary(value) {
         return false;
@@ -167,7 +167,7 @@ fn is_telling(value: &str, kind: Kind) -> bool {
     value.chars().nth(LETTERS - 1).is_some() && (has_letters || digits >= DIGITS)
 }
 
-/// A value as it is, and as programs print it in JSON.
+/// Returns a value as it is, and as programs print it in JSON.
 fn spellings(value: &str) -> Vec<Zeroizing<String>> {
     let mut all = vec![Zeroizing::new(value.to_owned())];
     let quoted = Zeroizing::new(Value::from(value).to_string());
@@ -182,7 +182,7 @@ fn spellings(value: &str) -> Vec<Zeroizing<String>> {
                 plain.push(letter);
             } else {
                 for unit in letter.encode_utf16(&mut [0; 2]) {
-                    // Writing to a string does not fail.
+                    // Writing to a string cannot fail.
                     let _infallible = write!(plain, "\\u{unit:04x}");
                 }
             }

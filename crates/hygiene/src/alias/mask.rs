@@ -1,4 +1,4 @@
-//! What was told to a tool and is said again, to the letter, where nothing tells what it is: aliases take its place.
+//! Masks values that a tool was given and repeats unchanged, where nothing else marks them.
 
 use serde_json::Value;
 
@@ -6,19 +6,19 @@ use super::index::Index;
 use super::table::{Aliases, Entry, Form};
 use super::write::put;
 
-/// Values that are shorter stand everywhere.
+/// Shorter values occur everywhere.
 const SHORTEST: usize = 3;
 
 impl Aliases {
-    /// A JSON value in which aliases stand wherever the values of these entries stood, to the letter: whoever was given a
-    /// value may say it again where nothing tells what it is. Only whole words and whole numbers are taken for one.
+    /// Replaces the exact values of these entries in a JSON value by their aliases: a tool that was given a value may
+    /// repeat it where nothing marks it. Only whole words and whole numbers match.
     pub fn mask_json(&self, value: Value, known: &[usize]) -> Value {
         let entries = known.iter().filter_map(|index| self.entries.get(*index));
         let mut entries: Vec<&Entry> = entries.filter(|entry| entry.value.len() >= SHORTEST).collect();
         if entries.is_empty() {
             return value;
         }
-        // Of two of one value, the number: it may stand in a text too.
+        // If a text and a number have the same value, the number wins, because it may occur in a text too.
         entries.sort_by_key(|entry| entry.form == Form::Text);
         let mut index = Index::default();
         for entry in entries {

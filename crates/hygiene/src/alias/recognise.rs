@@ -1,19 +1,19 @@
-//! Aliases in a text, as they were given or as a model changed them: other case, spaces, other brackets, escapes.
+//! Recognises aliases in a text, as they were issued or as a model changed them: case, spaces, brackets, escapes.
 
 use super::table::{Aliases, CODE, Code, letter};
 
-/// What was recognised.
+/// An alias found in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// The entry it stands for; `None` if it is invented.
+    /// The entry it stands for; `None` if the alias is unknown.
     pub(super) entry: Option<usize>,
-    /// Whether it was written for the address of a page.
+    /// Whether it was percent-encoded for a URL.
     pub(super) encoded: bool,
 }
 
-/// Ways to write the brackets. Only with the first pairs is an unknown alias an invented one.
+/// Spellings of the brackets. An unknown alias counts as one only in the first set.
 const OURS: [(&str, &str); 4] = [
     ("‹", "›"),
     ("\\u2039", "\\u203a"),
@@ -22,10 +22,10 @@ const OURS: [(&str, &str); 4] = [
 ];
 const OTHERS: [(&str, &str); 5] = [("<", ">"), ("«", "»"), ("&lt;", "&gt;"), ("〈", "〉"), ("⟨", "⟩")];
 
-/// The longest word of a kind.
+/// Most letters of a kind word.
 const WORD: usize = 12;
 
-/// Everything in a text that is an alias or pretends to be one, in order.
+/// Finds everything in a text that is an alias or looks like one, in order.
 pub(super) fn recognise(aliases: &Aliases, text: &str) -> Vec<Seen> {
     let mut seen: Vec<Seen> = Vec::new();
     let mut floor = 0;
@@ -41,7 +41,7 @@ pub(super) fn recognise(aliases: &Aliases, text: &str) -> Vec<Seen> {
     seen
 }
 
-/// Whether something in a text is written as an alias is, whichever table may have given it.
+/// Whether a text contains something that is written like an alias, of any table.
 pub fn resembles_alias(text: &str) -> bool {
     colons(text).any(|(at, colon)| {
         let before = text[..at].trim_end_matches(SPACES);
@@ -54,7 +54,7 @@ pub fn resembles_alias(text: &str) -> bool {
     })
 }
 
-/// Colons, plain or encoded, with their lengths.
+/// Finds colons, plain or encoded, with their lengths.
 fn colons(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let bytes = text.as_bytes();
     bytes.iter().enumerate().filter_map(move |(at, byte)| match byte {
@@ -64,7 +64,7 @@ fn colons(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// An alias around a colon, not reaching before `floor`.
+/// Finds an alias around a colon that does not begin before `floor`.
 fn around(aliases: &Aliases, text: &str, floor: usize, colon: usize, after: usize) -> Option<Seen> {
     let word_end = floor + text[floor..colon].trim_end_matches(SPACES).len();
     let letters = text.as_bytes()[floor..word_end].iter().rev().take(WORD + 1);
@@ -114,7 +114,7 @@ fn around(aliases: &Aliases, text: &str, floor: usize, colon: usize, after: usiz
 
 const SPACES: [char; 2] = [' ', '\u{a0}'];
 
-/// What stands before a closing bracket, if it could be a code, and where the bracket ends.
+/// Returns the text before a closing bracket if it may be a code, and where the bracket ends.
 fn inside<'t>(text: &'t str, from: usize, close: &str) -> Option<(&'t str, usize)> {
     let code = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b' ';
     let length = text.as_bytes()[from..]
@@ -123,19 +123,19 @@ fn inside<'t>(text: &'t str, from: usize, close: &str) -> Option<(&'t str, usize
         .take_while(|byte| code(byte))
         .count();
     let inner = &text[from..from + length];
-    // Written as `&rsaquo;` or `\u203a` the bracket does not begin with a letter either.
+    // The bracket does not begin with a letter, also when written as `&rsaquo;` or `\u203a`.
     let good = !inner.trim().is_empty() && starts_with(&text[from + length..], close);
     good.then(|| (inner, from + length + close.len()))
 }
 
-/// The longest text between brackets that pretends to be a code.
+/// Most bytes between brackets that may be a code.
 const INNER: usize = 32;
 
 fn is_joined(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '‹' | '›')
 }
 
-/// The letters of a code, in any case, with spaces between or not.
+/// Parses the letters of a code, in any case, with or without spaces between them.
 fn code(inner: &str) -> Option<Code> {
     let mut code = [0; CODE];
     let mut count = 0;

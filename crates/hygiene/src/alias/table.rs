@@ -1,4 +1,4 @@
-//! The table of aliases of one session.
+//! The alias table of one session.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeSet, HashMap};
@@ -11,24 +11,24 @@ use zeroize::{Zeroize, Zeroizing};
 use super::known::Known;
 use crate::kind::Kind;
 
-/// Letters of codes: no vowels, so that none is a word, and none that is taken for another.
+/// Letters of codes: without vowels, so that no code is a word, and without letters that look alike.
 const LETTERS: &[u8; 27] = b"23456789bcdfghjkmnpqrstvwxz";
 pub(super) const CODE: usize = 6;
-/// The most values a table holds. What is found beyond is hidden for good.
+/// Most values of a table. Findings beyond it are removed for good.
 const MOST: usize = 1 << 20;
-/// And their bytes: a tool can say as many long addresses as it likes.
+/// Most bytes of all values, because a tool may return many long addresses.
 const MOST_BYTES: usize = 64 << 20;
 const VERSION: u8 = 1;
 
-/// The letters that tell one alias from another.
+/// The letters that distinguish one alias from another.
 pub(super) type Code = [u8; CODE];
 
-/// How a value was written.
+/// How a value is written in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) enum Form {
-    /// In a text or string.
+    /// In a text or a string.
     Text,
-    /// As a number of JSON.
+    /// As a JSON number.
     Number,
 }
 
@@ -39,8 +39,8 @@ pub(super) struct Entry {
     pub(super) value: Zeroizing<String>,
 }
 
-/// The values hidden in one session and their aliases. Forgotten when dropped; [`Aliases::to_bytes`] is for whoever
-/// keeps it, sealed.
+/// The masked values of one session and their aliases. Dropping the table forgets them; [`Aliases::to_bytes`] is for
+/// callers that store it sealed.
 pub struct Aliases {
     seed: Zeroizing<[u8; 32]>,
     next: u64,
@@ -50,28 +50,28 @@ pub struct Aliases {
     by_code: HashMap<Code, u32>,
     words: BTreeSet<String>,
     hasher: RandomState,
-    /// How many entries were handed out to be kept.
+    /// How many entries were handed out to be saved.
     kept: usize,
-    /// Its values, to be found again.
+    /// The index that finds its values in texts.
     pub(super) known: Known,
 }
 
-/// The system gives no random numbers.
+/// The system provides no random numbers.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make aliases: the system gives no random numbers")]
 pub struct NoRandomness(#[source] getrandom::Error);
 
-/// Why bytes are no table.
+/// Why bytes cannot be read as a table.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// They were written by another version.
+    /// Another version wrote the table.
     #[error("the table of aliases is of version {found}, this program reads {VERSION}")]
     Version {
-        /// Theirs.
+        /// The version in the bytes.
         found: u8,
     },
-    /// They are damaged.
+    /// The bytes are damaged.
     #[error("the table of aliases cannot be read")]
     Damaged,
 }
@@ -85,7 +85,7 @@ struct Stored<'a> {
 }
 
 impl Aliases {
-    /// An empty table, unlike any other.
+    /// Creates an empty table with a random seed.
     pub fn new() -> Result<Aliases, NoRandomness> {
         let mut seed = Zeroizing::new([0; 32]);
         getrandom::fill(seed.as_mut()).map_err(NoRandomness)?;
@@ -107,28 +107,28 @@ impl Aliases {
         }
     }
 
-    /// How many values it holds.
+    /// Returns how many values it holds.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether it holds none.
+    /// Whether it holds no values.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What came since anything was kept, as bytes, values in the clear: to be sealed and kept before anybody sees it. None where
-    /// nothing came.
+    /// Returns the unsaved entries as bytes, with values in the clear: seal and save them before anyone sees their
+    /// aliases. `None` if all entries are saved.
     pub fn unkept(&self) -> Option<Zeroizing<Vec<u8>>> {
         (self.kept < self.entries.len()).then(|| self.bytes_from(self.kept))
     }
 
-    /// All that was not kept until now is.
+    /// Marks all entries as saved.
     pub fn all_kept(&mut self) {
         self.kept = self.entries.len();
     }
 
-    /// All that was not kept is forgotten: nobody has seen it.
+    /// Discards the unsaved entries, whose aliases nobody has seen.
     pub fn forget_unkept(&mut self) {
         for entry in self.entries.drain(self.kept..) {
             self.by_code.remove(&entry.code);
@@ -143,7 +143,7 @@ impl Aliases {
         });
     }
 
-    /// The table as bytes, values in the clear: to be sealed before it is kept.
+    /// Returns the table as bytes, with values in the clear: seal them before saving.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         self.bytes_from(0)
     }
@@ -151,7 +151,7 @@ impl Aliases {
     fn bytes_from(&self, from: usize) -> Zeroizing<Vec<u8>> {
         let entries = self.entries.get(from..).unwrap_or_default();
         let sizes = entries.iter().map(|entry| entry.word.len() + entry.value.len() + 32);
-        // As large as it can become, so that no copy is left behind by growing.
+        // Allocated at full size, so that growing leaves no copy behind.
         let mut bytes = Zeroizing::new(vec![0; sizes.sum::<usize>() + 128]);
         let stored = Stored {
             seed: *self.seed,
@@ -169,12 +169,12 @@ impl Aliases {
         bytes
     }
 
-    /// The table that [`Aliases::to_bytes`] wrote.
+    /// Reads a table that [`Aliases::to_bytes`] wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<Aliases, ReadError> {
         Aliases::from_parts([bytes])
     }
 
-    /// The table whose parts [`Aliases::unkept`] wrote, in their order.
+    /// Reads a table from the parts that [`Aliases::unkept`] wrote, in their order.
     pub fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Result<Aliases, ReadError> {
         let mut aliases: Option<Aliases> = None;
         for part in parts {
@@ -191,7 +191,7 @@ impl Aliases {
             table.next = table.next.max(stored.next);
             for (word, form, code, value) in stored.entries {
                 let known = code.iter().all(|letter| LETTERS.contains(letter));
-                // A part may be there twice whose writer was not told that it was kept.
+                // A part may be there twice if its writer did not learn that it was saved.
                 let same = |index: &usize| table.entries[*index].value.as_str() == value;
                 if table.index(word, code).as_ref().is_some_and(same) {
                     continue;
@@ -207,7 +207,7 @@ impl Aliases {
         Ok(aliases)
     }
 
-    /// The code of a value, given now if it has none; `None` if the table is full.
+    /// Returns the code of a value, and issues one if it has none; `None` if the table is full.
     pub(super) fn code(&mut self, word: &str, form: Form, value: &str) -> Option<Code> {
         let hash = self.hash(word, form, value);
         let same = |index: &&u32| {
@@ -226,7 +226,7 @@ impl Aliases {
         Some(code)
     }
 
-    /// Which entry a code stands for, if it is one of that kind.
+    /// Returns the entry that a code of this kind stands for.
     pub(super) fn index(&self, word: &str, code: Code) -> Option<usize> {
         let index = usize::try_from(*self.by_code.get(&code)?).ok()?;
         self.entries
@@ -235,7 +235,7 @@ impl Aliases {
             .map(|_| index)
     }
 
-    /// Whether a word is one that aliases have: invented ones pretend to be of a kind.
+    /// Whether a word is the kind word of an alias; unknown aliases use such words too.
     pub(super) fn has_word(&self, word: &str) -> bool {
         let small = word.to_ascii_lowercase();
         let ours = small == super::LITERAL || Kind::ALL.iter().any(|kind| kind.word() == small);
@@ -265,7 +265,7 @@ impl Aliases {
         self.hasher.hash_one((word, form, value))
     }
 
-    /// A code that none has yet. Codes come from a keyed stream, so that one says nothing of the next.
+    /// Returns an unused code. Codes come from a keyed stream, so that none reveals another.
     fn fresh(&mut self) -> Code {
         loop {
             let mut stream = blake3::Hasher::new_keyed(&self.seed)
@@ -274,7 +274,7 @@ impl Aliases {
             self.next += 1;
             let mut bytes = [0; 32];
             stream.fill(&mut bytes);
-            // Of 256 values the last 13 would favour some letters.
+            // Using the last 13 of 256 values would favour some letters.
             let mut even = bytes
                 .iter()
                 .filter(|byte| **byte < 243)
@@ -293,7 +293,7 @@ impl fmt::Debug for Aliases {
     }
 }
 
-/// The letter of a code that a byte means.
+/// Returns the code letter that a byte stands for.
 pub(super) fn letter(byte: u8) -> Option<u8> {
     let small = byte.to_ascii_lowercase();
     LETTERS.contains(&small).then_some(small)

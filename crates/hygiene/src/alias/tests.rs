@@ -1,4 +1,4 @@
-//! Aliases: stable, recognised, neutral, exact.
+//! Tests of aliases: stable, recognised, neutral, exact.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -193,7 +193,7 @@ fn a_table_is_kept_as_bytes_and_prints_nothing() {
     }
 }
 
-/// A stretch of a document: prose, values of every kind, brackets and things that look like aliases.
+/// Returns a piece of a document: prose, values of every kind, brackets and text that looks like aliases.
 fn stretch(which: u8, random: u64) -> String {
     let of = |letters: &str, least: u64, most: u64| -> String {
         let letters: Vec<char> = letters.chars().collect();
@@ -421,7 +421,7 @@ fn a_table_has_an_end_and_what_is_found_then_is_hidden_for_good() {
         .hide(&detector(), &format!("at https://example.com/{long} now"))
         .shown;
     assert!(!hidden.contains("example.com"), "{}", &hidden[..200.min(hidden.len())]);
-    // What it has, it has.
+    // A full table keeps the values that it has.
     assert!(aliases.code("url", Form::Text, &format!("7{}", &long[2..])).is_some());
 }
 

@@ -1,4 +1,4 @@
-//! Hiding and revealing: texts and JSON with aliases put in, and the values put back.
+//! Hides and reveals: replaces personal data in texts and JSON by aliases, and aliases by their values.
 
 use serde_json::{Map, Number, Value};
 
@@ -11,16 +11,17 @@ use crate::hints::Hints;
 use crate::json::{Columns, DEPTH, Standing};
 use crate::kind::Kind;
 
-/// What stands for a value too deep in JSON to be looked at.
+/// Replaces a JSON value that is nested too deeply to be checked.
 pub(super) const TOO_DEEP: &str = "⟦ringfence: nested too deeply, left out⟧";
 
-/// The shortest match of an operator's own kind that gets an alias. Of shorter ones there are so few that a program could have
-/// each of them aliased, and read any text letter by letter.
+/// Shortest match of a custom kind that gets an alias. There are so few shorter ones that a program could have each
+/// of them aliased, and then read any text letter by letter.
 const MIN_OWN_LENGTH: usize = 4;
 
 impl Aliases {
-    /// Puts aliases in place of the personal data in a text, and blacks secrets out. Aliases of this table stay as they
-    /// are; what only looks like an alias becomes one, so that nobody's text is taken for ours.
+    /// Replaces the personal data in a text by aliases, and removes secrets. Aliases of this table stay as they are;
+    /// text that only looks like an alias gets one itself, so that foreign text is never taken for an alias of this
+    /// table.
     pub fn hide(&mut self, detector: &Detector, text: &str) -> Hidden<String> {
         let found = detector.find(text);
         let mut counts = Counts::default();
@@ -28,7 +29,7 @@ impl Aliases {
         Hidden { shown, counts }
     }
 
-    /// As [`Aliases::hide`], of what a text goes on with from `from` on: what comes before it tells what it is.
+    /// Works like [`Aliases::hide`] on the part of a text from `from` on, with the part before as context.
     pub fn hide_from(&mut self, detector: &Detector, text: &str, from: usize) -> Hidden<String> {
         let mut counts = Counts::default();
         let rest = text.get(from..).unwrap_or_default();
@@ -37,7 +38,7 @@ impl Aliases {
         Hidden { shown, counts }
     }
 
-    /// The same for a JSON value: strings, keys, and numbers that are personal data, which become strings.
+    /// Hides personal data in a JSON value: in strings, keys, and numbers, which become strings.
     pub fn hide_json(&mut self, detector: &Detector, value: Value, hints: &Hints) -> Hidden<Value> {
         let mut counts = Counts::default();
         let mut hiding = Hiding {
@@ -49,8 +50,7 @@ impl Aliases {
         Hidden { shown, counts }
     }
 
-    /// Puts the values back in place of their aliases, also of those that were changed in case or spacing. An alias
-    /// that was never given is an error.
+    /// Replaces aliases by their values, also aliases with changed case or spacing. An unknown alias is an error.
     pub fn reveal(&self, text: &str) -> Result<String, Invented> {
         let seen = recognise(self, text);
         match seen.iter().find(|one| one.entry.is_none()) {
@@ -61,7 +61,7 @@ impl Aliases {
         }
     }
 
-    /// The entries that a JSON value has aliases of.
+    /// Returns the entries whose aliases a JSON value contains.
     pub fn known_json(&self, value: &Value) -> Vec<usize> {
         let mut known = Vec::new();
         self.collect(value, DEPTH, &mut known);
@@ -83,7 +83,7 @@ impl Aliases {
         }
     }
 
-    /// How many aliases are in a JSON value. One that was never given is an error.
+    /// Returns how many aliases a JSON value contains. An unknown alias is an error.
     pub fn count_json(&self, value: &Value) -> Result<u64, Invented> {
         self.count_at(value, DEPTH)
     }
@@ -113,12 +113,12 @@ impl Aliases {
         }
     }
 
-    /// Puts values back and leaves invented aliases as they are: for the owner's own view.
+    /// Replaces aliases by their values and leaves unknown aliases unchanged, for the owner of the data.
     pub fn reveal_known(&self, text: &str) -> String {
         self.reveal_seen(text, &recognise(self, text))
     }
 
-    /// The same for a JSON value.
+    /// Reveals the known aliases in a JSON value.
     pub fn reveal_known_json(&self, value: Value) -> Value {
         match value {
             Value::String(text) => match self.number(&text) {
@@ -136,7 +136,7 @@ impl Aliases {
         }
     }
 
-    /// As [`Aliases::reveal`] for a JSON value; numbers that were hidden become numbers again.
+    /// Works like [`Aliases::reveal`] for a JSON value; hidden numbers become numbers again.
     pub fn reveal_json(&self, value: Value) -> Result<Value, Invented> {
         self.reveal_at(value, DEPTH)
     }
@@ -165,7 +165,7 @@ impl Aliases {
         })
     }
 
-    /// The number that a string stands for, if it is the alias of one and nothing else.
+    /// Returns the number that a string stands for, if it is exactly the alias of one.
     fn number(&self, text: &str) -> Option<Number> {
         if text.len() > 64 {
             return None;
@@ -205,7 +205,7 @@ impl Aliases {
         revealed
     }
 
-    /// A text with its findings hidden.
+    /// Hides these findings in a text.
     pub(super) fn hide_found(&mut self, text: &str, found: &[Finding], counts: &mut Counts) -> String {
         let seen = recognise(self, text);
         if found.is_empty() && seen.is_empty() {
@@ -233,7 +233,7 @@ impl Aliases {
         shown
     }
 
-    /// An alias already in a text: a known one stays, an invented one is neutralised.
+    /// Writes an alias that the text contains: a known one stays, an unknown one gets an alias itself.
     fn pass(&mut self, written: &str, seen: &Seen, shown: &mut String) {
         if seen.entry.is_some() {
             shown.push_str(written);
@@ -262,14 +262,14 @@ impl Aliases {
     }
 }
 
-/// Writes that something is hidden and cannot come back.
+/// Writes a notice that something is hidden for good.
 fn put_hidden(word: &str, shown: &mut String) {
     shown.push('⟦');
     shown.push_str(word);
     shown.push_str(" hidden⟧");
 }
 
-/// What of findings no alias covers; of the parts between aliases, without the punctuation around.
+/// Returns the parts of findings that no alias covers, without the punctuation at their ends.
 fn uncovered(text: &str, found: &[Finding], seen: &[Seen]) -> Vec<Finding> {
     let mut parts = Vec::with_capacity(found.len());
     for one in found {
@@ -289,7 +289,7 @@ fn uncovered(text: &str, found: &[Finding], seen: &[Seen]) -> Vec<Finding> {
     parts
 }
 
-/// Writes an alias.
+/// Writes an alias in its usual brackets.
 pub(super) fn put(word: &str, code: Code, shown: &mut String) {
     shown.push('‹');
     shown.push_str(word);
@@ -298,7 +298,7 @@ pub(super) fn put(word: &str, code: Code, shown: &mut String) {
     shown.push('›');
 }
 
-/// A walk over JSON that hides.
+/// Walks over JSON and hides personal data.
 struct Hiding<'a> {
     aliases: &'a mut Aliases,
     detector: &'a Detector,
@@ -357,7 +357,7 @@ impl Hiding<'_> {
     }
 }
 
-/// Writes a value as it stands in the address of a page.
+/// Percent-encodes a value for a URL.
 fn encode(value: &str, out: &mut String) {
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {

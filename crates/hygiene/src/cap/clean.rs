@@ -1,10 +1,10 @@
-//! Bytes from anywhere made into text that does nothing: invalid UTF-8, terminal escapes, control characters,
-//! invisible and reordering characters, and brackets like those of our notices.
+//! Turns bytes from any source into harmless text: without invalid UTF-8, terminal escapes, control characters,
+//! invisible or reordering characters, and the brackets of notices.
 
-/// Takes bytes in pieces, gives harmless text.
+/// Takes bytes in pieces and returns harmless text.
 #[derive(Debug, Default)]
 pub struct Cleaner {
-    /// The beginning of a letter whose rest has not come.
+    /// The start of a character whose remaining bytes have not come.
     partial: Vec<u8>,
     escape: Escape,
     /// A carriage return came; a line feed after it belongs to it.
@@ -12,42 +12,42 @@ pub struct Cleaner {
     neutralised: u64,
 }
 
-/// Where in an escape sequence the text is.
+/// The position in an escape sequence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Escape {
     #[default]
     None,
-    /// After the escape itself.
+    /// After the escape character.
     Begun,
     /// In parameters, up to a letter.
     Parameters(u16),
-    /// In a string, up to its end.
+    /// In a string, up to its terminator.
     String(u16),
-    /// After an escape in a string.
+    /// After an escape character in a string.
     StringEnd,
 }
 
-/// The longest sequence that is taken for one; what follows is text again.
+/// The longest escape sequence; what follows is text again.
 const LONGEST: u16 = 1024;
 
 impl Cleaner {
-    /// A new one.
+    /// Creates a cleaner at the start of a text.
     pub fn new() -> Cleaner {
         Cleaner::default()
     }
 
-    /// How many characters were dropped or changed.
+    /// Returns how many characters were dropped or changed.
     pub fn neutralised(&self) -> u64 {
         self.neutralised
     }
 
-    /// Takes bytes and appends what they say. A letter that is not complete waits for the next piece.
+    /// Takes bytes and appends the clean text. An incomplete character waits for the next piece.
     pub fn push(&mut self, bytes: &[u8], out: &mut String) {
         if self.partial.is_empty() {
             self.decode(bytes, out);
         } else {
             let mut joined = std::mem::take(&mut self.partial);
-            // No letter is longer than four bytes: only they need to be joined.
+            // No character is longer than four bytes: only these must be joined.
             let some = bytes.len().min(4);
             joined.extend_from_slice(&bytes[..some]);
             self.decode(&joined, out);
@@ -61,7 +61,7 @@ impl Cleaner {
         }
     }
 
-    /// Ends the text: a letter that was never completed becomes a mark.
+    /// Ends the text: an incomplete character becomes a replacement character.
     pub fn finish(&mut self, out: &mut String) {
         if !std::mem::take(&mut self.partial).is_empty() {
             self.letter(char::REPLACEMENT_CHARACTER, out);
@@ -94,7 +94,7 @@ impl Cleaner {
         let mut rest = text;
         while !rest.is_empty() {
             if self.escape == Escape::None && !self.returned {
-                // Most texts are plain: they are taken over as they are.
+                // Most texts are plain and are copied unchanged.
                 let plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
                 let length = rest.bytes().position(|byte| !plain(&byte)).unwrap_or(rest.len());
                 out.push_str(&rest[..length]);
@@ -126,7 +126,7 @@ impl Cleaner {
                 }
             }
             (Escape::String(length), letter) if length < LONGEST && letter != '\n' => Escape::String(length + 1),
-            // No sequence goes on so: the letter is text.
+            // No escape sequence continues like this: the letter is text.
             _ => {
                 self.escape = Escape::None;
                 return self.plain(letter, false, out);
@@ -161,7 +161,7 @@ impl Cleaner {
     }
 }
 
-/// Characters that reorder a line, hide in it, or spell words nobody sees.
+/// Whether a character reorders a line, hides in it, or spells invisible words.
 fn is_unseen(letter: char) -> bool {
     matches!(
         letter,
@@ -169,7 +169,7 @@ fn is_unseen(letter: char) -> bool {
     )
 }
 
-/// The brackets of notices become plain ones.
+/// Replaces the brackets of notices by plain ones.
 pub(super) fn bracket(letter: char) -> char {
     match letter {
         '⟦' | '〚' => '[',

@@ -1,4 +1,4 @@
-//! JSON of any length, taken in pieces: what is kept is a valid value, with notices where something is missing.
+//! Caps JSON of any length, taken in pieces: the result is a valid value, with notices where something is missing.
 
 mod lex;
 
@@ -12,22 +12,22 @@ use lex::{Lexer, Token};
 /// The key of a notice in an object.
 const KEY: &str = "⟦ringfence⟧";
 
-/// Takes JSON in pieces of bytes and keeps what fits. Several values after each other are a list.
+/// Takes JSON in pieces of bytes and keeps what fits. Several values in a row become a list.
 #[derive(Debug)]
 pub struct JsonCap {
     limits: Limits,
     whole: Option<String>,
     lexer: Lexer,
     open: Vec<Frame>,
-    /// Levels within a value that is not kept.
+    /// Levels inside a value that is skipped.
     skipped: u64,
-    /// Bytes that are kept.
+    /// Bytes of the kept values.
     size: usize,
     top: Items,
     left: LeftOut,
 }
 
-/// A list or object that is not closed.
+/// A list or object that is not closed yet.
 #[derive(Debug)]
 enum Frame {
     List(Items),
@@ -38,7 +38,7 @@ enum Frame {
     },
 }
 
-/// What a list holds, and how much of it is missing.
+/// The kept items of a list, and the number of missing ones.
 #[derive(Debug, Default)]
 struct Items {
     kept: Vec<Value>,
@@ -51,7 +51,7 @@ impl JsonCap {
         self.whole.as_deref().map(At::Whole)
     }
 
-    /// An empty value. `whole` says where everything can be found, for the notices.
+    /// Creates an empty cap. `whole` is the place of the whole output, for the notices.
     pub fn new(limits: Limits, whole: Option<&str>) -> JsonCap {
         JsonCap {
             limits,
@@ -65,15 +65,15 @@ impl JsonCap {
         }
     }
 
-    /// A value that is in memory already.
+    /// Caps a value that is in memory.
     pub fn value(value: &Value, limits: Limits, whole: Option<&str>) -> Capped<Value> {
         let mut cap = JsonCap::new(limits, whole);
-        // Writing into memory cannot fail, and a value can always be written.
+        // Writing to memory cannot fail, and a value can always be written.
         let _ = serde_json::to_writer(&mut cap, value);
         cap.finish()
     }
 
-    /// Takes the next bytes.
+    /// Takes the next bytes of the input.
     pub fn push(&mut self, bytes: &[u8]) {
         self.left.seen += wide(bytes.len());
         let mut lexer = std::mem::take(&mut self.lexer);
@@ -89,7 +89,7 @@ impl JsonCap {
         self.lexer = lexer;
     }
 
-    /// What is shown.
+    /// Ends the input and returns the shown value.
     pub fn finish(mut self) -> Capped<Value> {
         let mut lexer = std::mem::take(&mut self.lexer);
         if self.left.broken_at.is_none() {
@@ -197,7 +197,7 @@ impl JsonCap {
         }
     }
 
-    /// Whether one more value may be kept where the text is.
+    /// Whether another value may be kept at the current position.
     fn has_room(&self) -> bool {
         let here = match self.open.last() {
             None => self.top.seen,
@@ -206,7 +206,7 @@ impl JsonCap {
         self.size < self.limits.bytes && here < wide(self.limits.rows)
     }
 
-    /// Notes a value that is not kept.
+    /// Counts a value that is not kept.
     fn miss(&mut self, length: usize) {
         self.left.bytes += wide(length);
         if self.skipped > 0 {
@@ -237,7 +237,7 @@ impl JsonCap {
             }
             Some(Frame::Object { members, key, items }) => {
                 items.seen += 1;
-                // Of a key that is there twice, one value is left: what is shown is not what came.
+                // Of a duplicate key only one value remains: the output differs from the input.
                 let twice = members.insert(key.take().unwrap_or_default(), value).is_some();
                 self.left.neutralised += u64::from(twice);
             }
@@ -266,7 +266,7 @@ impl JsonCap {
         Value::Array(kept)
     }
 
-    /// A string as it is shown: harmless, and cut where it is too long.
+    /// Returns a string as it is shown: harmless, and truncated if it is too long.
     fn string(&mut self, raw: &[u8], length: usize) -> String {
         let mut text = String::with_capacity(raw.len());
         let mut cleaner = Cleaner::new();
@@ -295,7 +295,7 @@ impl JsonCap {
     }
 }
 
-/// At least so much of a string is shown if any of it is.
+/// If any of a string is shown, at least this many bytes are.
 const MARGIN: usize = 64;
 
 impl io::Write for JsonCap {

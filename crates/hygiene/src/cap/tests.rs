@@ -1,4 +1,4 @@
-//! Notices and cuts.
+//! Tests of notices and cuts.
 
 use super::{At, cut_before, grouped, notice, whole_lines};
 

@@ -1,15 +1,15 @@
-//! A text of any length: its beginning, or its beginning and end, within limits.
+//! Caps a text of any length: keeps its beginning, or its beginning and end, within limits.
 
 use std::collections::VecDeque;
 
 use super::{At, Capped, Cleaner, LeftOut, Limits, cut_before, grouped, notice, wide};
 
-/// Which part of a long text is kept.
+/// The part of a long text that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// The beginning: tables keep their header.
+    /// The beginning, so that tables keep their header.
     Head,
-    /// The beginning and the end: what logs say last is what matters.
+    /// The beginning and the end, because the last lines of a log matter most.
     Ends,
 }
 
@@ -19,12 +19,12 @@ pub struct TextCap {
     limits: Limits,
     keep: Keep,
     whole: Option<String>,
-    /// Whether it is all that was kept, and not all there was.
+    /// Whether `whole` names only the kept part of the output.
     is_cut: bool,
-    /// None where the text is clean already.
+    /// `None` if the text is clean already.
     cleaner: Option<Cleaner>,
     head: String,
-    /// Lines of the beginning.
+    /// Number of lines in `head`.
     head_rows: usize,
     /// The last lines so far and their bytes; only with [`Keep::Ends`].
     tail: VecDeque<String>,
@@ -36,16 +36,16 @@ pub struct TextCap {
     full: bool,
 }
 
-/// The line under way.
+/// The line that is being read.
 #[derive(Debug, Default)]
 struct Line {
     text: String,
-    /// Bytes of it, also those not kept.
+    /// Bytes of the line, also those that are not kept.
     length: usize,
 }
 
 impl TextCap {
-    /// An empty text. `whole` says where everything can be found, for the notice.
+    /// Creates an empty cap. `whole` is the place of the whole output, for the notice.
     pub fn new(limits: Limits, keep: Keep, whole: Option<&str>) -> TextCap {
         let string = limits.string.min(limits.bytes);
         TextCap {
@@ -65,7 +65,7 @@ impl TextCap {
         }
     }
 
-    /// What is shown of a text that is clean already, with notices of ours in it.
+    /// Caps a text that is clean already and may contain notices.
     pub fn clean(text: &str, limits: Limits, keep: Keep, more: Option<At<'_>>) -> Capped<String> {
         let whole = more.map(|(At::Whole(place) | At::Kept(place))| place);
         let mut cap = TextCap {
@@ -78,9 +78,9 @@ impl TextCap {
         cap.finish()
     }
 
-    /// Takes the next bytes.
+    /// Takes the next bytes of the input.
     pub fn push(&mut self, bytes: &[u8]) {
-        // In small pieces, so that what is cleaned is never much more than what is kept.
+        // Cleans small pieces, so that the clean text is never much larger than the kept part.
         for piece in bytes.chunks(8192) {
             let mut clean = String::with_capacity(piece.len());
             match &mut self.cleaner {
@@ -92,7 +92,7 @@ impl TextCap {
         }
     }
 
-    /// What is shown.
+    /// Ends the input and returns the shown text.
     pub fn finish(mut self) -> Capped<String> {
         let mut rest = String::new();
         if let Some(cleaner) = &mut self.cleaner {
@@ -141,7 +141,7 @@ impl TextCap {
 
     fn grow(&mut self, part: &str) {
         self.line.length += part.len();
-        // A little more than is shown, so that the cut can look at what follows.
+        // Keeps a little more than is shown, so that the cut can see what follows.
         let room = self
             .limits
             .string
@@ -192,8 +192,8 @@ impl TextCap {
         }
     }
 
-    /// Keeps of the end what the beginning leaves room for, in whole lines: a text that fits is whole, wherever its long
-    /// lines stand.
+    /// Trims the end to the capacity that the beginning leaves, in whole lines: a text that fits stays whole,
+    /// wherever its long lines are.
     fn trim_tail(&mut self) {
         let bytes = self.limits.bytes.saturating_sub(self.head.len());
         let rows = self.limits.rows.saturating_sub(self.head_rows);

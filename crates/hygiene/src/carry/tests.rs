@@ -10,7 +10,7 @@ fn detector() -> Detector {
     })
 }
 
-/// What is shown of a text that comes in pieces of so many lines.
+/// Returns what is shown of a text that comes in pieces of this many lines.
 fn in_pieces(detector: &Detector, text: &str, lines: usize) -> String {
     let (mut carried, mut shown) = (String::new(), String::new());
     let all: Vec<&str> = text.split_inclusive('\n').collect();
@@ -37,7 +37,6 @@ fn check(text: &str, hidden: &str) {
     }
 }
 
-/// So many lines.
 fn rows(count: usize, row: impl Fn(usize) -> String) -> String {
     (0..count).map(row).collect()
 }
@@ -46,7 +45,7 @@ fn rows(count: usize, row: impl Fn(usize) -> String) -> String {
 fn tables_go_on_under_their_headers() {
     let people = rows(2000, |n| format!("{n},Zoltan Kovacs {n},blue {n}\n"));
     check(&format!("id,customer_name,colour\n{people}"), "Zoltan Kovacs 1999");
-    // A second one after the first.
+    // A second table after the first.
     let phones = rows(2000, |n| format!("{n},78 651 {}\n", 100 + n % 900));
     let both = format!("id,phone\n{phones}\n\nid,customer_name,colour\n{people}");
     check(&both, "Zoltan Kovacs 1500");
@@ -54,7 +53,7 @@ fn tables_go_on_under_their_headers() {
     let steps = rows(500, |n| format!("step {n} is done.\n"));
     let drawn = format!("{steps}| id | customer_name |\n|----|----|\n{drawn}");
     check(&drawn, "Zoltan Kovacs 1999");
-    // Without a header, by what stands in the columns.
+    // Without a header, the columns show what they hold.
     let bare = rows(2000, |n| format!("Zoltan Kovacs,zoltan{n}@example.org,{n}\n"));
     check(&bare, "Zoltan Kovacs");
 }
@@ -66,7 +65,7 @@ fn a_private_key_is_hidden_to_its_end() {
     let text = format!("a log\n-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\nand more\n");
     let mut shown = in_pieces(&detector(), &text, 10);
     assert!(!shown.contains(line), "the key");
-    // Each piece of it is hidden by itself.
+    // Each piece of it is removed separately.
     while shown.contains("⟧⟦secret removed⟧") {
         shown = shown.replace("⟧⟦secret removed⟧", "⟧");
     }

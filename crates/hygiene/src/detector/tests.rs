@@ -1,4 +1,4 @@
-//! The detector as a whole.
+//! Tests of the detector as a whole.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn a_plugged_in_reader_is_believed_within_the_text() {
     );
 }
 
-/// The least time of a few tries: other work on the machine only adds to it.
+/// Returns the shortest time of a few runs: other work on the machine only adds to it.
 fn least_time(text: &str) -> std::time::Duration {
     let once = || {
         let names = Names::Dictionary;
@@ -134,7 +134,7 @@ fn hostile_texts_take_time_near_their_length() {
         ("-----BEGIN PRIVATE KEY", 5_000),
     ] {
         let (short, long) = (piece.repeat(count / 16), piece.repeat(count / 16 * LONGER as usize));
-        // Where time grew with the square of the length it would be 64 times as much.
+        // Quadratic time would make it 64 times as long.
         let most = least_time(&short) * LONGER * 3 + std::time::Duration::from_millis(20);
         let took = least_time(&long);
         assert!(took < most, "{piece:?}: {took:?}, {most:?}");

@@ -1,4 +1,4 @@
-//! Overlaps: the same answer in any order, and nothing found is shown.
+//! Tests of overlaps: the result is the same in any order, and no finding is shown.
 
 use super::{Evidence, Finding, resolve};
 use crate::kind::Kind;

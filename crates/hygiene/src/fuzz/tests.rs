@@ -1,4 +1,4 @@
-//! The entry points on seeded inputs.
+//! Runs the entry points on seeded inputs.
 
 use super::fuzz_hygiene;
 

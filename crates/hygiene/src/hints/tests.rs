@@ -1,4 +1,4 @@
-//! Schemas.
+//! Tests of schema hints.
 
 use serde_json::json;
 

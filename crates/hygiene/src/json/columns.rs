@@ -1,15 +1,15 @@
-//! Tables in JSON: rows that are lists, with their columns named beside them or in the first row; and fields with their values.
+//! Tables in JSON: rows as lists, with column names beside them or in the first row; and field-value pairs.
 
 use serde_json::{Map, Value};
 
 use crate::keys::{self, Telling, Whose};
 
-/// The most columns that are followed.
+/// Most columns that are read.
 const COLUMNS: usize = 256;
-/// The longest name of a column.
+/// Most bytes of a column name.
 const NAME: usize = 48;
 
-/// Keys of the names of columns beside their rows.
+/// Keys that hold column names beside their rows.
 const COLUMNS_OF_ROWS: [&str; 7] = [
     "columns",
     "headers",
@@ -20,31 +20,31 @@ const COLUMNS_OF_ROWS: [&str; 7] = [
     "cols",
 ];
 
-/// Whether a key is one of the names of columns.
+/// Whether a key holds column names.
 pub(crate) fn is_columns(key: &str) -> bool {
     COLUMNS_OF_ROWS.contains(&key)
 }
 
-/// What the columns of rows say, of which one at least tells.
+/// The key hints of columns, at least one of which says something.
 #[derive(Debug)]
 pub(crate) struct Columns {
     telling: Vec<Option<Telling>>,
     whose: Whose,
 }
 
-/// Where a value stands, seen from the columns.
+/// The position of a value relative to the columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
-    /// The object that has columns and rows.
+    /// The object that holds columns and rows.
     Above,
-    /// The list of rows, of which the first so many are none.
+    /// The list of rows, of which this many at the start are not rows.
     Rows(usize),
-    /// A row.
+    /// A row, whose items are cells.
     Row,
 }
 
 impl Level {
-    /// What is under a key of an object with columns.
+    /// Returns the level below a key of an object with columns.
     pub(super) fn under(self, key: &str) -> Option<Level> {
         let rows = matches!(
             key,
@@ -55,7 +55,7 @@ impl Level {
 }
 
 impl Columns {
-    /// The columns that an object names beside its rows: `{"columns": […], "rows": [[…]]}`.
+    /// Returns the columns that an object names beside its rows: `{"columns": […], "rows": [[…]]}`.
     pub(crate) fn beside(members: &Map<String, Value>) -> Option<Columns> {
         let names = COLUMNS_OF_ROWS
             .into_iter()
@@ -63,7 +63,7 @@ impl Columns {
         Columns::of(names)
     }
 
-    /// The columns that the first of several rows names.
+    /// Returns the columns that the first of several rows names.
     pub(crate) fn heading(items: &[Value]) -> Option<Columns> {
         let [Value::Array(names), Value::Array(row), ..] = items else {
             return None;
@@ -95,7 +95,7 @@ impl Columns {
     }
 }
 
-/// Keys of the name of a field whose value stands beside it.
+/// Keys that hold a field's name, with its value beside it.
 const FIELDS: [&str; 8] = [
     "field",
     "key",
@@ -107,12 +107,12 @@ const FIELDS: [&str; 8] = [
     "question",
 ];
 
-/// Whether a key is the one of a field's name.
+/// Whether a key holds a field's name.
 pub(crate) fn is_pairs_field(key: &str) -> bool {
     FIELDS.contains(&key)
 }
 
-/// What the field says that an object gives the value of: `{"field": "phone", "value": "…"}`.
+/// Returns the hint for the value of a pair: `{"field": "phone", "value": "…"}`.
 pub(super) fn pair(members: &Map<String, Value>) -> Option<Telling> {
     if !members.keys().any(|key| is_pairs_value(key)) {
         return None;
@@ -121,7 +121,7 @@ pub(super) fn pair(members: &Map<String, Value>) -> Option<Telling> {
     keys::telling(field)
 }
 
-/// Whether a key is the one of a field's value.
+/// Whether a key holds a field's value.
 pub(crate) fn is_pairs_value(key: &str) -> bool {
     matches!(key, "value" | "val" | "content" | "answer" | "new_value" | "old_value")
 }

@@ -1,4 +1,4 @@
-//! JSON: keys, neighbours, schemas.
+//! Tests of JSON: keys, neighbours, schemas.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Which keys tell.
+//! Tests of key hints.
 
 use super::whose::{Sibling, sibling};
 use super::{Whose, telling};

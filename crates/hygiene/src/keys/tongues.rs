@@ -9,11 +9,11 @@ use crate::kind::Kind;
 use crate::lists::Short;
 use crate::prose::folded;
 
-/// What a key says in another language.
+/// Returns the hint of a key in another language.
 pub(super) fn telling(words: &Words) -> Option<Telling> {
     let joined = words.joined();
     if !joined.is_ascii() && joined.chars().all(|letter| !is_spaced(letter)) {
-        // Nothing stands between the words of such a script: the last of them says what it is.
+        // Such scripts have no spaces between words: the last word says what the value is.
         let mut ends = joined.char_indices().map(|(start, _)| &joined[start..]);
         return ends.find_map(|end| KEYS.get(end)).copied();
     }

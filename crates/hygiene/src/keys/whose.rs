@@ -1,4 +1,4 @@
-//! What names are names of: by the keys that stand over them and beside them.
+//! Finds out who or what a name belongs to, by the keys above it and beside it.
 
 use std::sync::LazyLock;
 
@@ -6,29 +6,29 @@ use super::{PEOPLE, ROLES, Words, is, telling};
 use crate::kind::Kind;
 use crate::lists::Lists;
 
-/// What the names in a list or object are names of, by what stands over and beside them.
+/// Who or what the names in a list or object belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// Nothing says: only what is plainly a person's name is one.
+    /// Unknown: only what is clearly a person's name counts as one.
     Unsaid,
-    /// Nothing says, though other keys stand beside it: a town in such a row is no person's.
+    /// Unknown, although other keys are beside it: a town in such a row belongs to nobody.
     Nobodys,
-    /// People's.
+    /// The names belong to people.
     Peoples,
-    /// People's, or those of a shop or an office, which are reached in the same ways.
+    /// They belong to people, or to a shop or office, which have the same contact data.
     Reached,
-    /// Things have them as a rule: only what is plainly a person's name is one.
+    /// They usually belong to things: only what is clearly a person's name counts as one.
     Mostly,
-    /// Things'.
+    /// The names belong to things.
     Things,
 }
 
-/// What a key beside a `name` says of it.
+/// What a key beside a `name` says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sibling {
     /// Only people have such a key.
     Person,
-    /// Who has it can be reached: a person, a shop.
+    /// Its owner can be contacted: a person or a shop.
     Reached,
     /// Things have such a key more often than people.
     Often,
@@ -36,7 +36,7 @@ pub(super) enum Sibling {
     Thing,
 }
 
-/// What a key beside a `name` says of it, if anything.
+/// Returns what a key beside a `name` says about it, if anything.
 pub(super) fn sibling(key: &str) -> Option<Sibling> {
     let words = Words::of(key)?;
     let joined = words.joined();
@@ -63,14 +63,14 @@ pub(super) fn sibling(key: &str) -> Option<Sibling> {
     (BESIDE.of(joined) & REACHED != 0).then_some(Sibling::Reached)
 }
 
-/// What a key says of whatever stands under it.
+/// What a key says about everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
     People,
     Things,
-    /// Things, as a rule.
+    /// Usually things, sometimes people.
     Mostly,
-    /// The page of any list, and of any thing's.
+    /// An item of any list, or of any thing.
     Item,
     Nothing,
 }
@@ -94,7 +94,8 @@ impl Over {
     }
 }
 
-/// All that a key says of a `name` beside or under it. It depends on the key alone, so that a scan looks each key up once.
+/// All that a key says about a `name` beside or below it. It depends on the key alone, so that a scan looks up each
+/// key once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeyHint {
     sibling: Option<Sibling>,
@@ -113,12 +114,12 @@ impl KeyHint {
 }
 
 impl Whose {
-    /// What holds under a key: `customers`, `files`. Envelopes such as `data` say nothing of their own.
+    /// Returns the owner below a key such as `customers` or `files`. Envelopes such as `data` change nothing.
     pub(crate) fn under(self, key: &str) -> Whose {
         self.under_over(Over::of_key(key))
     }
 
-    /// The same of a key that was looked up before.
+    /// Does the same for a key that was looked up before.
     pub(crate) fn under_hint(self, key: KeyHint) -> Whose {
         self.under_over(key.over)
     }
@@ -133,12 +134,12 @@ impl Whose {
         }
     }
 
-    /// What keys beside a `name` say of it: what only people have outweighs any thing's.
+    /// Returns the owner by the keys beside a `name`: a key that only people have outweighs the keys of things.
     pub(crate) fn beside<'k>(self, keys: impl Iterator<Item = &'k str>) -> Whose {
         self.beside_hints(keys.map(KeyHint::of_key))
     }
 
-    /// The same of keys that were looked up before.
+    /// Does the same for keys that were looked up before.
     pub(crate) fn beside_hints(self, keys: impl Iterator<Item = KeyHint>) -> Whose {
         let (mut reached, mut often, mut thing) = (false, false, false);
         let (mut others, mut named) = (0, false);
@@ -169,17 +170,17 @@ impl Whose {
 
 /// Keys that only people have.
 const PERSONS: u16 = 1;
-/// Keys of who can be reached.
+/// Keys of people and shops that can be contacted.
 const REACHED: u16 = 1 << 1;
 /// Words of keys that only things have.
 const THINGS: u16 = 1 << 2;
 /// Words of keys that things have more often.
 const OFTEN: u16 = 1 << 6;
-/// Things that are kept, whose names are no people's.
+/// Words for stored things, whose names are not names of people.
 const KEPT: u16 = 1 << 3;
-/// What people do, and where they do it.
+/// Words for activities of people and their places.
 const DONE: u16 = 1 << 4;
-/// People, in words that no key of a single name has.
+/// Words for people that no key of a single name has.
 const PEOPLES: u16 = 1 << 5;
 
 static BESIDE: LazyLock<Lists> = LazyLock::new(|| {

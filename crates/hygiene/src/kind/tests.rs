@@ -1,4 +1,4 @@
-//! Kinds and sets of them.
+//! Tests of kinds and sets of kinds.
 
 use super::{Kind, Kinds, Word};
 

@@ -1,4 +1,4 @@
-//! Operators' own kinds.
+//! Tests of custom kinds.
 
 use std::sync::Arc;
 

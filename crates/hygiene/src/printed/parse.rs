@@ -1,24 +1,24 @@
-//! Reads printed structures in one pass, whatever stands around them: what is none after all is left where that shows, and what was
-//! whole in it is kept.
+//! Parses printed structures in one pass, whatever surrounds them: an invalid structure is abandoned where that
+//! shows, and its complete parts are kept.
 
-/// Where a value is in the text, without its quotes.
+/// The range of a value in the text, without its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
-/// A part of a structure.
+/// A node of a structure.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Node {
-    /// Between quotes.
+    /// A text between quotes.
     Text(Span),
     Number(Span),
     List(Vec<Node>),
-    /// A list in round brackets, as Python has for rows: none is the heading of others.
+    /// A list in round brackets, Python's form of a row: it never names the columns of other rows.
     Tuple(Vec<Node>),
     Object(Vec<(Span, Node)>),
-    /// A word, a call, nothing.
+    /// A word, a call, or nothing.
     Other,
 }
 
@@ -28,21 +28,21 @@ impl Node {
     }
 }
 
-/// The most levels that are followed.
+/// Most levels that are parsed.
 const DEPTH: usize = 64;
-/// The longest key and the longest call.
+/// Most bytes of a key, and of a call.
 const KEY: usize = 64;
 const CALL: usize = 256;
-/// The most values that are read of one text: a value takes more memory than the two bytes it may be written in. What follows is
-/// looked at key by key alone.
+/// Most values that are parsed in one text, because a value takes more memory than the two bytes it may be written
+/// in. The rest is checked key by key.
 pub(super) const MAX_VALUES: usize = 1 << 20;
 
-/// A structure that is open.
+/// A structure that is not closed yet.
 struct Frame {
     node: Node,
     closes: u8,
     key: Option<Span>,
-    /// Whether a value stands there that a comma must follow.
+    /// Whether it has a value that a comma must follow.
     done: bool,
 }
 
@@ -55,7 +55,7 @@ struct Parser<'t> {
     values: usize,
 }
 
-/// The structures in a text; one that the end of the text cuts is one too.
+/// Returns the structures in a text, including one that the end of the text cuts off.
 pub(super) fn structures(text: &str) -> Vec<Node> {
     let mut parser = Parser {
         text,
@@ -81,7 +81,7 @@ pub(super) fn structures(text: &str) -> Vec<Node> {
 }
 
 impl Parser<'_> {
-    /// The next byte that counts: outside of structures one that begins one.
+    /// Returns the next significant byte; outside of structures, one that begins a structure.
     fn next(&mut self) -> Option<u8> {
         let rest = self.bytes.get(self.at..)?;
         let length = if self.open.is_empty() {
@@ -145,7 +145,7 @@ impl Parser<'_> {
         Some(())
     }
 
-    /// A key and its colon.
+    /// Parses a key and its colon.
     fn key(&mut self, byte: u8) -> Option<()> {
         let span = if matches!(byte, b'"' | b'\'') {
             self.string(byte)?
@@ -167,7 +167,7 @@ impl Parser<'_> {
         Some(())
     }
 
-    /// What stands between quotes, on one line.
+    /// Parses the text between quotes, on one line.
     fn string(&mut self, quote: u8) -> Option<Span> {
         let start = self.at + 1;
         let mut end = start;
@@ -176,7 +176,7 @@ impl Parser<'_> {
                 Some(b'\\') => end += 2,
                 Some(b'\n') => return None,
                 Some(byte) if *byte != quote => end += 1,
-                // One that the end of the text cuts is one too.
+                // A text that the end of the input cuts off counts too.
                 Some(_) | None => break,
             }
         }
@@ -185,7 +185,7 @@ impl Parser<'_> {
         Some(Span { start, end })
     }
 
-    /// A value without quotes; what stands before a bracket or quote only names what follows.
+    /// Parses a value without quotes; a word before a bracket or quote only names what follows.
     fn word(&mut self) -> Option<()> {
         let start = self.at;
         let ends = |byte: &u8| {
@@ -230,7 +230,7 @@ impl Parser<'_> {
         Some(())
     }
 
-    /// A value where one was wanted.
+    /// Adds a value where one is expected.
     fn put(&mut self, node: Node) {
         self.values += 1;
         let Some(frame) = self.open.last_mut() else {
@@ -251,7 +251,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What was taken for structures is none; those that are whole in it are.
+    /// Abandons the open structures and keeps their complete parts.
     fn leave(&mut self) {
         if !matches!(self.bytes.get(self.at), Some(b'{' | b'[')) || self.open.is_empty() {
             self.at += 1;

@@ -1,4 +1,4 @@
-//! Structures that programs print.
+//! Tests of printed structures.
 
 use super::parse::{MAX_VALUES, Node, structures};
 use crate::detector::{Detector, Names, Secrets, Settings};
@@ -19,7 +19,7 @@ fn check(text: &str, expected: &[&str]) {
     assert_eq!(found, expected, "{text}");
 }
 
-/// The same as JSON, as `console.log` prints it and as Python does, behind a word and cut off.
+/// Checks a value as JSON, as `console.log` prints it and as Python does, behind a word and cut off.
 #[track_caller]
 fn in_every_way(json: &str, expected: &[&str]) {
     check(json, expected);

@@ -1,12 +1,13 @@
-//! Postal addresses in running text: numbers and capitals in a row, with a word or ending that streets have.
+//! Finds postal addresses in running text: numbers and capitalised words in a row, with a word or ending that streets
+//! have.
 
 use super::words::Word;
 use super::{NEVER, PARTICLES, STREETS};
 
-/// The most words of one address.
+/// Most words of one address.
 const LONGEST: usize = 24;
 
-/// The word after an address that begins there, if one does.
+/// Returns the word after an address that begins here, if one does.
 pub(super) fn at(words: &[Word<'_>], at: usize) -> Option<usize> {
     if !begins(words, at) {
         return None;
@@ -35,7 +36,7 @@ pub(super) fn at(words: &[Word<'_>], at: usize) -> Option<usize> {
     (numbers >= 1 && names >= 1 && (sure || numbers >= 2)).then_some(end)
 }
 
-/// A house number, a word for part of a house, or a street.
+/// Whether a word is a house number, a part of a house, or a street.
 fn begins(words: &[Word<'_>], at: usize) -> bool {
     let word = &words[at];
     let next = words.get(at + 1);
@@ -44,7 +45,7 @@ fn begins(words: &[Word<'_>], at: usize) -> bool {
     is_house(word) && named || word.capital && (word.has(STREETS) || is_street(word)) && (numbered || named)
 }
 
-/// Whether nothing but spaces, commas, dots and ends of lines stand between.
+/// Whether only spaces, commas, dots and line ends come before a word.
 fn goes_on(word: &Word<'_>) -> bool {
     let gap = word.gap;
     gap.len() <= 8
@@ -55,12 +56,12 @@ fn goes_on(word: &Word<'_>) -> bool {
         && !gap.contains("\n\n")
 }
 
-/// Up to five digits.
+/// Whether a word has at most five digits.
 fn is_house(word: &Word<'_>) -> bool {
     word.number && word.text.len() <= 5 && word.text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a word ends as streets do in languages that join them.
+/// Whether a word ends like street names in languages with compounds.
 fn is_street(word: &Word<'_>) -> bool {
     const ENDS: [&str; 18] = [
         "strasse", "straße", "straat", "gasse", "weg", "platz", "laan", "gatan", "gata", "vägen", "vej", "veien",

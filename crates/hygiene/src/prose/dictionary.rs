@@ -1,10 +1,10 @@
-//! Given and family names of many countries, folded to plain small letters; where they come from is in
-//! `LICENSE-THIRD-PARTY.md`.
+//! Given and family names of many countries, folded to plain lower-case letters; `LICENSE-THIRD-PARTY.md` lists their
+//! sources.
 
-/// One name a line, in order, each with a digit that says what it is.
+/// One name per line, in order, each with a digit for its flags.
 const NAMES: &str = include_str!("../../data/names.txt");
 
-/// What is known of a word.
+/// The flags of a name in the dictionary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Known(u8);
 
@@ -17,7 +17,7 @@ impl Known {
         self.0 & 2 != 0
     }
 
-    /// Whether it is an everyday word as well.
+    /// Whether it is also an everyday word.
     pub(crate) fn common(self) -> bool {
         self.0 & 4 != 0
     }
@@ -26,16 +26,16 @@ impl Known {
         self.0 & 3 != 0
     }
 
-    /// Whether it is a name and hardly anything else.
+    /// Whether it is hardly anything but a name.
     pub(crate) fn sure(self) -> bool {
         self.any() && !self.common()
     }
 }
 
-/// The longest name that is looked up.
+/// Most bytes of a name that is looked up.
 const LONGEST: usize = 32;
 
-/// What is known of a word as written. Of names joined by hyphens the parts are asked.
+/// Looks up a word as it is written. For names joined by hyphens, the parts are looked up.
 pub(crate) fn look_up(word: &str) -> Known {
     match word.split_once('-') {
         Some((first, rest)) => {
@@ -78,7 +78,7 @@ fn one(word: &str) -> Known {
 
 const FAMILY: u8 = 2;
 
-/// Whether a word that no list has ends as family names do in languages that make them so.
+/// Whether an unlisted word ends like family names in languages that build them with endings.
 fn ends_like_a_name(word: &[u8]) -> bool {
     const ENDS: [&str; 22] = [
         "sson", "sdottir", "dottir", "vich", "vic", "enko", "escu", "poulos", "idis", "akis", "shvili", "adze", "iyan",
@@ -87,14 +87,14 @@ fn ends_like_a_name(word: &[u8]) -> bool {
     word.len() >= 6 && ENDS.iter().any(|end| word.ends_with(end.as_bytes()))
 }
 
-/// A word in plain small letters, if it has such.
+/// Folds a word to plain lower-case letters, if it has such letters.
 pub(crate) fn folded(word: &str) -> Option<String> {
     let mut folded = [0; LONGEST];
     let folded = fold(word, &mut folded)?;
     String::from_utf8(folded.to_vec()).ok()
 }
 
-/// The word in plain small letters.
+/// Folds a word into a buffer.
 fn fold<'b>(word: &str, into: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
     let mut length = 0;
     for letter in word.chars() {
@@ -110,7 +110,7 @@ fn fold<'b>(word: &str, into: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
     Some(&into[..length])
 }
 
-/// The plain letters for one with marks; a space for one that is plain already.
+/// Returns the plain letters for one with diacritics; a space if it is plain already.
 fn plain(letter: char) -> Option<&'static str> {
     if letter.is_ascii_alphabetic() || letter == '\'' {
         return Some(" ");

@@ -1,4 +1,4 @@
-//! Names in running text.
+//! Tests of names in running text.
 
 use super::find;
 use crate::kind::Kind;

@@ -1,4 +1,4 @@
-//! The words of a text, with what the rules ask of each.
+//! Splits a text into words, with the properties that the rules need.
 
 use crate::lists::Lists;
 
@@ -14,12 +14,12 @@ pub(super) struct Word<'t> {
     lists: u16,
     pub(super) capital: bool,
     pub(super) number: bool,
-    /// What stands between it and the word before.
+    /// The text between this word and the one before.
     pub(super) gap: &'t str,
 }
 
 impl Word<'_> {
-    /// Whether only spaces, within one line, or the dot of an initial stand before it.
+    /// Whether only spaces in the same line, or the dot of an initial, come before it.
     pub(super) fn follows(&self) -> bool {
         matches!(self.gap, " " | "  " | ". " | "." | "\u{a0}")
     }
@@ -37,23 +37,23 @@ impl Word<'_> {
         words.iter().any(|word| self.text.eq_ignore_ascii_case(word))
     }
 
-    /// Whether it is in one of some lists.
+    /// Whether it is in any of these lists.
     pub(super) fn has(&self, lists: u16) -> bool {
         self.lists & lists != 0
     }
 
-    /// A single capital, as in `Faina D. Yefremova`.
+    /// Whether it is a single capital, as in `Faina D. Yefremova`.
     pub(super) fn initial(&self) -> bool {
         self.capital && self.text.chars().count() == 1
     }
 
-    /// Written in capitals throughout, as places and short forms are.
+    /// Whether it is all capitals, like places and abbreviations.
     pub(super) fn shouted(&self) -> bool {
         self.text.chars().count() > 1 && !self.text.chars().any(char::is_lowercase)
     }
 }
 
-/// The words of a text. Names are looked up for those with a capital, or for all where the text has none.
+/// Splits a text into words. Names are looked up for capitalised words, or for all words if the text has no capitals.
 pub(super) fn words<'t>(text: &'t str, lists: &Lists) -> Vec<Word<'t>> {
     let small = !text.chars().any(char::is_uppercase);
     let mut words: Vec<Word<'t>> = Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn words<'t>(text: &'t str, lists: &Lists) -> Vec<Word<'t>> {
     words
 }
 
-/// A word without the ending of what belongs to it: `Arne's`.
+/// Removes a possessive ending: `Arne's`.
 fn own(word: &str) -> &str {
     ["'s", "’s", "'S"]
         .iter()

@@ -1,4 +1,4 @@
-//! Secrets go for good, the rest stays to the letter.
+//! Tests of redaction: secrets are removed for good, and the rest stays unchanged.
 
 use serde_json::json;
 

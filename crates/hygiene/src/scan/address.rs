@@ -1,4 +1,4 @@
-//! Addresses of machines: IPv4 among numbers, IPv6 and hardware addresses around a `:` or `-`.
+//! Machine addresses: IPv4 among numbers, IPv6 and MAC addresses around a `:` or `-`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use super::Scan;
 use super::number::Run;
 use crate::kind::Kind;
 
-/// Four numbers with dots. What names no machine of anybody's (loopback, unspecified, masks) is left alone.
+/// Finds four numbers with dots. Addresses of no specific machine (loopback, unspecified, masks) are left alone.
 pub(super) fn four(scan: &Scan<'_>, run: &Run, from: usize) -> Option<usize> {
     let to = from + 4;
     if run.count() < to || run.count() > to && run.sep(to) == super::number::Sep::Dot {
@@ -26,12 +26,12 @@ pub(super) fn four(scan: &Scan<'_>, run: &Run, from: usize) -> Option<usize> {
     (!nobody).then_some(to)
 }
 
-/// Whether a letter may stand in an address of version 6.
+/// Whether a byte may be part of an IPv6 address.
 fn is_part(byte: u8) -> bool {
     byte.is_ascii_hexdigit() || byte == b':'
 }
 
-/// An address of version 6 or a hardware address around a `:`. `Some` says how far the text is done with.
+/// Scans an IPv6 or MAC address around a `:`. `Some` says how far the text is done.
 pub(super) fn hex_at(scan: &mut Scan<'_>, at: usize) -> Option<usize> {
     let mut start = at;
     while start > 0 && at - start < 4 && scan.bytes[start - 1].is_ascii_hexdigit() {
@@ -47,7 +47,7 @@ pub(super) fn hex_at(scan: &mut Scan<'_>, at: usize) -> Option<usize> {
     if length < 3 {
         return None;
     }
-    // The last numbers may be written as version 4.
+    // The last numbers may be written as IPv4.
     if scan.byte(end) == b'.' && scan.before(end).is_ascii_digit() {
         let tail = &scan.bytes[end..scan.bytes.len().min(end + 12)];
         let more = tail.iter().position(|byte| !(byte.is_ascii_digit() || *byte == b'.'));
@@ -80,7 +80,7 @@ pub(super) fn hex_at(scan: &mut Scan<'_>, at: usize) -> Option<usize> {
     (telling && !nobody).then(|| scan.found(start, end, Kind::Ip))
 }
 
-/// Six pairs with dashes, or three fours with dots, at a digit.
+/// Finds six pairs with dashes, or three groups of four with dots, at a digit.
 pub(super) fn hardware(scan: &Scan<'_>, token: usize) -> Option<(usize, usize)> {
     let mut start = token;
     while start > 0

@@ -1,4 +1,4 @@
-//! What stands around a key in printed structures: the keys beside it, and those that it stands under.
+//! Surrounding keys in printed structures: the keys beside a value, and those above it.
 
 use std::cell::{Cell, OnceCell};
 
@@ -6,15 +6,15 @@ use super::Scan;
 use super::number::is_word;
 use crate::keys::{KeyHint, Whose};
 
-/// How far to look, back and ahead, and how many keys are asked.
+/// How far to search, back and ahead, and the most keys to look up.
 const FAR: usize = 320;
 const KEYS: usize = 8;
 
-/// How many keys are remembered: more than stand around any place.
+/// Slots of the cache of key hints: more than there are keys around any position.
 const HINTS: usize = 1024;
 
-/// What keys of the text say, by where they stand; a slot has the last key that came to it. Hostile text has each key looked up once, and not
-/// once for each of its neighbours.
+/// A cache of key hints by position; each slot holds the last key that used it. In hostile text each key is looked up
+/// once, and not once for each neighbour.
 #[derive(Default)]
 pub(super) struct KeyHints(OnceCell<Box<[Cell<Option<RememberedKey>>]>>);
 
@@ -26,7 +26,7 @@ struct RememberedKey {
 }
 
 impl Scan<'_> {
-    /// What a key says that is a part of the text.
+    /// Returns the hint of a key that is part of the text.
     fn key_hint(&self, key: &str) -> KeyHint {
         let start = key.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
         let slots = self.hints.0.get_or_init(|| vec![Cell::new(None); HINTS].into());
@@ -46,7 +46,7 @@ impl Scan<'_> {
     }
 }
 
-/// What the names in the object around a stretch are names of.
+/// Returns the name owner in the object around a range.
 pub(super) fn whose(scan: &Scan<'_>, start: usize, end: usize) -> Whose {
     let mut beside = Vec::new();
     let mut over = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn whose(scan: &Scan<'_>, start: usize, end: usize) -> Whose {
     whose.beside_hints(beside.into_iter().map(|key| scan.key_hint(key)))
 }
 
-/// What the labels say that the lines before and after a stretch begin with.
+/// Returns the name owner by the labels of the lines before and after a range.
 pub(super) fn lines(scan: &Scan<'_>, start: usize, end: usize) -> Whose {
     let lowest = start.saturating_sub(FAR);
     let highest = scan.bytes.len().min(end + FAR);
@@ -85,7 +85,7 @@ pub(super) fn lines(scan: &Scan<'_>, start: usize, end: usize) -> Whose {
     Whose::Unsaid.beside_hints(labels.map(|label| scan.key_hint(label)))
 }
 
-/// What the tags say that stand around a stretch.
+/// Returns the name owner by the tags around a range.
 pub(super) fn tags(scan: &Scan<'_>, start: usize, end: usize) -> Whose {
     let before = &scan.bytes[start.saturating_sub(FAR)..start];
     let after = &scan.bytes[end..scan.bytes.len().min(end + FAR)];
@@ -97,14 +97,14 @@ pub(super) fn tags(scan: &Scan<'_>, start: usize, end: usize) -> Whose {
     over.beside_hints(tags.into_iter())
 }
 
-/// The name that a tag begins with.
+/// Returns the name that a tag begins with.
 fn tag(part: &[u8]) -> Option<&str> {
     let length = part.iter().take_while(|byte| is_word(**byte)).count();
     let name = std::str::from_utf8(&part[..length]).ok();
     name.filter(|name| !name.is_empty())
 }
 
-/// The label that a line begins with, if it does.
+/// Returns the label that a line begins with, if it has one.
 fn label(line: &[u8]) -> Option<&str> {
     let end = line
         .iter()
@@ -114,7 +114,7 @@ fn label(line: &[u8]) -> Option<&str> {
     Some(label.trim_matches(|letter: char| !letter.is_alphanumeric())).filter(|label| !label.is_empty())
 }
 
-/// The key whose value an opening bracket begins, or the word before it: `customers: [`, `Customer(`.
+/// Returns the key whose value an opening bracket begins, or the word before it: `customers: [`, `Customer(`.
 fn opened_by<'t>(scan: &Scan<'t>, at: usize) -> Option<&'t str> {
     let before = scan.bytes[..at].trim_ascii_end();
     match before.last()? {
@@ -124,7 +124,7 @@ fn opened_by<'t>(scan: &Scan<'t>, at: usize) -> Option<&'t str> {
     }
 }
 
-/// The word that ends before a byte, quoted or not.
+/// Returns the word that ends before a byte, quoted or not.
 fn key<'t>(scan: &Scan<'t>, at: usize) -> Option<&'t str> {
     let lowest = at.saturating_sub(super::label::LABEL);
     let before = scan.bytes[lowest..at].trim_ascii_end();

@@ -1,4 +1,4 @@
-//! Bare values right behind a `=`, of which nothing says where they end.
+//! Bare values directly after a `=`, with no mark of their end.
 
 use super::label::{Key, note, up_to};
 use super::{Scan, around};
@@ -7,10 +7,11 @@ use crate::keys::{Telling, Whose};
 use crate::kind::Kind;
 use crate::value::{self, Ground};
 
-/// A bare value right behind `key=`, up to where the next may begin: `phone=0301234567 id=4`, `?name=Ann&zip=90210`.
+/// Scans a bare value directly after `key=`, up to where the next may begin: `phone=0301234567 id=4`,
+/// `?name=Ann&zip=90210`.
 pub(super) fn value(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, start: usize, value: &str) {
     let kind = telling.kind;
-    // In the address of a page a town or a company is what is asked for.
+    // In a URL a town or a company is a search term.
     if start < scan.page && [Kind::Place, Kind::Organisation, Kind::Address].contains(&kind) {
         return;
     }
@@ -47,7 +48,7 @@ pub(super) fn value(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, start:
     }
 }
 
-/// The first words of a text that could be one name: each with a capital, none the key of what follows it.
+/// Returns the first words of a text that could be one name: all capitalised, none the key of what follows it.
 fn words_of_a_name(text: &str) -> &str {
     let mut end = 0;
     for word in text.split(' ').take(4) {

@@ -1,11 +1,11 @@
-//! Numbers of payment cards: length, issuer and the Luhn checksum.
+//! Payment card numbers: length, issuer and Luhn checksum.
 
 use super::Scan;
 use super::checks::luhn;
 use super::context::{self, Context};
 use super::number::{Digits, Run, Sep, is_word};
 
-/// Ways in which cards are grouped, longest first.
+/// The usual groupings of card numbers, longest first.
 const GROUPED: [&[usize]; 8] = [
     &[4, 4, 4, 4, 3],
     &[4, 4, 4, 4],
@@ -17,7 +17,7 @@ const GROUPED: [&[usize]; 8] = [
     &[4, 4, 4],
 ];
 
-/// A card that begins with a group. Answers the group after it.
+/// Finds a card number that begins with a group. Returns the group after it.
 pub(super) fn at(scan: &Scan<'_>, run: &Run, from: usize, to: usize, around: &mut Context) -> Option<usize> {
     let usual = match run.size(from) {
         12..=19 => is_card(scan, run, from, from + 1, around).then_some(from + 1),
@@ -32,7 +32,8 @@ pub(super) fn at(scan: &Scan<'_>, run: &Run, from: usize, to: usize, around: &mu
     usual.or_else(|| grouped(scan, run, from, to, around))
 }
 
-/// A card grouped in any other way: all digits of the run, in groups of one size, or beside a word for cards.
+/// Finds a card number with another grouping: all digits of the run, in groups of one size, or next to a word for
+/// cards.
 fn grouped(scan: &Scan<'_>, run: &Run, from: usize, to: usize, around: &mut Context) -> Option<usize> {
     let whole = from == 0 && to == run.count() && to > 1;
     if !whole || !matches!(run.same_sep(from, to), Some(Sep::Space | Sep::Dash)) {
@@ -51,7 +52,7 @@ fn grouped(scan: &Scan<'_>, run: &Run, from: usize, to: usize, around: &mut Cont
     (said && is_card(scan, run, from, to, around)).then_some(to)
 }
 
-/// The end of a card that a line break parts, if the run is its first part.
+/// Returns the end of a card number that a line break splits, if the run is its first part.
 pub(super) fn broken(scan: &Scan<'_>, run: &Run) -> Option<usize> {
     let to = run.count();
     let end = run.end(to - 1);
@@ -71,7 +72,7 @@ pub(super) fn broken(scan: &Scan<'_>, run: &Run) -> Option<usize> {
     (matches!(digits.len(), 15 | 16) && varied && luhn(digits) && issued(digits)).then_some(last)
 }
 
-/// Where the digit is that follows over one line break, with the space, dash or mark of a quotation around it.
+/// Returns the next digit after one line break, with the space, dash or quotation mark around the break.
 fn after_break(scan: &Scan<'_>, end: usize) -> Option<usize> {
     let space = |byte: u8| matches!(byte, b' ' | b'\t' | b'\r' | b'-');
     let mut at = end;
@@ -89,7 +90,7 @@ fn after_break(scan: &Scan<'_>, end: usize) -> Option<usize> {
     scan.byte(at).is_ascii_digit().then_some(at)
 }
 
-/// Whether two runs are written as the parts of one card, and not as numbers of a list.
+/// Whether two runs are parts of one card number, rather than numbers of a list.
 fn is_parted(scan: &Scan<'_>, run: &Run, rest: &Run) -> bool {
     let sizes = |run: &Run| (0..run.count()).map(|group| run.size(group)).collect::<Vec<_>>();
     let (first, second) = (sizes(run), sizes(rest));
@@ -103,7 +104,7 @@ fn is_parted(scan: &Scan<'_>, run: &Run, rest: &Run) -> bool {
     if !alike(run) || !alike(rest) || !(grouped || alone) {
         return false;
     }
-    // A list has a number at the beginning of each line, all of one length.
+    // A list has a number at the start of each line, all of one length.
     let lead = scan.bytes[..run.start(0)]
         .iter()
         .rev()
@@ -129,7 +130,7 @@ fn is_card(scan: &Scan<'_>, run: &Run, from: usize, next: usize, around: &mut Co
     varied && luhn(digits) && (issued(digits) || around.has(scan, context::CARD))
 }
 
-/// Whether an issuer gives numbers of this length that begin so.
+/// Whether an issuer uses numbers with this length and these first digits.
 fn issued(digits: &[u8]) -> bool {
     let first = |count: usize| {
         digits[..count]

@@ -1,8 +1,8 @@
-//! Checksums, over digits as numbers.
+//! Checksums over digits.
 
 use super::number::Digits;
 
-/// The checksum of cards and many numbers besides.
+/// The Luhn checksum of cards and many other numbers.
 pub(crate) fn luhn(digits: &[u8]) -> bool {
     let double = |(index, digit): (usize, &u8)| match (index % 2, u32::from(*digit)) {
         (0, digit) => digit,
@@ -12,12 +12,12 @@ pub(crate) fn luhn(digits: &[u8]) -> bool {
     digits.iter().rev().enumerate().map(double).sum::<u32>() % 10 == 0
 }
 
-/// Luhn over the digits of a text.
+/// The Luhn checksum over the digits of a text.
 pub(crate) fn luhn_of(text: &str) -> bool {
     Digits::of(text.as_bytes()).is_some_and(|digits| digits.get().len() > 1 && luhn(digits.get()))
 }
 
-/// Whether letters and digits, the first four moved to the end, leave one when divided by 97. Capitals only.
+/// Whether letters and digits, with the first four moved to the end, have the remainder 1 modulo 97. Capitals only.
 pub(crate) fn mod97(letters: &[u8]) -> bool {
     let (Some(head), Some(tail)) = (letters.get(..4), letters.get(4..)) else {
         return false;
@@ -29,7 +29,7 @@ pub(crate) fn mod97(letters: &[u8]) -> bool {
     rest == 1
 }
 
-/// The same over a text as written.
+/// The same checksum over a text as it is written.
 pub(crate) fn mod97_of(text: &str) -> bool {
     let letters = text
         .bytes()
@@ -38,7 +38,7 @@ pub(crate) fn mod97_of(text: &str) -> bool {
     mod97(&letters.collect::<Vec<_>>())
 }
 
-/// The digits times weights, summed.
+/// Returns the sum of the digits times their weights.
 pub(super) fn weighed(digits: &[u8], weights: &[u8]) -> u32 {
     let pairs = digits.iter().zip(weights);
     pairs
@@ -46,7 +46,7 @@ pub(super) fn weighed(digits: &[u8], weights: &[u8]) -> u32 {
         .sum()
 }
 
-/// The number that digits write.
+/// Returns the number that the digits write.
 pub(super) fn number(digits: &[u8]) -> u64 {
     digits.iter().fold(0, |sum, digit| sum * 10 + u64::from(*digit))
 }
@@ -74,7 +74,7 @@ pub(super) fn verhoeff(digits: &[u8]) -> bool {
 
 const TURN: [u8; 10] = [1, 5, 7, 6, 2, 8, 3, 0, 9, 4];
 
-/// The product of two in the group of the pentagon.
+/// Returns the product of two elements of the dihedral group of the pentagon.
 fn dihedral(left: u8, right: u8) -> u8 {
     match (left < 5, right < 5) {
         (true, true) => (left + right) % 5,
@@ -84,7 +84,7 @@ fn dihedral(left: u8, right: u8) -> u8 {
     }
 }
 
-/// Whether month and day can be.
+/// Whether the month and the day are valid.
 pub(super) fn is_day(month: u64, day: u64) -> bool {
     let last = match month {
         2 => 29,

@@ -1,4 +1,4 @@
-//! Words around a number that say what it is. They are read only when a number could be something.
+//! Word context: words around a number that say what it is. They are read only if the number could be something.
 
 use std::sync::LazyLock;
 
@@ -10,18 +10,18 @@ pub(super) const CARD: u16 = 1 << 1;
 pub(super) const SSN: u16 = 1 << 2;
 pub(super) const BIRTH: u16 = 1 << 3;
 pub(super) const VERSION: u16 = 1 << 4;
-/// A word for a number that a state gives to a person.
+/// A word for a national number of a person.
 pub(super) const NATIONAL: u16 = 1 << 5;
-/// A word for a telephone number if it stands next to it.
+/// A word for a telephone number if it is next to it.
 const NEAR: u16 = 1 << 7;
 
-/// How far to look, in bytes and in words.
+/// How far to search, in bytes and in words.
 const BACK: usize = 72;
 const AHEAD: usize = 24;
 const WORDS_BACK: usize = 9;
 const WORDS_AHEAD: usize = 2;
 
-/// What the words around a stretch say, read once when first asked for.
+/// The meaning of the words around a range, read once on first use.
 pub(super) struct Context {
     start: usize,
     end: usize,
@@ -46,7 +46,7 @@ impl Context {
 fn words(scan: &Scan<'_>, start: usize, end: usize) -> u16 {
     let before = &scan.bytes[start.saturating_sub(BACK)..start];
     if let Some(key) = key_of(before) {
-        // In a structure the key of a number speaks of it, and no other.
+        // In a structure only the key of a number says what it is.
         let words = key.rsplit(|byte| !is_letter(*byte)).filter(|word| !word.is_empty());
         return words.fold(0, |flags, word| flags | meaning(word, b""));
     }
@@ -64,7 +64,7 @@ fn words(scan: &Scan<'_>, start: usize, end: usize) -> u16 {
             meant
         };
     }
-    // What follows a number speaks of it only on the same line.
+    // Words after a number refer to it only in the same line.
     let line = after.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let ahead = line.split(|byte| !is_letter(*byte)).filter(|word| !word.is_empty());
     for (index, word) in ahead.take(WORDS_AHEAD).enumerate() {
@@ -74,7 +74,7 @@ fn words(scan: &Scan<'_>, start: usize, end: usize) -> u16 {
     flags
 }
 
-/// The key in a printed structure that a number follows, or its sign or quote: `"id": 17`, `{ id: 17 }`.
+/// Returns the key in a printed structure before a number, its sign or its quote: `"id": 17`, `{ id: 17 }`.
 fn key_of(before: &[u8]) -> Option<&[u8]> {
     let sign = |byte: &u8| matches!(byte, b'+' | b'-' | b'(' | b' ' | b'"' | b'\'');
     let lead = before.iter().rev().take(4).take_while(|byte| sign(byte)).count();
@@ -95,7 +95,7 @@ fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte >= 0x80
 }
 
-/// What a word says, knowing the one before it.
+/// Returns the meaning of a word, given the one before it.
 fn meaning(word: &[u8], before: &[u8]) -> u16 {
     let Ok(word) = std::str::from_utf8(word) else { return 0 };
     let meant = WORDS.of(word);
@@ -111,7 +111,7 @@ fn meaning(word: &[u8], before: &[u8]) -> u16 {
     }
 }
 
-/// A word that says something only after another.
+/// A word that has a meaning only after another.
 const PAIRED: u16 = 1 << 8;
 
 static WORDS: LazyLock<Lists> = LazyLock::new(|| {
@@ -157,7 +157,7 @@ static WORDS: LazyLock<Lists> = LazyLock::new(|| {
     ])
 });
 
-/// What words before a paired one make of it.
+/// The words before a paired word, with the meaning of the pair.
 static PAIRS: LazyLock<Lists> = LazyLock::new(|| {
     Lists::new(&[
         (SSN | NATIONAL, "social"),

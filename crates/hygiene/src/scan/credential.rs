@@ -1,5 +1,6 @@
-//! Secrets in running text that a key, a header or an option is given: `DB_PASSWORD=hunter2`, `password: hunter2`,
-//! `Cookie: a=b`, `--password hunter2`. A value must look like one: text speaks of passwords more often than it has any.
+//! Secrets in running text, given to a key, a header or an option: `DB_PASSWORD=hunter2`, `password: hunter2`,
+//! `Cookie: a=b`, `--password hunter2`. A value must look like a secret: text mentions passwords more often than it
+//! contains them.
 
 mod judge;
 
@@ -10,10 +11,10 @@ use crate::keys::{self, Telling, Whose};
 use crate::kind::Kind;
 use judge::{believable, is_chosen, is_loud, is_password_key, is_path, is_shown, is_telling};
 
-/// The longest value that is looked at, and the longest cookie.
+/// Most bytes of a value that are checked, and most bytes of a cookie.
 const VALUE: usize = 1024;
 const COOKIE: usize = 8192;
-/// Headers that are known anywhere on a line.
+/// Headers that are recognised anywhere in a line.
 const HEADERS: [&str; 7] = [
     "authorization",
     "proxy-authorization",
@@ -35,8 +36,8 @@ const SCHEMES: [&str; 8] = [
     "key",
 ];
 
-/// A key in the middle of a line that a `:` follows: after a bracket, a comma or a quote, or a header's name. Unless a structure
-/// follows it is one of a secret.
+/// Returns a key in the middle of a line that a `:` follows: after a bracket, a comma or a quote, or a header's name.
+/// Unless a structure follows, it must be the key of a secret.
 pub(super) fn key_within<'t>(scan: &Scan<'t>, at: usize, opens: bool) -> Option<Key<'t>> {
     if scan.byte(at + 1) == b':' || scan.before(at) == b':' {
         return None;
@@ -53,7 +54,7 @@ pub(super) fn key_within<'t>(scan: &Scan<'t>, at: usize, opens: bool) -> Option<
     good.then_some(Key { text, start, stands })
 }
 
-/// Whether a word may be the key of a secret: asked before anything is looked up.
+/// Whether a word may be the key of a secret; checked before any lookup.
 fn may_be(word: &str) -> bool {
     let told = |part: &[u8]| {
         let part = [part[0] | 0x20, part[1] | 0x20, part[2] | 0x20];
@@ -65,7 +66,7 @@ fn may_be(word: &str) -> bool {
     !word.is_ascii() || word.as_bytes().windows(3).any(told)
 }
 
-/// The one word of a line before a `=` with a space on each side, as files of settings have it.
+/// Returns the only word of a line before a `=` with a space on each side, as settings files write it.
 pub(super) fn key_of_setting<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
     let spaced = scan.bytes[at] == b'=' && scan.byte(at + 1) == b' ' && scan.before(at) == b' ';
     let end = at.checked_sub(1).filter(|_| spaced)?;
@@ -74,7 +75,7 @@ pub(super) fn key_of_setting<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> 
     (!key.text.contains(' ')).then_some(key)
 }
 
-/// How long the word is that ends before a byte.
+/// Returns the length of the word that ends before a byte.
 fn word_before(scan: &Scan<'_>, at: usize) -> usize {
     let before = scan.bytes[at.saturating_sub(super::label::LABEL)..at].iter().rev();
     before
@@ -82,7 +83,7 @@ fn word_before(scan: &Scan<'_>, at: usize) -> usize {
         .count()
 }
 
-/// A secret behind a `:`, or a `=` with a space after it.
+/// Scans a secret after a `:`, or after a `=` and a space.
 pub(super) fn labelled(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, from: usize) {
     // `pin::Pin` is a path.
     if from < scan.given
@@ -99,12 +100,12 @@ pub(super) fn labelled(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, fro
         let ends = |byte: &u8| matches!(byte, b'\n' | b'\r') || Some(*byte) == quote;
         let rest = first(&scan.text[from..], most);
         let rest = &rest[..rest.as_bytes().iter().position(ends).unwrap_or(rest.len())];
-        // In the text of a program a line may be written as it is typed.
+        // In program text a line break may be written as an escape.
         let rest = &rest[..rest.find("\\n").unwrap_or(rest.len())];
         &rest[..rest.find('⟦').unwrap_or(rest.len())]
     };
     let short = line(VALUE);
-    // What goes on without a space is followed as far as a cookie.
+    // A value without spaces is followed as far as a cookie.
     let line = if short.len() + 4 > VALUE && (baked || !short.contains(' ')) {
         line(COOKIE)
     } else {
@@ -123,7 +124,7 @@ pub(super) fn labelled(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, fro
     }
 }
 
-/// What follows a scheme, or a word that is a secret by itself.
+/// Finds the value after a scheme, or a word that is a secret by itself.
 fn authorization(line: &str) -> Option<(usize, usize)> {
     let mut words = line.split_ascii_whitespace();
     let scheme = words.next()?;
@@ -144,7 +145,7 @@ fn authorization(line: &str) -> Option<(usize, usize)> {
     good.then(|| span(line, value))
 }
 
-/// The cookies of a request; of an answer the first, whose attributes are no secret.
+/// Finds the cookies of a request; of a response the first one, because its attributes are not secret.
 fn cookie(line: &str, of_answer: bool) -> Option<(usize, usize)> {
     const ATTRIBUTES: [&str; 5] = ["samesite", "path", "domain", "max-age", "expires"];
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
@@ -165,7 +166,7 @@ fn cookie(line: &str, of_answer: bool) -> Option<(usize, usize)> {
     (end > 0).then_some((0, end))
 }
 
-/// One value behind a key, and nothing that goes on as a sentence.
+/// Finds one value after a key, unless it continues as a sentence.
 fn plain(scan: &Scan<'_>, key: &Key<'_>, telling: Telling, (from, line): (usize, &str)) -> Option<(usize, usize)> {
     let within = key.stands == Stands::Within;
     let ends = |letter: char| letter.is_whitespace() || within && matches!(letter, ',' | ';' | '}' | ')' | ']' | '&');
@@ -177,7 +178,7 @@ fn plain(scan: &Scan<'_>, key: &Key<'_>, telling: Telling, (from, line): (usize,
         return None;
     }
     if !is_telling(value) {
-        // A word alone is a password where somebody is named on the lines around.
+        // A single word is a password if the lines around it name a user.
         let ended = token.len() > value.len();
         let named = || {
             matches!(
@@ -191,7 +192,7 @@ fn plain(scan: &Scan<'_>, key: &Key<'_>, telling: Telling, (from, line): (usize,
     Some((0, value.len()))
 }
 
-/// A secret right behind `key=`.
+/// Scans a secret directly after `key=`.
 pub(super) fn assigned(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, from: usize) {
     let before = scan.before(key.start);
     let query = matches!(before, b'?' | b'&' | b'#' | b';');
@@ -208,7 +209,7 @@ pub(super) fn assigned(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, fro
     }
     let text = first(&scan.text[from..], COOKIE);
     let value = &text[..text.find(ends).unwrap_or(text.len())];
-    // A value is looked at once, whatever stands in it.
+    // A value is checked only once, whatever it contains.
     scan.given = from + value.len();
     let value = if environment {
         value
@@ -236,7 +237,7 @@ pub(super) fn assigned(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, fro
     }
 }
 
-/// Options of commands that are given a secret: `--password hunter2`, `-u ann:hunter2`.
+/// Scans command options that take a secret: `--password hunter2`, `-u ann:hunter2`.
 pub(super) fn options(scan: &mut Scan<'_>) {
     for (dash, _) in scan.text.match_indices('-') {
         let Some(at) = dash.checked_sub(1).filter(|at| scan.bytes[*at] == b' ') else {
@@ -289,7 +290,7 @@ pub(super) fn options(scan: &mut Scan<'_>) {
     }
 }
 
-/// The password right behind `-p`, as clients of `MySQL` and `sshpass` take it.
+/// Scans the password directly after `-p`, as `MySQL` clients and `sshpass` take it.
 fn joined_password(scan: &mut Scan<'_>, from: usize) {
     let rest = first(&scan.text[from..], VALUE);
     let quote = rest.chars().next().filter(|letter| matches!(letter, '"' | '\''));
@@ -306,7 +307,7 @@ fn joined_password(scan: &mut Scan<'_>, from: usize) {
     }
 }
 
-/// What a sentence says a password is: `your password is hunter2`. More of them say something about it.
+/// Scans sentences that state a password: `your password is hunter2`. Most sentences only mention one.
 pub(super) fn sentences(scan: &mut Scan<'_>) {
     const PASSWORD: [&str; 5] = ["password", "passwd", "passphrase", "passcode", "pin"];
     const IS: &str = " is ";
@@ -330,16 +331,16 @@ fn cookie_option(value: &str) -> Option<(usize, usize)> {
     cookie(value, false)
 }
 
-/// Whether the option of a program that makes requests stands there: elsewhere `-u` is a user's number or a branch.
+/// Whether an option belongs to an HTTP client: elsewhere `-u` is a user id or a branch.
 fn is_client(scan: &Scan<'_>, at: usize) -> bool {
     runs(scan, at, &["curl", "wget", "http ", "https ", "xh "])
 }
 
-/// Whether one of these programs is named in the command before a place.
+/// Whether the command before a position runs one of these programs.
 fn runs(scan: &Scan<'_>, at: usize, programs: &[&str]) -> bool {
     let before = &scan.text[scan.text.floor_char_boundary(at.saturating_sub(512))..at];
     let parts = before.rmatch_indices(['|', ';', '\n']);
-    // A line that ends with a backslash goes on.
+    // A line that ends with a backslash continues.
     let mut parts = parts.filter(|(at, sign)| *sign != "\n" || !before[..*at].ends_with('\\'));
     let command = &before[parts.next().map_or(0, |(at, _)| at + 1)..];
     programs.iter().any(|program| command.contains(program))
@@ -354,7 +355,7 @@ fn is_login(scan: &Scan<'_>, at: usize, user: &str, password: &str) -> bool {
         && is_client(scan, at)
 }
 
-/// Where a part of a text is in it.
+/// Returns the range of a part in its text.
 fn span(text: &str, part: &str) -> (usize, usize) {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     (start, start + part.len())

@@ -8,7 +8,7 @@ use crate::keys::{self, Whose};
 use crate::kind::Kind;
 use crate::value::{self, Ground};
 
-/// What follows a `>`, if it closes a tag that tells: `<phone>0301234567</phone>`.
+/// Scans the text after a `>` that closes a tag with a key hint: `<phone>0301234567</phone>`.
 pub(super) fn at(scan: &mut Scan<'_>, at: usize) {
     let lowest = at.saturating_sub(TAG);
     let before = &scan.bytes[lowest..at];
@@ -50,5 +50,5 @@ pub(super) fn at(scan: &mut Scan<'_>, at: usize) {
     }
 }
 
-/// The longest tag that is looked at.
+/// Most bytes of a tag that are checked.
 const TAG: usize = 96;

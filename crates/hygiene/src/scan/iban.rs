@@ -1,4 +1,4 @@
-//! International bank account numbers: the country's length and the remainder by 97.
+//! International bank account numbers: the country's length and the remainder modulo 97.
 
 use super::Scan;
 use super::checks::mod97;
@@ -12,7 +12,7 @@ const LENGTHS: &[u8] =
     MK19MN20MR27MT31MU30NI28NL18NO15OM23PK24PL28PS29PT25QA29RO24RS22RU33SA24SC31SD18SE24SI19SK24SM27SO23ST25SV28\
     TL23TN24TR26UA29VA22VG24XK20YE30";
 
-/// A number whose two check digits begin here.
+/// Finds a number whose two check digits begin here.
 pub(super) fn at(scan: &mut Scan<'_>, at: usize) -> Option<usize> {
     let start = at.checked_sub(2)?;
     let country = [
@@ -48,20 +48,20 @@ pub(super) fn at(scan: &mut Scan<'_>, at: usize) -> Option<usize> {
     Some(scan.found(start, last, Kind::Iban))
 }
 
-/// How long the number is that a group of letters and digits begins, if it can begin one.
+/// Returns the length of the number that a group of letters and digits begins, if it can begin one.
 pub(crate) fn begun(group: &str) -> Option<usize> {
     let (country, rest) = group.as_bytes().split_first_chunk::<2>()?;
     let checked = rest.len() >= 2 && rest[..2].iter().all(u8::is_ascii_digit);
     length(country.map(|letter| letter.to_ascii_uppercase())).filter(|_| checked)
 }
 
-/// How long a country's numbers are.
+/// Returns the length of a country's numbers.
 fn length(country: [u8; 2]) -> Option<usize> {
     let known = LENGTHS.chunks_exact(4).find(|known| known[..2] == country)?;
     Some(usize::from(known[2] - b'0') * 10 + usize::from(known[3] - b'0'))
 }
 
-/// The length of a space or dash of any kind.
+/// Returns the length of a space or dash of any kind.
 fn gap(scan: &Scan<'_>, at: usize) -> usize {
     match (scan.byte(at), scan.byte(at + 1), scan.byte(at + 2)) {
         _ if at >= scan.bytes.len() => 0,

@@ -1,5 +1,5 @@
-//! Numbers that states give to people. What chance meets seldom enough (a date and a checksum, a form of its own) is
-//! taken anywhere; the others need a word nearby.
+//! National numbers of people. Numbers that rarely occur by chance (a date and a checksum, or a form of their own)
+//! are found anywhere; others need a word nearby.
 
 use super::Scan;
 use super::checks::{is_day, luhn, mod11_10, number, verhoeff, weighed};
@@ -7,7 +7,7 @@ use super::context::{self, Context};
 use super::number::{Run, Sep, is_word};
 use crate::kind::Kind;
 
-/// A number of digits that begins with a group: the group after it, and what it is.
+/// Finds a number of digits that begins with a group. Returns the group after it, and its kind.
 pub(super) fn numbered(
     scan: &Scan<'_>,
     run: &Run,
@@ -42,7 +42,7 @@ pub(super) fn numbered(
     spoken(digits.get()).then_some((next, Kind::NationalId))
 }
 
-/// Three, two and four digits of the United States. Areas that were never given are none.
+/// Finds three, two and four digits of the United States. Areas that were never assigned are excluded.
 fn social(scan: &Scan<'_>, run: &Run, from: usize, to: usize) -> Option<usize> {
     let next = from + 3;
     if next > to || !run.shaped(from, &[3, 2, 4]) || !matches!(run.same_sep(from, next), Some(Sep::Dash | Sep::Space)) {
@@ -58,7 +58,7 @@ fn social(scan: &Scan<'_>, run: &Run, from: usize, to: usize) -> Option<usize> {
     (!more && !matches!(parts[0], 0 | 666) && parts[1] != 0 && parts[2] != 0).then_some(next)
 }
 
-/// Numbers known by how they are grouped, with their checksums.
+/// Finds numbers by their grouping, with their checksums.
 fn formed(scan: &Scan<'_>, run: &Run, from: usize, to: usize) -> Option<usize> {
     let seps = |next: usize, wanted: &[Sep]| (from + 1..next).zip(wanted).all(|(group, sep)| run.sep(group) == *sep);
     let good = |sizes: &[usize], wanted: &[Sep], check: fn(&[u8]) -> bool| {
@@ -86,7 +86,7 @@ fn formed(scan: &Scan<'_>, run: &Run, from: usize, to: usize) -> Option<usize> {
         .or_else(|| good(&[6, 5], &[space], norwegian))
 }
 
-/// Digits without a break that hold a date and a checksum.
+/// Whether unbroken digits contain a date and a checksum.
 fn dated(digits: &[u8]) -> bool {
     match digits.len() {
         11 => polish(digits) || norwegian(digits) || baltic(digits),
@@ -97,7 +97,7 @@ fn dated(digits: &[u8]) -> bool {
     }
 }
 
-/// Digits with only a checksum, after a word that says so.
+/// Whether digits with only a checksum match; a word nearby must label them.
 fn spoken(digits: &[u8]) -> bool {
     match digits.len() {
         8 | 9 => dutch(digits) || luhn(digits) || portuguese(digits) || australian(digits),
@@ -208,7 +208,7 @@ fn polish(digits: &[u8]) -> bool {
     is_day(month, number(&digits[4..6])) && weighed(digits, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1]).is_multiple_of(10)
 }
 
-/// Estonia and Lithuania.
+/// Checks numbers of Estonia and Lithuania.
 fn baltic(digits: &[u8]) -> bool {
     let first = weighed(digits, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 1]) % 11;
     let second = weighed(digits, &[3, 4, 5, 6, 7, 8, 9, 1, 2, 3]) % 11;

@@ -1,21 +1,21 @@
-//! E-mail addresses and addresses of pages.
+//! E-mail addresses and URLs.
 
 use super::Scan;
 use crate::finding::Evidence;
 use crate::kind::Kind;
 
-/// The longest local part and domain that are looked at.
+/// Most bytes of a local part and of a domain.
 const LOCAL: usize = 64;
 const DOMAIN: usize = 255;
-/// The longest address of a page; what follows is text again.
+/// Most bytes of a URL; the rest is text again.
 const PAGE: usize = 4096;
 
-/// Endings that say file rather than domain: `icon@2x.png` is no address.
+/// Endings of files rather than domains: `icon@2x.png` is not an address.
 const FILES: [&str; 16] = [
     "png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "mjs", "ts", "tsx", "jsx", "json", "html", "map", "md",
 ];
 
-/// An e-mail address around an `@`.
+/// Scans an e-mail address around an `@`.
 pub(super) fn email_at(scan: &mut Scan<'_>, at: usize) -> usize {
     let start = local_start(scan, at);
     let end = domain_end(scan, at + 1);
@@ -54,7 +54,7 @@ fn is_local(byte: u8) -> bool {
         )
 }
 
-/// Where the domain after an `@` ends; where it began if it is none.
+/// Returns where the domain after an `@` ends, or its start if it is invalid.
 fn domain_end(scan: &Scan<'_>, from: usize) -> usize {
     let rest = &scan.bytes[from..scan.bytes.len().min(from + DOMAIN)];
     let length = rest
@@ -73,7 +73,8 @@ fn domain_end(scan: &Scan<'_>, from: usize) -> usize {
     let stray = domain.find(|letter: char| !letter.is_ascii() && !letter.is_alphanumeric());
     let domain = &domain[..stray.unwrap_or(domain.len())];
     let mut domain = domain.trim_end_matches(['.', '-']);
-    // `a@example.com..` and a sentence that goes on without a space (`a@example.com.Then`) end at the last good label.
+    // `a@example.com..` and a sentence that continues without a space (`a@example.com.Then`) end at the last valid
+    // label.
     while let Some((rest, last)) = domain.rsplit_once('.') {
         let known = is_top(last) && rest.split('.').all(is_label);
         if known {
@@ -96,7 +97,7 @@ fn is_top(label: &str) -> bool {
 
 const SCHEMES: [&str; 6] = ["https", "http", "ftp", "ftps", "wss", "ws"];
 
-/// The address of a page around the `:` of its `://`.
+/// Scans a URL around the `:` of its `://`.
 pub(super) fn url_at(scan: &mut Scan<'_>, at: usize) -> usize {
     let from = at + 3;
     let lowest = scan.floor.max(at.saturating_sub(5));
@@ -122,7 +123,7 @@ pub(super) fn url_at(scan: &mut Scan<'_>, at: usize) -> usize {
     }
 }
 
-/// The login before the host of an address: its password is a secret. Answers where the host begins.
+/// Scans the login before the host of a URL: its password is a secret. Returns where the host begins.
 pub(super) fn login_at(scan: &mut Scan<'_>, from: usize) -> usize {
     let rest = &scan.bytes[from..scan.bytes.len().min(from + DOMAIN)];
     let ends = |byte: &u8| {
@@ -139,7 +140,7 @@ pub(super) fn login_at(scan: &mut Scan<'_>, from: usize) -> usize {
             scan.noted(from + colon + 1, from + at, Kind::Secret, Evidence::Form);
         }
     }
-    // What precedes the host is nobody's address of mail.
+    // The text before the host is not an e-mail address.
     scan.floor = scan.floor.max(from + at + 1);
     from + at + 1
 }

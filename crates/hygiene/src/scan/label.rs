@@ -1,5 +1,5 @@
-//! Values after a label, in text: `Name: …` on a line, and what programs print of their values: `"email": "…"`,
-//! `{ name: '…' }`, `Customer(name='…')`.
+//! Values after a label in text: `Name: …` in a line, and values in printed structures: `"email": "…"`, `{ name: '…'
+//! }`, `Customer(name='…')`.
 
 use super::number::is_word;
 use super::{Scan, around, assigned, credential};
@@ -10,27 +10,27 @@ use crate::kind::Kind;
 use crate::secret;
 use crate::value::{self, Ground};
 
-/// The longest label and value that are looked at; a cookie may be longer.
+/// Most bytes of a label and of a value; a cookie may be longer.
 pub(super) const LABEL: usize = 40;
 pub(super) const VALUE: usize = 240 + 64;
 const COOKIE: usize = 8192;
 
-/// Where a key stands.
+/// The placement of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stands {
-    /// Between quotes.
+    /// The key is between quotes.
     Quoted,
     /// After a bracket or a comma.
     Within,
-    /// At the beginning of a line.
+    /// At the start of a line.
     Line,
-    /// Elsewhere, with its value right behind it: `name="…"`.
+    /// Elsewhere, with its value directly after it: `name="…"`.
     Close,
-    /// Elsewhere.
+    /// Elsewhere, with a space before its `:` or `=`.
     Loose,
 }
 
-/// What a key is followed by.
+/// What follows a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Follows {
     Quote,
@@ -38,14 +38,14 @@ enum Follows {
     Other,
 }
 
-/// A key, where it begins and how it stands.
+/// A key, its start and its placement.
 pub(super) struct Key<'t> {
     pub(super) text: &'t str,
     pub(super) start: usize,
     pub(super) stands: Stands,
 }
 
-/// What follows a `:` or `=`, if what precedes it is a telling key.
+/// Scans the value after a `:` or `=`, if the key before it has a hint.
 pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
     let after = first(&scan.text[at + 1..], VALUE);
     let lead = after.len() - after.trim_start_matches([' ', '\t', '*', '>']).len();
@@ -101,7 +101,7 @@ pub(super) fn value_at(scan: &mut Scan<'_>, at: usize) {
     }
 }
 
-/// What follows a key in the middle of a line.
+/// Scans the value after a key in the middle of a line.
 fn within<'t>(scan: &mut Scan<'t>, key: &Key<'t>, from: usize, opens: bool) {
     if opens {
         let columns = is_columns(key.text) && scan.byte(from) == b'[';
@@ -114,7 +114,7 @@ fn within<'t>(scan: &mut Scan<'t>, key: &Key<'t>, from: usize, opens: bool) {
     }
 }
 
-/// Whether a structure follows with its name before it: `Phones {`, `Map(2) {`.
+/// Whether a structure with a name before it follows: `Phones {`, `Map(2) {`.
 fn is_named_structure(value: &str) -> bool {
     if !value.starts_with(char::is_uppercase) {
         return false;
@@ -123,7 +123,7 @@ fn is_named_structure(value: &str) -> bool {
     end.is_some_and(|end| value[end..].trim_start_matches(' ').starts_with(['{', '[']))
 }
 
-/// The key before a `:` or `=`. Of bare words only those are asked that a value in quotes follows, or a number.
+/// Returns the key before a `:` or `=`. Bare words count only before a quoted value or a number.
 fn key_before<'t>(scan: &Scan<'t>, at: usize, follows: Follows) -> Option<Key<'t>> {
     let lowest = at.saturating_sub(LABEL);
     let before = scan.bytes[lowest..at].trim_ascii_end();
@@ -168,12 +168,12 @@ fn key_before<'t>(scan: &Scan<'t>, at: usize, follows: Follows) -> Option<Key<'t
     })
 }
 
-/// Whether a `=` has a value right behind it, and is no comparison.
+/// Whether a `=` has a value directly after it, and is not a comparison.
 fn is_assigned(scan: &Scan<'_>, at: usize) -> bool {
     scan.bytes[at] == b'=' && !matches!(scan.byte(at + 1), b' ' | b'=' | b'\t' | b'\n' | b'>')
 }
 
-/// A value in quotes: under a key in a structure it is believed as in JSON.
+/// Scans a quoted value: under a key in a structure it is trusted as in JSON.
 fn quoted_at(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, from: usize) {
     let most = if telling.kind == Kind::Secret { COOKIE } else { VALUE };
     let text = first(&scan.text[from..], most);
@@ -198,7 +198,7 @@ fn quoted_at(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, from: usize) 
     } else {
         Whose::Unsaid
     };
-    // On a line of its own a name in quotes may be any heading.
+    // In a line of its own a quoted name may be any heading.
     let heading = named && key.stands == Stands::Line && whose != Whose::Peoples && !value::looks_titled(value);
     let Some(kind) = value::meant(telling, whose, value).filter(|_| !heading) else {
         return;
@@ -211,7 +211,7 @@ fn quoted_at(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, from: usize) 
     }
 }
 
-/// A value without quotes in a structure: a number, a date.
+/// Scans an unquoted value in a structure: a number, a date.
 fn bare_at(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
     let kind = telling.kind;
     let numbered = kind.is_structured() || kind == Kind::Address;
@@ -229,7 +229,7 @@ fn bare_at(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
     }
 }
 
-/// What follows a label to the end of its line.
+/// Scans the text from a label to the end of its line.
 fn labelled(scan: &mut Scan<'_>, telling: Telling, start: usize, value: &str) {
     if let Some(name) = before_mail(value).filter(|name| telling.kind == Kind::Name && value::looks_named(name)) {
         note(scan, start, (0, name.len()), Kind::Name, Evidence::Key);
@@ -261,7 +261,7 @@ pub(super) fn note(scan: &mut Scan<'_>, offset: usize, (start, end): (usize, usi
     });
 }
 
-/// As much of a text as a value and the space before it can be, whole letters only.
+/// Truncates a text to the most bytes of a value and the space before it, at a character boundary.
 pub(super) fn first(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -270,7 +270,7 @@ pub(super) fn first(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// The key between quotes that ends there.
+/// Returns the key between quotes that ends here.
 fn quoted_key<'t>(scan: &Scan<'t>, close: usize) -> Option<Key<'t>> {
     let lowest = close.saturating_sub(LABEL);
     let quote = scan.bytes[close];
@@ -285,7 +285,7 @@ fn quoted_key<'t>(scan: &Scan<'t>, close: usize) -> Option<Key<'t>> {
     })
 }
 
-/// The label that a line begins with.
+/// Returns the label that a line begins with.
 pub(super) fn line_label<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
     let lowest = at.saturating_sub(LABEL);
     let begin = match scan.bytes[lowest..at].iter().rposition(|byte| *byte == b'\n') {
@@ -294,7 +294,7 @@ pub(super) fn line_label<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
         None => return None,
     };
     let label = scan.text.get(begin..at)?;
-    // What a server answers, as programs that fetch show it.
+    // Some HTTP clients show response headers with this prefix.
     let label = label.strip_prefix("< ").unwrap_or(label);
     let label = label.trim_matches([' ', '\t', '*', '-', '#', '>', '|', '•']);
     let plain = !label.is_empty()
@@ -308,7 +308,7 @@ pub(super) fn line_label<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
     })
 }
 
-/// Whether a value in running text is one, or the beginning of a sentence about it.
+/// Whether a value in running text is one, rather than the start of a sentence about it.
 fn believable(value: &str, telling: Telling) -> bool {
     let words = || value.split_whitespace();
     let capital = |word: &str| {
@@ -343,13 +343,14 @@ fn believable(value: &str, telling: Telling) -> bool {
     }
 }
 
-/// Who stands before an address of mail in angle brackets: `Ann Lee <ann@example.com>`. A program has none that is read.
+/// Returns the name before an e-mail address in angle brackets: `Ann Lee <ann@example.com>`. Addresses that nobody
+/// reads have none.
 fn before_mail(value: &str) -> Option<&str> {
     let (name, mail) = value.trim_end().strip_suffix('>')?.rsplit_once(" <")?;
     (value::is_address(mail) && !value::is_nobodys_mail(mail)).then(|| name.trim_end())
 }
 
-/// What stands between the quotes that a text begins with; escapes are part of it.
+/// Returns the text between the quotes that a text begins with, escapes included.
 fn closed(text: &str) -> &str {
     let mut letters = text.char_indices();
     let Some((_, quote)) = letters.next() else { return "" };
@@ -362,7 +363,7 @@ fn closed(text: &str) -> &str {
     &text[quote.len_utf8()..end.map_or(text.len(), |(index, _)| index)]
 }
 
-/// A bare value in a structure: a number, a date, what a call gives.
+/// Returns a bare value in a structure: a number, a date, the result of a call.
 fn up_to_end(text: &str) -> &str {
     let end = text.find([',', '}', ']', ')', '(', '\n', ' ']);
     let call = end.filter(|end| text[*end..].starts_with('('));

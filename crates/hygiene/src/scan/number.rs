@@ -1,11 +1,11 @@
-//! Digits in a text: a run of groups with separators between, and what in it is a card, a national number, an address
-//! or a telephone number.
+//! Digits in a text: a run of groups with separators between them, and the card, national number, IP address or
+//! telephone number in it.
 
 use super::context::{self, Context};
 use super::{Scan, address, card, iban, ids, phone};
 use crate::kind::Kind;
 
-/// What stands between two groups.
+/// The separator between two groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sep {
     None,
@@ -24,7 +24,7 @@ struct Group {
 }
 
 const GROUPS: usize = 16;
-/// So many digits behind a point are a fraction, whatever they look like.
+/// This many digits after a point are a fraction, whatever they look like.
 const FRACTION: usize = 9;
 
 /// Groups of digits with single separators between them, of any kind of space or dash.
@@ -46,7 +46,7 @@ impl Digits {
         &self.digits[..self.count]
     }
 
-    /// The digits of a text, other letters left out; `None` if there are too many.
+    /// Returns the digits of a text, without other letters; `None` if there are too many.
     pub(super) fn of(text: &[u8]) -> Option<Digits> {
         let mut all = Digits {
             digits: [0; Digits::MOST],
@@ -61,7 +61,7 @@ impl Digits {
 }
 
 impl Run {
-    /// The run that begins with the digit there.
+    /// Reads the run that begins with the digit here.
     pub(super) fn at(scan: &Scan<'_>, start: usize) -> Run {
         let empty = Group {
             start,
@@ -102,7 +102,7 @@ impl Run {
         self.groups[group].end
     }
 
-    /// The separator before a group.
+    /// Returns the separator before a group.
     pub(super) fn sep(&self, group: usize) -> Sep {
         self.groups[group].sep
     }
@@ -111,13 +111,13 @@ impl Run {
         self.groups[group].end - self.groups[group].start
     }
 
-    /// Whether a group is what stands behind the point of a number: 0.4929132412341234 is no card.
+    /// Whether a group is the fraction of a number: 0.4929132412341234 is not a card.
     fn is_fraction(&self, group: usize) -> bool {
         let alone = |group: usize| group >= self.count || self.sep(group) != Sep::Dot;
         group > 0 && self.sep(group) == Sep::Dot && self.size(group) >= FRACTION && alone(group - 1) && alone(group + 1)
     }
 
-    /// The digits in groups `from..to`.
+    /// Returns the digits in the groups `from..to`.
     pub(super) fn digits(&self, scan: &Scan<'_>, from: usize, to: usize) -> Option<Digits> {
         Digits::of(&scan.bytes[self.start(from)..self.end(to - 1)])
     }
@@ -126,7 +126,7 @@ impl Run {
         (from..to).map(|group| self.size(group)).sum()
     }
 
-    /// Whether one separator stands between all groups of `from..to`, and which.
+    /// Returns the separator that all groups of `from..to` share, if there is one.
     pub(super) fn same_sep(&self, from: usize, to: usize) -> Option<Sep> {
         if to - from < 2 {
             return Some(Sep::None);
@@ -150,7 +150,7 @@ impl Run {
     }
 }
 
-/// A separator with a digit after it.
+/// Returns a separator with a digit after it.
 fn separator(scan: &Scan<'_>, at: usize) -> Option<(usize, Sep)> {
     let digit = |length: usize| scan.byte(at + length).is_ascii_digit();
     let (length, sep) = match scan.byte(at) {
@@ -173,7 +173,7 @@ fn separator(scan: &Scan<'_>, at: usize) -> Option<(usize, Sep)> {
     digit(length).then_some((length, sep))
 }
 
-/// What the digits from here on are. Answers how far the text is done with.
+/// Scans the digits from here on. Returns how far the text is done.
 pub(super) fn at(scan: &mut Scan<'_>, at: usize) -> usize {
     if scan.before(at).is_ascii_alphanumeric()
         && let Some(end) = iban::at(scan, at).or_else(|| ids::lettered(scan, at))
@@ -183,7 +183,7 @@ pub(super) fn at(scan: &mut Scan<'_>, at: usize) -> usize {
     let run = Run::at(scan, at);
     let last = run.count - 1;
     if scan.byte(run.end(last)) == b'@' {
-        // The name before an address may be digits.
+        // The local part of an e-mail address may be digits.
         return run.end(last);
     }
     if !is_word(scan.before(run.start(0)))
@@ -208,7 +208,7 @@ pub(super) fn at(scan: &mut Scan<'_>, at: usize) -> usize {
     run.end(last).max(scan.floor)
 }
 
-/// In the address of a page numbers are those of anything, but for what has a checksum.
+/// Scans digits in a URL, where only numbers with a checksum are findings.
 pub(super) fn in_page(scan: &mut Scan<'_>, at: usize) -> usize {
     if scan.before(at).is_ascii_alphanumeric()
         && let Some(end) = iban::at(scan, at)
@@ -228,7 +228,7 @@ pub(super) fn in_page(scan: &mut Scan<'_>, at: usize) -> usize {
     end
 }
 
-/// A short number may begin a hardware address.
+/// Scans a MAC address after a short number.
 fn after_short(scan: &mut Scan<'_>, run: &Run) -> usize {
     let end = run.end(0);
     if matches!(scan.byte(end), b'-' | b'.' | b'a'..=b'f' | b'A'..=b'F') {
@@ -242,7 +242,7 @@ fn after_short(scan: &mut Scan<'_>, run: &Run) -> usize {
     end
 }
 
-/// What begins with one group. Answers the group to go on with.
+/// Scans what begins with one group. Returns the group to continue with.
 fn group(scan: &mut Scan<'_>, run: &Run, from: usize, to: usize, around: &mut Context) -> usize {
     if let Some(next) = address::four(scan, run, from).filter(|next| *next <= to) {
         let version = around.has(scan, context::VERSION);
@@ -282,7 +282,7 @@ fn group(scan: &mut Scan<'_>, run: &Run, from: usize, to: usize, around: &mut Co
     from + 1
 }
 
-/// A date in numbers: year first, or last.
+/// Returns the end of a numeric date with the year first or last.
 fn date(scan: &Scan<'_>, run: &Run, from: usize) -> Option<usize> {
     let next = from + 3;
     if run.count < next || !matches!(run.same_sep(from, next)?, Sep::Dash | Sep::Dot | Sep::Slash) {
@@ -301,7 +301,7 @@ fn date(scan: &Scan<'_>, run: &Run, from: usize) -> Option<usize> {
     good.then_some(next)
 }
 
-/// Whether a byte goes on with a word.
+/// Whether a byte continues a word.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }

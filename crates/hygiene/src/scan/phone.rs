@@ -1,24 +1,24 @@
-//! Telephone numbers: international and national forms. Forms that only telephone numbers have are taken anywhere;
-//! others need a word nearby that says so, or to be the whole of a value.
+//! Telephone numbers, national and international. Forms that only telephone numbers have are found anywhere; others
+//! need a word nearby, or must be a whole value.
 
 use super::context::{self, Context};
 use super::number::{Run, Sep, is_word};
 use super::{Place, Scan};
 
-/// How telling the form of a number is.
+/// How much the form of a number suggests a telephone number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
-    /// No telephone number looks so.
+    /// No telephone number looks like this.
     Never,
     /// Some do, and so do other numbers.
     Possible,
-    /// Groups as people write telephone numbers; enough where nothing else is in the value.
+    /// Groups as people write telephone numbers; enough if the value has nothing else.
     Likely,
-    /// Little else looks so.
+    /// Hardly anything else looks like this.
     Sure,
 }
 
-/// A telephone number that begins with a group: where it starts and ends, and the group after it.
+/// Finds a telephone number that begins with a group. Returns its range, and the group after it.
 pub(super) fn at(
     scan: &Scan<'_>,
     run: &Run,
@@ -49,7 +49,7 @@ pub(super) fn at(
     None
 }
 
-/// What stands before the first digit.
+/// The text before the first digit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lead {
     None,
@@ -148,7 +148,7 @@ fn form(scan: &Scan<'_>, run: &Run, from: usize, next: usize, lead: Lead) -> For
     Form::Never
 }
 
-/// A number after a plus: a country's code, then groups of any size.
+/// Returns the form of a number after a plus: a country code, then groups of any size.
 fn international(scan: &Scan<'_>, run: &Run, from: usize, next: usize, total: usize) -> Form {
     let written = next > from + 1 || total >= 9;
     let begins = scan.byte(run.start(from)) != b'0';
@@ -160,14 +160,14 @@ fn international(scan: &Scan<'_>, run: &Run, from: usize, next: usize, total: us
     }
 }
 
-/// Whether groups are those of a national number that little else looks like, in countries where most people live.
+/// Whether the groups form a national number that hardly anything else looks like, for the most populous countries.
 fn national(scan: &Scan<'_>, run: &Run, from: usize, next: usize) -> bool {
     let digit = |index: usize| scan.byte(run.start(from) + index);
     let (one, two) = (digit(0), digit(1));
     let shaped = |sizes: &[usize]| next == from + sizes.len() && run.shaped(from, sizes);
     let plain = (from + 1..next).all(|group| matches!(run.sep(group), Sep::Space | Sep::Dash));
     if !plain {
-        // Russia, with brackets around what follows the eight.
+        // Russia, with brackets around the area code after the eight.
         let second = run.count() > from + 1 && matches!(scan.byte(run.start(from + 1)), b'3' | b'4' | b'8' | b'9');
         return one == b'8' && shaped(&[1, 3, 3, 2, 2]) && second;
     }
@@ -182,7 +182,7 @@ fn national(scan: &Scan<'_>, run: &Run, from: usize, next: usize) -> bool {
                 .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b':')
     };
     match one {
-        // China; Japan and others with a nought are known by it.
+        // China; numbers of Japan and others are recognised by their leading zero.
         b'1' if shaped(&[3, 4, 4]) => matches!(two, b'3'..=b'9'),
         // Brazil, Mexico, Russia, India.
         b'1'..=b'9' if shaped(&[2, 5, 4]) => dashed && scan.byte(run.start(from + 1)) == b'9',
@@ -201,7 +201,8 @@ fn national(scan: &Scan<'_>, run: &Run, from: usize, next: usize) -> bool {
     }
 }
 
-/// Three, three and four digits, with a one before or not; or none between the first two in brackets.
+/// Whether there are three, three and four digits, with or without a leading one, or without a separator after
+/// brackets.
 fn american(scan: &Scan<'_>, run: &Run, from: usize, next: usize) -> bool {
     let one = scan.byte(run.start(from)) == b'1' && run.size(from) == 1;
     let area = from + usize::from(one);
@@ -215,7 +216,7 @@ fn american(scan: &Scan<'_>, run: &Run, from: usize, next: usize) -> bool {
         || one && run.sep(area + 1) == last && last == Sep::Space
 }
 
-/// Whether the number is all that the value has.
+/// Whether the value contains only the number.
 fn whole(scan: &Scan<'_>, run: &Run, from: usize, next: usize, lead: Lead) -> bool {
     let end = run.end(next - 1);
     scan.place == Place::Value
@@ -223,12 +224,12 @@ fn whole(scan: &Scan<'_>, run: &Run, from: usize, next: usize, lead: Lead) -> bo
         && scan.text[extension(scan, end).unwrap_or(end)..].trim().is_empty()
 }
 
-/// Whether letters after a number are its extension.
+/// Whether letters after a number begin an extension.
 pub(super) fn extends(scan: &Scan<'_>, end: usize) -> bool {
     extension(scan, end).is_some()
 }
 
-/// The end of an extension: `x123`, `ext. 123`.
+/// Returns the end of an extension: `x123`, `ext. 123`.
 fn extension(scan: &Scan<'_>, end: usize) -> Option<usize> {
     let rest = &scan.bytes[end..scan.bytes.len().min(end + 16)];
     let gap = usize::from(rest.first() == Some(&b' '));

@@ -1,4 +1,4 @@
-//! What has a form, and what only looks like it.
+//! Tests of values that have a form, and of text that only looks like it.
 
 use super::{Place, scan};
 use crate::finding::resolve;
@@ -445,7 +445,7 @@ proptest::proptest! {
         let mut parts = parts;
         parts[1..=zeros].fill(0);
         let address = std::net::Ipv6Addr::from(parts).to_string();
-        // Some ways to write one have no digit at all, and are words as well.
+        // Some spellings have no digit at all, and are words as well.
         proptest::prop_assume!(address.bytes().any(|byte| byte.is_ascii_digit()));
         one(&format!("from {address} today"), Kind::Ip, &address);
     }

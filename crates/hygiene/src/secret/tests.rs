@@ -1,4 +1,4 @@
-//! Secrets.
+//! Tests of secrets.
 
 use super::is_random;
 use crate::detector::{Detector, Names, Secrets, Settings};
@@ -17,7 +17,7 @@ fn check(text: &str, expected: &[&str]) {
     assert_eq!(found, expected, "{text}");
 }
 
-/// A token made where it is used, so that no file holds one.
+/// Builds a token at run time, so that no file contains one.
 fn token(begin: &str, length: usize) -> String {
     let letters = "q7Zp3XkV9rT2mB5nW8sD4fG6hJ1yC0aL".chars().cycle().take(length);
     begin.chars().chain(letters).collect()

@@ -1,17 +1,17 @@
-//! Beginnings of tokens that name who gave them, and what follows.
+//! Prefixes of tokens that identify their issuer, with the alphabet of the rest.
 
-/// Letters of a token.
+/// The alphabet of a token.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Letters {
-    /// `A-Z`, `0-9`.
+    /// Upper-case letters and digits.
     Upper,
     Hex,
     Alnum,
-    /// Alphanumeric, `_`, `-`.
+    /// Letters, digits, `_` and `-`.
     Wide,
-    /// Also `.`.
+    /// Letters, digits, `_`, `-` and `.`.
     Dotted,
-    /// Also `+`, `/`, `=`, `~`.
+    /// Letters, digits, `_`, `-`, `.`, `+`, `/`, `=` and `~`.
     Base64,
 }
 
@@ -30,7 +30,7 @@ impl Letters {
     }
 }
 
-/// Which letters follow, at least how many, and after which beginnings.
+/// The alphabet after a prefix, its least length, and the prefixes.
 pub(super) const TOKENS: [(Letters, usize, &str); 23] = [
     (Letters::Upper, 16, "AKIA ASIA ABIA ACCA A3T"),
     (Letters::Upper, 24, "NRAK API-"),

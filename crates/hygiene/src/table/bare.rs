@@ -1,17 +1,17 @@
-//! CSV without a header: columns tell by what stands in most of their cells.
+//! Headerless CSV: the kind of a column is inferred from most of its cells.
 
 use super::{AFTER, COLUMNS, Cell, line_at, split_csv};
 use crate::keys::{Telling, Trust, Whose};
 use crate::kind::Kind;
 use crate::value;
 
-/// So many rows make a table, and so many are asked what the columns hold.
+/// The least rows of a table, and the most rows that are sampled.
 const FEWEST: usize = 2;
 const ASKED: usize = 32;
-/// The longest line that is a row.
+/// Most bytes of a row.
 const LINE: usize = 4096;
 
-/// The cells of columns that hold addresses of mail, telephone numbers or, beside those, names.
+/// Visits the cells of columns with e-mail addresses, telephone numbers or, beside these, names.
 pub(super) fn cells(text: &str, each: &mut dyn FnMut(&str, Cell)) {
     let Some((separator, width)) = shape(text) else { return };
     let mut columns = vec![Count::default(); width];
@@ -54,7 +54,7 @@ pub(super) fn cells(text: &str, each: &mut dyn FnMut(&str, Cell)) {
     });
 }
 
-/// How many cells of a column could be what.
+/// How many cells of a column could be of each kind.
 #[derive(Debug, Clone, Default)]
 struct Count {
     cells: usize,
@@ -91,7 +91,7 @@ impl Count {
     }
 }
 
-/// The separator and the number of columns, if the first lines have the same.
+/// Returns the separator and the number of columns, if the first lines agree on them.
 fn shape(text: &str) -> Option<(u8, usize)> {
     let line = line_at(text, 0);
     let count = |separator: u8| line.bytes().filter(|byte| *byte == separator).count();
@@ -117,7 +117,7 @@ fn shape(text: &str) -> Option<(u8, usize)> {
     (rows >= FEWEST && (2..=COLUMNS).contains(&width)).then_some((separator, width))
 }
 
-/// Gives the rows of that width, as long as more are wanted.
+/// Visits the rows of this width until the callback returns false.
 fn walk(text: &str, separator: u8, width: usize, mut each: impl FnMut(&[(usize, usize)]) -> bool) {
     let mut at = 0;
     while at < text.len() {

@@ -1,4 +1,4 @@
-//! Tables.
+//! Tests of tables.
 
 use super::cells;
 

@@ -1,4 +1,4 @@
-//! What is not seen does not hide anything.
+//! Tests of zero-width characters, which must not hide anything.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Whether a value is plainly a person's name, and whether a word is one that stands everywhere.
+//! Decides whether a value is clearly a person's name, and whether a word is an ordinary one.
 
 use std::sync::LazyLock;
 
@@ -6,10 +6,10 @@ use super::looks_named;
 use crate::lists::Lists;
 use crate::prose::look_up;
 
-/// The most words of a name.
+/// Most words of a name.
 const MOST: usize = 4;
 
-/// Whether a value is plainly a person's name: a given name alone, or before others that are names.
+/// Whether a value is clearly a person's name: a given name alone, or one before other names.
 pub(crate) fn is_persons(value: &str) -> bool {
     let words = || value.split_whitespace().map(bare);
     let count = words().count();
@@ -46,7 +46,7 @@ pub(crate) fn is_persons(value: &str) -> bool {
     known || initial || particle && given.given() || foreign || unusual
 }
 
-/// Whether a word that no list of names has is hardly one of English either.
+/// Whether a word that is in no list of names is hardly an English word either.
 fn is_no_word(word: &str) -> bool {
     const ENDS: [&str; 30] = [
         "s", "ing", "ion", "er", "or", "ment", "ed", "ity", "ness", "al", "ive", "le", "age", "ance", "ence", "ure",
@@ -55,7 +55,7 @@ fn is_no_word(word: &str) -> bool {
     word.len() >= 5 && !look_up(word).common() && !ENDS.iter().any(|end| word.ends_with(end))
 }
 
-/// Whether a value is written as a name of several words is, and names no company or place.
+/// Whether a value is written like a name of several words, and does not name a company or place.
 pub(super) fn is_titled(value: &str) -> bool {
     let words = || value.split_whitespace().map(bare);
     (2..=MOST).contains(&words().count())
@@ -67,17 +67,17 @@ pub(super) fn is_titled(value: &str) -> bool {
         && words().any(|word| look_up(word).any())
 }
 
-/// Whether a word of a value says that it is the name of a company, a place or a thing.
+/// Whether a word of a value marks the name of a company, a place or a thing.
 pub(super) fn is_body(value: &str) -> bool {
     let words = value.split(|letter: char| !letter.is_alphanumeric());
     words.into_iter().any(|word| WORDS.of(word) & (BODIES | STREETS) != 0)
 }
 
-/// Whether a value that was found as a name, a town or a company is one word that stands in any text: `Will`, `main`.
+/// Whether a value that was found as a name, a town or a company is a single ordinary word: `Will`, `main`.
 pub(crate) fn is_ordinary(value: &str) -> bool {
     let mut words = value.split_whitespace();
     let (Some(word), None) = (words.next(), words.next()) else {
-        // Of several words, only names that are written as sentences are.
+        // Of several words, only names that are written like sentences are ordinary.
         return value.is_ascii() && value.bytes().all(|byte| !byte.is_ascii_uppercase()) && {
             let mut words = value.split_whitespace();
             words.all(|word| !look_up(word).any() || look_up(word).common())
@@ -91,12 +91,12 @@ pub(crate) fn is_ordinary(value: &str) -> bool {
     known.common() || WORDS.of(word) != 0 || small && !known.sure() && !named
 }
 
-/// A word without the signs around it.
+/// Returns a word without the punctuation around it.
 fn bare(word: &str) -> &str {
     word.trim_matches(['.', ',', '"', '(', ')'])
 }
 
-/// Whether a word is written as a name is: a capital, then small letters too where there is more.
+/// Whether a word is written like a name: a capital, then lower-case letters if it is longer.
 fn is_written(word: &str) -> bool {
     let mut letters = word.chars();
     letters
@@ -105,7 +105,7 @@ fn is_written(word: &str) -> bool {
         && (word.chars().count() <= 2 || letters.any(|letter| !letter.is_uppercase()))
 }
 
-/// Whether a value is a Chinese family name that is hardly a word, and two signs more.
+/// Whether a value is a Chinese family name that is rarely a word, followed by two characters.
 fn is_chinese(value: &str) -> bool {
     const FAMILIES: &str = "王李张張刘劉陈陳杨楊赵趙吴吳周徐孙孫朱胡郭何罗羅郑鄭梁谢謝宋唐许許韩韓冯馮邓鄧曹彭曾肖董潘袁蔡蒋蔣杜魏苏蘇吕呂丁沈姚卢盧姜崔钟鍾谭譚陆陸汪范廖贾賈";
     let han = |letter: char| matches!(letter, '\u{4e00}'..='\u{9fff}');

@@ -1,4 +1,4 @@
-//! Whether values bear their keys out.
+//! Tests of values under keys.
 
 use super::{Ground, borne_out, looks_named};
 use crate::kind::Kind;

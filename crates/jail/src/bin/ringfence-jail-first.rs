@@ -1,4 +1,4 @@
-//! A first process that does nothing but answer, for the tests of this crate.
+//! A first process that only answers, for the tests of this crate.
 #![forbid(unsafe_code)]
 
 use std::io;
@@ -9,7 +9,7 @@ use ringfence_jail::template::{Next, Template};
 use ringfence_jail::{inside, socket};
 
 fn main() -> ExitCode {
-    // There is nobody to tell: the host hears the socket close.
+    // Errors cannot be reported: the host sees that the socket closes.
     match born().and_then(|control| control.map_or(Ok(()), |control| answer(&control))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -40,7 +40,7 @@ fn answer(control: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// The numbers that are open, asked one by one: nobody may look into a first process, not even itself.
+/// The descriptors that are open, tested one by one: no process can inspect a first process, not even itself.
 fn descriptors(control: &OwnedFd) -> String {
     let mut open = Vec::new();
     for number in 0..256 {

@@ -1,4 +1,4 @@
-//! Which controllers a host has, where, and whether they can be used.
+//! Finds which controllers a host has, where they are, and whether they are usable.
 
 use std::fs;
 use std::io;
@@ -9,18 +9,18 @@ use super::{GroupError, make, set};
 /// What a control group can count and limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Controller {
-    /// Memory in use.
+    /// The memory that processes use.
     Memory,
-    /// Processes and threads.
+    /// The number of processes and threads.
     Processes,
-    /// Share of the processors.
+    /// The share of the processors.
     Cpu,
-    /// Processor time used.
+    /// The processor time that processes have used.
     CpuTime,
 }
 
 impl Controller {
-    /// All of them.
+    /// All controllers, in the order of their declaration.
     pub const ALL: [Controller; 4] = [
         Controller::Memory,
         Controller::Processes,
@@ -48,39 +48,39 @@ impl Controller {
     }
 }
 
-/// Which interface a tree speaks.
+/// The interface of a tree of control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// One tree per controller.
+    /// Version 1: one tree per controller.
     One,
-    /// The unified tree.
+    /// Version 2: one unified tree.
     Two,
 }
 
-/// A tree of groups and the folder in it that is ours.
+/// A tree of groups, and the folder in it that belongs to this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
-    /// The interface it speaks.
+    /// The interface of this tree.
     pub version: Version,
-    /// What can be limited in it.
+    /// The controllers that can limit processes in this tree.
     pub controllers: Vec<Controller>,
-    /// Our folder.
+    /// The folder that belongs to this process.
     pub folder: PathBuf,
-    /// Where this process itself is.
+    /// The group that this process itself is in.
     pub(super) home: PathBuf,
 }
 
-/// What the host says of its control groups.
+/// What the host reports about its control groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// `/proc/self/mountinfo`.
+    /// The content of `/proc/self/mountinfo`.
     pub mounts: String,
-    /// `/proc/self/cgroup`.
+    /// The content of `/proc/self/cgroup`.
     pub own: String,
 }
 
 impl Machine {
-    /// Asks this machine.
+    /// Reads the two files on this machine.
     pub fn here() -> io::Result<Machine> {
         Ok(Machine {
             mounts: fs::read_to_string("/proc/self/mountinfo")?,
@@ -88,7 +88,7 @@ impl Machine {
         })
     }
 
-    /// The trees that hold a controller we use, each with this process's own folder.
+    /// The trees that hold a controller that is used here, each with this process's own folder.
     pub fn trees(&self) -> Vec<Tree> {
         self.mounts.lines().filter_map(|line| self.tree(line)).collect()
     }
@@ -131,7 +131,7 @@ impl Machine {
         })
     }
 
-    /// This process's path in a tree, relative to where the tree is mounted.
+    /// The path of this process in a tree, relative to the mount point of the tree.
     fn own_path(&self, version: Version, options: &[&str], root: &str) -> Option<PathBuf> {
         let path = self.own.lines().find_map(|line| {
             let mut parts = line.splitn(3, ':');
@@ -148,8 +148,8 @@ impl Machine {
 }
 
 impl Tree {
-    /// Makes our folder. On v2 a group with processes cannot have controlled children, so beside ours, not below it,
-    /// unless this is the root of the tree, which is free of that rule.
+    /// Makes the folder of this process. On v2 a group with processes cannot have controlled children, so the folder is made
+    /// beside this process's group and not below it, unless that is the root of the tree, which is exempt from the rule.
     pub(super) fn claim(self, name: &str) -> Result<Tree, GroupError> {
         let at = match (self.version, self.home.parent()) {
             (Version::Two, Some(parent)) if parent.join("cgroup.procs").exists() => parent.to_owned(),
@@ -166,7 +166,7 @@ impl Tree {
         Ok(Tree { folder, ..self })
     }
 
-    /// Hands this tree's controllers down to the children of `folder`.
+    /// Enables this tree's controllers for the children of `folder`.
     pub(super) fn enable(&self, folder: &Path) -> Result<(), GroupError> {
         let names: Vec<String> = self
             .controllers

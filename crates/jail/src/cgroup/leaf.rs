@@ -1,4 +1,4 @@
-//! The group of one execution: its limits, what it used, and its end.
+//! The group of one execution: its limits, its usage, and its end.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,52 +11,52 @@ use std::time::Duration;
 
 use super::{Controller, GroupError, Tree, Version, end_all, make, remove_tree, set};
 
-/// What one execution may use in all.
+/// What one execution may use in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeafLimits {
-    /// Bytes of memory, files in memory included.
+    /// Bytes of memory, including files in memory.
     pub memory: u64,
-    /// Bytes in buffers of internet sockets, where the kernel counts them apart.
+    /// Bytes in buffers of internet sockets, where the kernel counts them separately.
     pub sockets: u64,
-    /// Processes and threads.
+    /// The number of processes and threads.
     pub processes: u64,
-    /// Thousandths of a processor.
+    /// Thousandths of one processor.
     pub cpu_millis: u64,
 }
 
 /// What one execution used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Processor time; `None`: not counted here.
+    /// Processor time; `None`: this host does not count it.
     pub cpu: Option<Duration>,
-    /// Most memory at one time.
+    /// Peak memory in bytes; `None`: this host does not count it.
     pub peak_memory: Option<u64>,
-    /// How often the kernel killed for want of memory.
+    /// How often the kernel killed a process because memory was exhausted.
     pub memory_kills: u64,
     /// How often a new process was refused.
     pub processes_refused: u64,
 }
 
-/// What memory is in use for, as far as the kernel could not have it back.
+/// What memory is used for, as far as the kernel cannot reclaim it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// Pages of the processes.
+    /// Bytes of private pages of the processes.
     pub own: u64,
-    /// Pages of files in memory and of memory that processes share, of the whole sandbox: what an execution before left is in it.
+    /// Bytes of files in memory and of shared memory, for the whole sandbox: what earlier executions left is included.
     pub shared: u64,
-    /// The kernel's own for it: page tables, pipes, queues, and more.
+    /// Bytes of kernel memory: page tables, pipes, queues, and more.
     pub kernel: u64,
-    /// How much of `kernel` the kernel gives back when it is asked; `None`: not told here, so it has to be asked.
+    /// How much of `kernel` the kernel can reclaim on request; `None`: this host does not report it, so it has to be tried.
     pub reclaimable: Option<u64>,
-    /// Buffers of internet sockets, where they are counted apart.
+    /// Bytes in buffers of internet sockets, where they are counted separately.
     pub sockets: u64,
 }
 
-/// One execution's groups. Dropping ends what is in them and removes them.
+/// The groups of one execution. Dropping it kills the processes in them and removes the groups.
 #[derive(Debug)]
 pub struct Leaf {
     parts: Vec<Tree>,
-    /// The kernel is taking memory back, which may go on for as long as the program makes more of it.
+    /// Whether the kernel is reclaiming memory, which may go on while the program allocates more.
     reclaiming: Arc<AtomicBool>,
 }
 
@@ -80,7 +80,7 @@ impl Leaf {
         Ok(leaf)
     }
 
-    /// Open task files: a process that writes `0` to each is in the leaf from then on.
+    /// Opens the task files: a process that writes `0` to each of them is in the leaf from then on.
     pub fn task_files(&self) -> Result<Vec<OwnedFd>, GroupError> {
         let open = |part: &Tree| {
             let path = part.folder.join(match part.version {
@@ -96,7 +96,7 @@ impl Leaf {
         self.parts.iter().map(open).collect()
     }
 
-    /// What was used so far.
+    /// What the execution has used so far.
     pub fn usage(&self) -> Result<Usage, GroupError> {
         let mut usage = Usage::default();
         for part in &self.parts {
@@ -112,18 +112,18 @@ impl Leaf {
         parts.find(|part| part.controllers.contains(&Controller::Memory))
     }
 
-    /// Whether the kernel counts its memory and holds it to a limit.
+    /// Whether the kernel counts the memory and enforces a limit on it.
     pub fn counts_memory(&self) -> bool {
         self.memory_part().is_some()
     }
 
-    /// What its memory is in use for; `None`: not counted here.
+    /// What the memory is used for; `None`: this host does not count it.
     pub fn memory(&self) -> Result<Option<Memory>, GroupError> {
         self.memory_part().map(read_memory).transpose()
     }
 
-    /// Has the kernel take back what it can of the memory, where it does not tell how much that is. Waits for it, but not longer than `patience`:
-    /// some of it may be busy, and a program can go on making more.
+    /// Has the kernel reclaim what it can of the memory, where it does not report how much that is. Waits no longer than
+    /// `patience`: some of it may be busy, and a program can allocate more meanwhile.
     pub fn reclaim(&self, patience: Duration) {
         let Some(part) = self.memory_part().filter(|part| part.version == Version::One) else {
             return;
@@ -140,21 +140,21 @@ impl Leaf {
             drop(done);
         };
         if thread::Builder::new().spawn(reclaim).is_err() {
-            // The machine has no thread left: then nothing is taken back, and all of it counts.
+            // The machine has no thread left: then nothing is reclaimed, and all of it counts.
             self.reclaiming.store(false, Ordering::Release);
         }
-        // Nothing is ever sent: it is over when the other end is gone.
+        // The channel carries no message: the work is done when the sender is gone.
         let _ = wait.recv_timeout(patience);
     }
 
-    /// Kills everything in the leaf.
+    /// Kills every process in the leaf.
     pub fn end(&self) {
         if let Some(part) = self.parts.first() {
             end_all(&part.folder);
         }
     }
 
-    /// Its folders.
+    /// The folders of the leaf, one in each tree.
     pub fn folders(&self) -> Vec<PathBuf> {
         self.parts.iter().map(|part| part.folder.clone()).collect()
     }
@@ -196,7 +196,7 @@ fn limit(part: &Tree, limits: &LeafLimits) -> Result<(), GroupError> {
     Ok(())
 }
 
-/// A setting that not every kernel has.
+/// Writes a setting that not every kernel has.
 fn set_if_there(path: &Path, value: &str) -> Result<(), GroupError> {
     if path.exists() { set(path, value) } else { Ok(()) }
 }
@@ -205,7 +205,7 @@ fn read_usage(part: &Tree, controller: Controller, usage: &mut Usage) -> Result<
     let at = |name: &str| part.folder.join(name);
     match (part.version, controller) {
         (Version::One, Controller::Memory) => {
-            // Buffers of sockets are counted apart, and some of them are granted beyond their own limit.
+            // Buffers of sockets are counted separately, and the kernel grants some of them beyond their own limit.
             let sockets = read_number_if_there(&at("memory.kmem.tcp.max_usage_in_bytes"))?.unwrap_or(0);
             let peak = read_number(&at("memory.max_usage_in_bytes"))?;
             usage.peak_memory = Some(peak.saturating_add(sockets));
@@ -267,8 +267,8 @@ fn read_memory(part: &Tree) -> Result<Memory, GroupError> {
     }
 }
 
-/// What the group has beyond what its statistics tell: pages that no process and no file has any more, and that something still holds. The kernel
-/// charges ahead for each processor, which is not in the statistics either.
+/// Memory of the group beyond its statistics: pages that no process or file has any more and that something still holds. The
+/// kernel also charges in advance for each processor, which the statistics do not include.
 fn beyond_statistics(usage: u64, told: u64) -> u64 {
     const LEAST: u64 = 4 << 20;
     const EACH_PROCESSOR: u64 = 512 << 10;
@@ -279,7 +279,7 @@ fn beyond_statistics(usage: u64, told: u64) -> u64 {
     usage.saturating_sub(told).saturating_sub(*CHARGED_AHEAD)
 }
 
-/// A number of a list; 0: this kernel has none of the name.
+/// A number of a list; 0 when this kernel does not have the name.
 fn field(text: &str, name: &str) -> u64 {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
@@ -299,7 +299,8 @@ fn read_number(path: &Path) -> Result<u64, GroupError> {
         .map_err(|_| GroupError::Understand { path: path.to_owned() })
 }
 
-/// A number that not every kernel has. One that cannot be read for another reason is an error: nothing was used is no answer to it.
+/// A number that not every kernel has. A file that cannot be read for another reason is an error, because it does not mean
+/// that nothing was used.
 fn read_number_if_there(path: &Path) -> Result<Option<u64>, GroupError> {
     match read_number(path) {
         Err(GroupError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),

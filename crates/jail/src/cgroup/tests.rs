@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A host that is made up of plain folders, so that trees this machine lacks can be tried.
+/// A host made of plain folders, for testing trees that this machine lacks.
 struct MadeUp {
     folder: TempDir,
     machine: Machine,
@@ -99,7 +99,7 @@ fn numbers_of_the_old_tree_that_cannot_be_read_are_errors_and_those_that_are_mis
     assert_eq!(leaf.memory().unwrap().unwrap().own, 4096);
     let check = |name: &str, fails: &dyn Fn() -> bool| {
         assert!(!fails(), "{name} is missing");
-        // A folder of this name can be opened and not be read.
+        // A folder of this name can be opened but not read.
         fs::create_dir(at(name)).unwrap();
         assert!(fails(), "{name} cannot be read");
         fs::remove_dir(at(name)).unwrap();
@@ -182,7 +182,7 @@ fn a_real_leaf_counts_and_is_gone_afterwards() {
         "{}",
         ballast.len()
     );
-    // This thread must leave before the group can go.
+    // This thread must leave the group before the group can be removed.
     for tree in Machine::here().unwrap().trees() {
         let home = claim
             .trees

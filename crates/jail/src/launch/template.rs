@@ -1,4 +1,4 @@
-//! The template as the host sees it: started ahead, asked for copies, replaced after some.
+//! The template process as the host sees it: started in advance, asked for copies, replaced after some.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -14,15 +14,15 @@ use crate::sys::{
 };
 use crate::told::{Answer, MADE, NO_IDENTITY, NO_NAMESPACES};
 
-/// Copies have their template's address layout: it is not kept for long.
+/// Copies share their template's address layout, so a template is replaced after this many copies.
 const MOST_COPIES: u32 = 64;
 
-/// Where the template finds its socket.
+/// The number of the socket in the template.
 const SOCKET: RawFd = 3;
-/// Numbers that no descriptor of ours has before they are put in place.
+/// Numbers from here on are unused by the launcher, so descriptors can be parked there before they are put in place.
 const PARKED: RawFd = 64;
 
-/// A template that runs. Dropping it ends it; its copies live on.
+/// A running template. Dropping it ends it; its copies live on.
 #[derive(Debug)]
 pub(super) struct Template {
     socket: OwnedFd,
@@ -30,27 +30,28 @@ pub(super) struct Template {
     copies: u32,
 }
 
-/// A copy, which waits for its steps.
+/// A copy that waits for its steps.
 #[derive(Debug)]
 pub(super) struct Copy {
     pub(super) pid: i32,
     pub(super) handle: OwnedFd,
 }
 
-/// Why there is no copy.
+/// Why a template made no copy.
 #[derive(Debug)]
 pub(super) enum NoCopy {
-    /// The template is gone, or talks nonsense: another one may do better.
+    /// The template is gone or answered with invalid data: another one may succeed.
     Template(io::Error),
-    /// The kernel refused.
+    /// The kernel refused to make the copy.
     Refused(LaunchError),
 }
 
 impl Template {
-    /// Starts it; it becomes ready by itself.
+    /// Starts the template; it becomes ready by itself.
     ///
-    /// That of an ordinary user lives in a user namespace of its own, where it is who it was. What runs there belongs to the
-    /// kernel's eyes to whoever made the namespace: so the host may look into copies to count their memory, and nobody else.
+    /// An ordinary user's template lives in a user namespace of its own, in which it keeps its user number. The kernel lets
+    /// the owner of that namespace inspect the processes in it: so the host can count the memory of copies, and no other
+    /// process can.
     pub(super) fn start(program: &Program) -> Result<Template, LaunchError> {
         let (socket, theirs) = socket::pair(PairKind::Packet).map_err(LaunchError::Sockets)?;
         socket::limit_patience(socket.as_fd(), PATIENCE).map_err(LaunchError::Sockets)?;
@@ -60,7 +61,7 @@ impl Template {
             Writer::Root => 0,
             Writer::Ordinary => libc::CLONE_NEWUSER,
         };
-        // No handler of the host's runs in the child before it is another program.
+        // No signal handler of the host runs in the child before it executes another program.
         process::block_signals(true).map_err(LaunchError::Template)?;
         let cloned = process::clone_into(namespaces, Parent::Maker);
         if let Ok(Cloned::Child) = cloned {
@@ -89,12 +90,12 @@ impl Template {
         Ok(template)
     }
 
-    /// Whether it is time for another one.
+    /// Whether the template has made so many copies that it should be replaced.
     pub(super) fn is_used_up(&self) -> bool {
         self.copies >= MOST_COPIES
     }
 
-    /// A copy that is `ids` and has `ends`: its status, its control, and the host's end of the latter.
+    /// Requests a copy with the identity `ids` and the sockets `ends`: status, control, and the host's end of control.
     pub(super) fn copy(&mut self, ids: Ids, ends: [BorrowedFd<'_>; 3]) -> Result<(), NoCopy> {
         self.copies += 1;
         let numbers = ends.map(|end| end.as_raw_fd());
@@ -103,7 +104,7 @@ impl Template {
             .map_err(NoCopy::Template)
     }
 
-    /// The copy that was asked for.
+    /// Receives the copy that was requested.
     pub(super) fn copied(&self, ids: Ids) -> Result<Copy, NoCopy> {
         let mut answer = [0; 16];
         let (length, mut handles) = socket::receive(self.socket.as_fd(), &mut answer).map_err(NoCopy::Template)?;
@@ -132,24 +133,24 @@ impl Drop for Template {
 
 /// Kills and reaps one process.
 fn end(handle: &OwnedFd) {
-    // An error means that it has ended, or that somebody else reaped it: then it is gone as well.
+    // An error means that the process has ended or was reaped already: then it is gone as well.
     let _ = process::signal_handle(handle.as_fd(), libc::SIGKILL);
     let _ = process::wait_handle(handle.as_fd());
 }
 
-/// Between a copy of the host and the template: signal-safe calls only.
+/// What runs between the fork of the host and the start of the template: signal-safe calls only.
 fn become_template(hosts: OwnedFd, socket: BorrowedFd<'_>, null: BorrowedFd<'_>, program: BorrowedFd<'_>) -> ! {
-    // Whatever fails, the host hears the socket close.
+    // On any failure the host sees that the socket closes.
     let _ = try_become(hosts, socket, null, program);
     process::leave(1)
 }
 
 fn try_become(hosts: OwnedFd, socket: BorrowedFd<'_>, null: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
-    // The thread that started it lives as long as the host.
+    // The thread that started the template lives as long as the host.
     process::control(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
-    // A host that ended before that is heard as the end of the socket, once its copy of the host's end is closed.
+    // If the host ended before that, the socket is at its end once this copy of the host's end is closed.
     drop(hosts);
-    // The host says first who this process is.
+    // The host first writes the id maps of this process.
     if socket::receive_bytes(socket, &mut [0u8; 1])? != 1 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }

@@ -1,9 +1,9 @@
-//! Which system calls are for whom. What is in no list does not exist for a sandbox (`ENOSYS`): System V shared memory,
-//! queues and semaphores among it, which outlive their makers and belong to no process that could be counted.
+//! The lists of system calls for each profile. A call in no list does not exist for a sandbox (`ENOSYS`): among them System
+//! V shared memory, queues and semaphores, which outlive their makers and belong to no process that could be counted.
 
 use libc::c_long;
 
-/// Calls nobody makes innocently in a sandbox: refused by the host, which writes the attempt down.
+/// Calls that no ordinary program makes in a sandbox: the host is notified, refuses them and records the attempt.
 pub(super) const TOLD: &[(c_long, &str)] = &[
     (libc::SYS_ptrace, "ptrace"),
     (libc::SYS_process_vm_readv, "process_vm_readv"),
@@ -46,7 +46,7 @@ pub(super) const TOLD: &[(c_long, &str)] = &[
     (libc::SYS_clock_settime, "clock_settime"),
 ];
 
-/// Calls refused without a word: programs try them harmlessly and go on.
+/// Calls that are silently refused: programs try them harmlessly and go on.
 pub(super) const BANNED: &[c_long] = &[
     libc::SYS_name_to_handle_at,
     libc::SYS_memfd_create,
@@ -65,12 +65,12 @@ pub(super) const BANNED: &[c_long] = &[
     libc::SYS_mbind,
     libc::SYS_set_mempolicy,
     libc::SYS_migrate_pages,
-    // Where control groups do not ration processors, this is how they are rationed.
+    // Where control groups do not limit processors, this affinity does.
     libc::SYS_sched_setaffinity,
     libc::SYS_move_pages,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
-    // Memory that its process has given back stays in a pipe, where nobody counts it.
+    // Memory that its process has freed stays in a pipe, where nothing counts it.
     libc::SYS_vmsplice,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_iopl,
@@ -82,7 +82,7 @@ pub(super) const BANNED: &[c_long] = &[
     libc::SYS_uselib,
 ];
 
-/// What the JavaScript engine needs once its program is there: memory, open descriptors, time, files in the workspace.
+/// What the JavaScript engine needs once its program is loaded: memory, open descriptors, time, files in the workspace.
 pub(super) const ENGINE: &[c_long] = &[
     libc::SYS_read,
     libc::SYS_write,

@@ -1,18 +1,18 @@
-//! Which options of sockets a program may set.
+//! Which socket options a program may set.
 //!
-//! An option can make the kernel keep memory for a socket that no control group and no list of sockets counts, or keep what was sent
-//! long after: such options are not there. Programs without a network of their own have no use for them.
+//! Some options make the kernel keep memory for a socket that no control group and no list of sockets counts, or keep sent
+//! data for a long time: those options are refused. Programs without a network have no use for them.
 
 use super::{ALLOW, Instruction, REFUSE, answer, argument, jump_equal, one_of};
 
-/// How much the kernel keeps for a socket.
+/// Options for the size of a socket's buffers.
 const BUFFER_SIZES: &[u32] = &[
     libc::SO_SNDBUF.cast_unsigned(),
     libc::SO_RCVBUF.cast_unsigned(),
     libc::SO_SNDBUFFORCE.cast_unsigned(),
     libc::SO_RCVBUFFORCE.cast_unsigned(),
 ];
-/// Filters and programs, copies of what was sent, pages that are sent by reference.
+/// Filters and programs, copies of sent data, pages that are sent by reference.
 const KEEPING: &[u32] = &[
     26, // SO_ATTACH_FILTER
     37, // SO_TIMESTAMPING
@@ -23,7 +23,7 @@ const KEEPING: &[u32] = &[
     61, // SO_TXTIME
     65, // SO_TIMESTAMPING, with 64 bits
 ];
-/// Keys, and layers over a connection.
+/// Keys, and layers on top of a connection.
 const OF_TCP: &[u32] = &[
     14, // TCP_MD5SIG
     31, // TCP_ULP
@@ -33,11 +33,11 @@ const OF_TCP: &[u32] = &[
     40, // TCP_AO_INFO
     42, // TCP_AO_REPAIR
 ];
-/// Datagrams that are put together and not sent.
+/// Datagrams that are assembled and not sent.
 const OF_UDP: &[u32] = &[1]; // UDP_CORK
-/// Groups, and lists of senders: the kernel keeps a quarter of a kibibyte for each, which it charges to nobody.
+/// Groups, and lists of senders: the kernel keeps a quarter of a kibibyte for each and charges it to no group.
 const OF_IP: &[u32] = &[35, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48];
-/// All that there are of version 6: most others are parts of packets and lists, kept with the socket.
+/// The allowed options of IPv6: most others are parts of packets and lists, which are kept with the socket.
 const OF_IPV6: &[u32] = &[
     16, 17, 18, 19, // hops, and how groups are sent to
     21, // leave a group
@@ -67,7 +67,7 @@ pub(super) fn check() -> Vec<Instruction> {
     code
 }
 
-/// Success without effect for the size of buffers; goes on for any other option.
+/// Returns success without effect for the size of buffers; continues for any other option.
 fn buffer_sizes() -> Vec<Instruction> {
     let mut code = vec![argument(2)];
     for (place, value) in BUFFER_SIZES.iter().enumerate() {

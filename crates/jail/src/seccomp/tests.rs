@@ -95,7 +95,7 @@ fn what_a_watch_could_not_count_is_not_made() {
         ),
         (libc::SYS_close_range, [3, 9, 2, 0, 0, 0], PERMISSION),
         (libc::SYS_close_range, [3, 9, 4, 0, 0, 0], ALLOW),
-        // It succeeds, without effect.
+        // The call succeeds without effect.
         (libc::SYS_prctl, [dumpable, 0, 0, 0, 0, 0], REFUSE),
         (libc::SYS_prctl, [libc::PR_SET_VMA as u64, 0, 0, 0, 0, 0], REFUSE),
         (libc::SYS_prctl, [libc::PR_GET_DUMPABLE as u64, 0, 0, 0, 0, 0], ALLOW),
@@ -164,9 +164,9 @@ fn what_is_reserved_or_held_by_other_names_is_refused_too() {
         [3, libc::F_NOTIFY as u64, 0, 0, 0, 0],
         INVALID,
     );
-    // The kernel's table for locks: it succeeds, without effect.
+    // The kernel's table for locks: the call succeeds without effect.
     check(Profile::Program, libc::SYS_prctl, [78, 1, 1 << 24, 0, 0, 0], REFUSE);
-    // One's own limits, and nobody else's.
+    // A process may set its own limits, not those of others.
     check(Profile::Program, libc::SYS_prlimit64, [0, 7, 1, 0, 0, 0], ALLOW);
     check(Profile::Program, libc::SYS_prlimit64, [2, 7, 1, 0, 0, 0], PERMISSION);
     for call in [
@@ -230,7 +230,7 @@ fn arguments_decide_where_they_matter() {
             internet(libc::AF_INET, libc::SOCK_STREAM, 132),
             NO_PROTOCOL,
         ),
-        // A kind that means SCTP or DCCP where no protocol is named.
+        // A kind that means SCTP or DCCP where no protocol is given.
         (
             libc::SYS_socket,
             internet(libc::AF_INET, libc::SOCK_SEQPACKET, 0),

@@ -24,13 +24,13 @@ fn queues_that_nobody_tells_of_hold_no_more_than_closed_senders_can_have_sent() 
         internet: 0,
         open: 250,
     };
-    // Nobody has closed a socket of which something waits; four have; more have than there is room for.
+    // All senders of waiting data are open; four are closed; more are closed than there is capacity for.
     for (sockets, expected) in [(200, 1), (250, 1), (254, 3), (2000, 601)] {
         assert_eq!(held.unix_of(sockets), expected * MIB, "{sockets}");
     }
 }
 
-/// Everybody's sockets on the machine are counted here, and others come and go: of several tries one must show it.
+/// The test counts every socket on the machine, and others come and go: one of several tries must show the difference.
 #[test]
 fn what_waits_in_sockets_is_counted_while_it_waits() {
     let tries: Vec<(u64, u64, u64)> = (0..20).map(|_| count_with_and_without_the_sender()).collect();
@@ -38,7 +38,7 @@ fn what_waits_in_sockets_is_counted_while_it_waits() {
     assert!(tries.iter().any(shows), "{tries:?}");
 }
 
-/// Bytes before anything was sent, with it, and when who sent it is gone.
+/// Bytes before anything was sent, with it, and after its sender was closed.
 fn count_with_and_without_the_sender() -> (u64, u64, u64) {
     let list = open_diagnosis().unwrap().unwrap();
     let held = || {
@@ -48,7 +48,7 @@ fn count_with_and_without_the_sender() -> (u64, u64, u64) {
     let before = held();
     let (mut one, other) = UnixStream::pair().unwrap();
     one.write_all(&vec![1; 100_000]).unwrap();
-    // More than those that any program may have.
+    // More of them than any program may have.
     let left: Vec<UnixStream> = (0..20).map(|_| UnixStream::pair().unwrap().0).collect();
     let (receiver, sender) = (UdpSocket::bind("127.0.0.1:0"), UdpSocket::bind("127.0.0.1:0"));
     let (receiver, sender) = (receiver.unwrap(), sender.unwrap());

@@ -1,7 +1,7 @@
 //! What a jail must refuse, one attempt each: for the escape probes alone.
 //!
-//! Every attempt is harmless where it succeeds: it changes nothing but the process that makes it, gives back at once what
-//! it was given, or leaves it to the kernel to take back when that process ends.
+//! Every attempt is harmless where it succeeds: it changes only the process that makes it, gives back immediately what it
+//! was given, or leaves it to the kernel to release when that process ends.
 
 mod kept;
 mod memory;
@@ -43,7 +43,7 @@ unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> io::Result<libc::
     check(unsafe { libc::syscall(number, one, two, three, four, five, six) })
 }
 
-/// A new descriptor that a call answered, owned.
+/// Takes ownership of a new descriptor that a call returned.
 fn owned(answer: libc::c_long) -> io::Result<OwnedFd> {
     let fd = i32::try_from(answer).map_err(|_| io::ErrorKind::InvalidData)?;
     if fd < 0 {
@@ -61,7 +61,7 @@ pub fn io_uring() -> io::Result<OwnedFd> {
     owned(unsafe { call(libc::SYS_io_uring_setup, [1, address, 0, 0, 0, 0]) }?)
 }
 
-/// Asks a ring which operations (sockets, files) it would do.
+/// Asks a ring which operations (sockets, files) it supports.
 pub fn io_uring_operations() -> io::Result<()> {
     const PROBE: usize = 8;
     const OPERATIONS: usize = 64;
@@ -73,10 +73,10 @@ pub fn io_uring_operations() -> io::Result<()> {
     unsafe { call(libc::SYS_io_uring_register, [number, PROBE, address, OPERATIONS, 0, 0]) }.map(drop)
 }
 
-/// Makes a small BPF map, gone with its descriptor.
+/// Makes a small BPF map, which is gone with its descriptor.
 pub fn bpf() -> io::Result<()> {
     const MAP_CREATE: usize = 0;
-    // Map type (array), key size, value size, entries, flags, and zeroes as far as the kernel may look.
+    // Map type (array), key size, value size, entries, flags, and zeroes as far as the kernel may read.
     let mut attributes = [0u32; 32];
     attributes[..4].copy_from_slice(&[2, 4, 4, 1]);
     let (address, size) = (attributes.as_ptr() as usize, size_of_val(&attributes));
@@ -115,14 +115,14 @@ pub fn perf_event() -> io::Result<()> {
 
 const PROCESS_KEYRING: usize = (-2isize).cast_unsigned();
 
-/// Asks for the number of this process's own keyring, making it.
+/// Asks for the number of this process's own keyring, and so makes it.
 pub fn keyring() -> io::Result<()> {
     const GET_KEYRING_ID: usize = 0;
     // SAFETY: this operation takes integers.
     unsafe { call(libc::SYS_keyctl, [GET_KEYRING_ID, PROCESS_KEYRING, 1, 0, 0, 0]) }.map(drop)
 }
 
-/// Keeps a key in this process's own keyring, which goes with it.
+/// Adds a key to this process's own keyring, which is gone with the process.
 pub fn add_key() -> io::Result<()> {
     let (kind, name, content) = (
         c"user".as_ptr() as usize,
@@ -133,9 +133,9 @@ pub fn add_key() -> io::Result<()> {
     unsafe { call(libc::SYS_add_key, [kind, name, content, 1, PROCESS_KEYRING, 0]) }.map(drop)
 }
 
-/// Finds that key again.
+/// Requests the key that was added.
 pub fn request_key() -> io::Result<()> {
-    // Without it the search would ask the machine's own helper program.
+    // Without that key the search would ask the machine's own helper program.
     let added = add_key();
     let (kind, name) = (c"user".as_ptr() as usize, c"ringfence-probe".as_ptr() as usize);
     // SAFETY: both strings are static and NUL-terminated; a null hint is allowed and starts no helper.
@@ -143,13 +143,13 @@ pub fn request_key() -> io::Result<()> {
     added
 }
 
-/// New namespaces for this process; `flags` as in `unshare`.
+/// Makes new namespaces for this process; `flags` as in `unshare`.
 pub fn unshare(flags: i32) -> io::Result<()> {
     // SAFETY: the call takes an integer.
     unsafe { call(libc::SYS_unshare, [flags.cast_unsigned() as usize, 0, 0, 0, 0, 0]) }.map(drop)
 }
 
-/// A child in new namespaces by the old call; it ends at once.
+/// Makes a child in new namespaces by the old call; it ends immediately.
 pub fn clone_into(flags: i32) -> io::Result<()> {
     let flags = (flags | libc::SIGCHLD).cast_unsigned() as usize;
     // SAFETY: without CLONE_VM and without a stack this is a fork: the child, which only leaves, has its own copy.
@@ -159,7 +159,7 @@ pub fn clone_into(flags: i32) -> io::Result<()> {
     }
 }
 
-/// The same by the new call.
+/// Makes such a child by the new call.
 pub fn clone3_into(flags: i32) -> io::Result<()> {
     let mut arguments = [0u64; 8];
     arguments[0] = u64::from(flags.cast_unsigned());
@@ -187,13 +187,13 @@ pub fn join(namespace: &OwnedFd) -> io::Result<()> {
 /// Changes to the kernel itself, with arguments that change nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelChange {
-    /// A module of no bytes.
+    /// Loads a module of no bytes.
     Module,
-    /// A module from a descriptor that is none.
+    /// Loads a module from an invalid descriptor.
     ModuleFile,
-    /// A module that does not exist, taken away.
+    /// Removes a module that does not exist.
     NoModule,
-    /// Another kernel, with flags that no kernel knows.
+    /// Loads another kernel, with flags that no kernel knows.
     Kernel,
 }
 
@@ -213,7 +213,7 @@ pub fn change_kernel(change: KernelChange) -> io::Result<()> {
     unsafe { call(number, arguments) }.map(drop)
 }
 
-/// Sets the machine's clock to what it says.
+/// Sets the machine's clock to its current time.
 pub fn set_clock() -> io::Result<()> {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let address = (&raw mut now) as usize;
@@ -224,20 +224,20 @@ pub fn set_clock() -> io::Result<()> {
     unsafe { call(libc::SYS_clock_settime, [clock, address, 0, 0, 0, 0]) }.map(drop)
 }
 
-/// Asks how the machine's clock is being adjusted: a call that could also adjust it.
+/// Reads how the machine's clock is being adjusted, by a call that could also adjust it.
 pub fn look_at_clock_adjustment() -> io::Result<()> {
     let mut room = [0u64; 64];
     // SAFETY: the call fills a timex (208 bytes); its first field, 0, asks for no change.
     unsafe { call(libc::SYS_adjtimex, [room.as_mut_ptr() as usize, 0, 0, 0, 0, 0]) }.map(drop)
 }
 
-/// Another personality for this process.
+/// Sets the personality of this process.
 pub fn personality(value: u32) -> io::Result<()> {
     // SAFETY: the call takes an integer.
     unsafe { call(libc::SYS_personality, [value as usize, 0, 0, 0, 0, 0]) }.map(drop)
 }
 
-/// `getpid` through the 32-bit door of a 64-bit kernel.
+/// Calls `getpid` through the 32-bit entry of a 64-bit kernel.
 #[cfg(target_arch = "x86_64")]
 pub fn old_door() -> io::Result<()> {
     let mut answer: i64 = 20; // getpid there
@@ -252,7 +252,7 @@ pub fn old_door() -> io::Result<()> {
     }
 }
 
-/// `getpid` through the x32 numbers.
+/// Calls `getpid` by its x32 number.
 #[cfg(target_arch = "x86_64")]
 pub fn x32_door() -> io::Result<()> {
     const X32: libc::c_long = 0x4000_0000;
@@ -260,26 +260,26 @@ pub fn x32_door() -> io::Result<()> {
     unsafe { call(X32 | libc::SYS_getpid, [0; 6]) }.map(drop)
 }
 
-/// Names this machine anew.
+/// Changes the name of this machine.
 pub fn set_host_name() -> io::Result<()> {
     let name = b"elsewhere";
     // SAFETY: the pointer and length describe `name`.
     unsafe { call(libc::SYS_sethostname, [name.as_ptr() as usize, name.len(), 0, 0, 0, 0]) }.map(drop)
 }
 
-/// An anonymous file of memory.
+/// Makes an anonymous file in memory.
 pub fn memory_file() -> io::Result<OwnedFd> {
     // SAFETY: the name is a static NUL-terminated string.
     owned(unsafe { call(libc::SYS_memfd_create, [c"probe".as_ptr() as usize, 1, 0, 0, 0, 0]) }?)
 }
 
-/// Lets this thread run on every processor there is; answers on how many it may now.
+/// Lets this thread run on every processor there is; returns how many it may use now.
 pub fn use_every_processor() -> io::Result<usize> {
     let mut mask = [u64::MAX; 16];
     let (address, size) = (mask.as_mut_ptr() as usize, size_of_val(&mask));
     // SAFETY: the address and size describe `mask`, which is read.
     let widened = unsafe { call(libc::SYS_sched_setaffinity, [0, size, address, 0, 0, 0]) };
-    // A refusal leaves things as they are, which is what is asked next.
+    // A refusal leaves the affinity as it is, which is read next.
     drop(widened);
     mask = [0; 16];
     // SAFETY: the address and size describe `mask`, which is filled.
@@ -287,12 +287,12 @@ pub fn use_every_processor() -> io::Result<usize> {
     Ok(mask.iter().map(|word| word.count_ones() as usize).sum())
 }
 
-/// Ends this process without a word more.
+/// Ends this process immediately, without running exit handlers.
 pub fn leave(code: i32) -> ! {
     process::leave(code)
 }
 
-/// Which side of a fork the caller is on; only a process with one thread forks.
+/// Forks and returns the caller's side; only a process with one thread forks.
 fn fork_alone() -> io::Result<Side> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::new(

@@ -51,13 +51,13 @@ pub(crate) fn make_file(dir: BorrowedFd<'_>, name: &CStr, mode: u32) -> io::Resu
     }
 }
 
-/// Makes the whiteout `path` below `dir`: in a layer it says that there is no such name. Signal-safe.
+/// Makes the whiteout `path` below `dir`: in a layer it hides that name. Signal-safe.
 pub(crate) fn make_whiteout(dir: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
     // SAFETY: `path` is a NUL-terminated string that outlives the call; the handle is borrowed.
     check_int(unsafe { libc::mknodat(dir.as_raw_fd(), path.as_ptr(), libc::S_IFCHR, 0) }).map(|_| ())
 }
 
-/// Makes the link `name` in `dir` that says `target`. Signal-safe.
+/// Makes the link `name` in `dir` that points at `target`. Signal-safe.
 pub(crate) fn make_link(target: &CStr, dir: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
     // SAFETY: both strings are NUL-terminated and outlive the call; the handle is borrowed.
     check_int(unsafe { libc::symlinkat(target.as_ptr(), dir.as_raw_fd(), name.as_ptr()) }).map(|_| ())
@@ -82,13 +82,13 @@ pub(crate) fn write_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> 
     Ok(())
 }
 
-/// Duplicates `fd` to a number of at least `least`, close-on-exec. The number is the caller's to close. Signal-safe.
+/// Duplicates `fd` to a number of at least `least`, close-on-exec. The caller must close the number. Signal-safe.
 pub(crate) fn dup_above(fd: RawFd, least: RawFd) -> io::Result<RawFd> {
     // SAFETY: F_DUPFD_CLOEXEC takes an integer and touches no memory.
     check_int(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least) })
 }
 
-/// Makes `to` a copy of `from`, replacing whatever `to` was; `flags` is 0 or `O_CLOEXEC`. Signal-safe.
+/// Makes `to` a copy of `from`, and replaces what `to` was; `flags` is 0 or `O_CLOEXEC`. Signal-safe.
 pub(crate) fn dup_onto(from: RawFd, to: RawFd, flags: i32) -> io::Result<()> {
     // SAFETY: dup3 takes integers and touches no memory.
     check_int(unsafe { libc::dup3(from, to, flags) }).map(|_| ())
@@ -100,7 +100,7 @@ pub(crate) fn close_from(first: u32) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) }).map(|_| ())
 }
 
-/// Takes over an inherited descriptor number that the caller knows to be open and unowned.
+/// Takes ownership of an inherited descriptor number that the caller knows to be open and unowned.
 pub(crate) fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: F_GETFD takes no further argument and touches no memory.
     check_int(unsafe { libc::fcntl(fd, libc::F_GETFD) })?;
@@ -108,7 +108,7 @@ pub(crate) fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A descriptor by its number, which the caller knows to be open; one that is not makes calls fail with `EBADF`.
+/// Borrows a descriptor by its number, which the caller knows to be open; calls fail with `EBADF` if it is not.
 #[cfg(feature = "inside")]
 pub(crate) fn lend(number: RawFd) -> BorrowedFd<'static> {
     // SAFETY: the number is not -1: the callers have it from a descriptor or a constant. Nobody closes through it.
@@ -133,7 +133,7 @@ pub(crate) fn poll<const N: usize>(
     Ok(list.map(answered))
 }
 
-/// The same for any number of them.
+/// Waits for any number of descriptors.
 #[cfg(feature = "inside")]
 pub(crate) fn poll_list(
     descriptors: &[Option<(BorrowedFd<'_>, crate::inside::Interest)>],
@@ -168,7 +168,7 @@ fn answered(one: libc::pollfd) -> crate::inside::Readiness {
 
 #[cfg(feature = "inside")]
 fn wait(list: &mut [libc::pollfd], patience: Option<std::time::Duration>) -> io::Result<()> {
-    // Rounded up: waking before the time would only mean waiting again.
+    // Rounded up: waking too early would only mean another wait.
     let milliseconds = patience.map_or(-1, |patience| {
         libc::c_int::try_from(patience.as_micros().div_ceil(1000)).unwrap_or(libc::c_int::MAX)
     });
@@ -195,13 +195,13 @@ pub(crate) fn is_readable(fd: BorrowedFd<'_>, patience: std::time::Duration) -> 
     Ok(check_int(unsafe { libc::poll(&raw mut one, 1, milliseconds) })? > 0)
 }
 
-/// How often a file in memory is sealed again that the kernel says is in use, and how long is waited between.
+/// How often a file in memory is sealed again that the kernel reports as in use, and the pause between two tries.
 #[cfg(feature = "host")]
 const SEAL_TRIES: u32 = 40;
 #[cfg(feature = "host")]
 const SEAL_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// A sealed, anonymous, executable file holding `bytes`.
+/// Makes a sealed, anonymous, executable file that holds `bytes`.
 #[cfg(feature = "host")]
 pub(crate) fn sealed_program(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
     const EXEC: u32 = 0x10; // MFD_EXEC: asked for explicitly since Linux 6.3 warns without
@@ -220,7 +220,7 @@ pub(crate) fn sealed_program(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
     for _ in 0..SEAL_TRIES {
         // SAFETY: F_ADD_SEALS takes an integer and touches no memory.
         match check_int(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) }) {
-            // The kernel looks at its pages just now, whatever for: nobody writes to them.
+            // The kernel uses its pages at the moment: nothing writes to them.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(SEAL_PAUSE),
             sealed => return sealed.map(|_| fd),
         }
@@ -228,21 +228,21 @@ pub(crate) fn sealed_program(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
     Err(io::Error::from_raw_os_error(libc::EBUSY))
 }
 
-/// Space and inodes of the file system behind a handle.
+/// The space and the inodes of the file system behind a handle.
 #[cfg(feature = "host")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
-    /// Bytes in all.
+    /// The size of the file system in bytes.
     pub bytes: u64,
-    /// Bytes still free.
+    /// The bytes that are still free.
     pub bytes_free: u64,
-    /// Inodes in all.
+    /// The number of all inodes.
     pub inodes: u64,
-    /// Inodes still free.
+    /// The inodes that are still free.
     pub inodes_free: u64,
 }
 
-/// Asks how full the file system behind `fd` is.
+/// Reads how full the file system behind `fd` is.
 #[cfg(feature = "host")]
 pub(crate) fn space(fd: BorrowedFd<'_>) -> io::Result<Space> {
     let mut answer = std::mem::MaybeUninit::<libc::statfs>::zeroed();

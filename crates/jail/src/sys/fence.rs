@@ -1,4 +1,4 @@
-//! Seccomp and Landlock: the two fences a process puts around itself and can never take down.
+//! Seccomp and Landlock: the two restrictions that a process puts on itself and can never remove.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -11,13 +11,13 @@ use super::check_int;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instruction {
-    /// Operation.
+    /// The code of the operation.
     pub code: u16,
-    /// Jump if true.
+    /// Instructions to skip if the comparison is true.
     pub if_true: u8,
-    /// Jump if false.
+    /// Instructions to skip if the comparison is false.
     pub if_false: u8,
-    /// Operand.
+    /// The operand of the operation.
     pub value: u32,
 }
 
@@ -27,12 +27,12 @@ struct Program {
     first: *const Instruction,
 }
 
-/// Whether a filter tells somebody of the calls it stops.
+/// Whether a filter notifies a listener of the calls it stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listener {
-    /// Nobody listens.
+    /// The filter has no listener.
     None,
-    /// A descriptor is made on which stopped calls are told.
+    /// The filter makes a descriptor that reports stopped calls.
     New,
 }
 
@@ -65,12 +65,12 @@ pub(crate) fn filter(instructions: &[Instruction], listener: Listener) -> io::Re
     }
 }
 
-/// A system call that a filter stopped and told of.
+/// A system call that a filter stopped and reported.
 #[cfg(feature = "host")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped {
     pub(crate) id: u64,
-    /// The caller, as this process numbers it (0: already gone).
+    /// The calling process, as this process numbers it (0: already gone).
     pub pid: u32,
     /// The system call's number.
     pub number: i32,
@@ -78,13 +78,13 @@ pub struct Stopped {
 
 #[cfg(feature = "host")]
 impl Stopped {
-    /// What the call is called.
+    /// The name of the call; `None` for a call that is not notified.
     pub fn name(&self) -> Option<&'static str> {
         crate::seccomp::name_of(self.number)
     }
 }
 
-/// Takes the next stopped call. Blocks unless the descriptor was polled readable.
+/// Receives the next stopped call. Blocks unless the descriptor was polled readable.
 #[cfg(feature = "host")]
 pub(crate) fn next_stopped(listener: BorrowedFd<'_>) -> io::Result<Stopped> {
     const RECEIVE: libc::c_ulong = 0xc050_2100; // SECCOMP_IOCTL_NOTIF_RECV
@@ -99,7 +99,7 @@ pub(crate) fn next_stopped(listener: BorrowedFd<'_>) -> io::Result<Stopped> {
     })
 }
 
-/// Answers a stopped call with `EPERM`. A caller that is gone meanwhile is fine.
+/// Refuses a stopped call with `EPERM`. A caller that is gone meanwhile is fine.
 #[cfg(feature = "host")]
 pub(crate) fn refuse(listener: BorrowedFd<'_>, stopped: Stopped) -> io::Result<()> {
     const SEND: libc::c_ulong = 0xc018_2101; // SECCOMP_IOCTL_NOTIF_SEND
@@ -116,7 +116,7 @@ pub(crate) fn refuse(listener: BorrowedFd<'_>, stopped: Stopped) -> io::Result<(
     }
 }
 
-/// Which Landlock version the kernel has; an error where it has none. Signal-safe.
+/// The Landlock version of the kernel; an error where it has none. Signal-safe.
 pub(crate) fn landlock_version() -> io::Result<u32> {
     const VERSION: u32 = 1;
     let nothing = std::ptr::null::<u8>();
@@ -134,7 +134,7 @@ pub(crate) struct Handled {
     pub(crate) scoped: u64,
 }
 
-/// A new, empty rule set. Signal-safe.
+/// Makes a new, empty rule set. Signal-safe.
 pub(crate) fn landlock_rules(handled: Handled, version: u32) -> io::Result<OwnedFd> {
     let size = match version {
         0..=3 => 8,
@@ -148,7 +148,7 @@ pub(crate) fn landlock_rules(handled: Handled, version: u32) -> io::Result<Owned
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Allows `access` beneath what `place` is open on. Signal-safe.
+/// Allows `access` beneath the path that `place` is open on. Signal-safe.
 pub(crate) fn landlock_allow(rules: BorrowedFd<'_>, place: BorrowedFd<'_>, access: u64) -> io::Result<()> {
     #[repr(C, packed)]
     struct Beneath {
@@ -173,7 +173,7 @@ pub(crate) fn landlock_allow(rules: BorrowedFd<'_>, place: BorrowedFd<'_>, acces
     .map(|_| ())
 }
 
-/// Puts the fence up for this thread and its children. Signal-safe.
+/// Restricts this thread and its children to the rule set. Signal-safe.
 pub(crate) fn landlock_restrict(rules: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the call takes integers.
     check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) }).map(|_| ())

@@ -1,4 +1,4 @@
-//! Mounts. Everything here is signal-safe and works on handles, on the current folder, or on paths that are our own.
+//! Mounts. Everything here is signal-safe and works on handles, on the current folder, or on paths that this crate made.
 
 use std::ffi::CStr;
 use std::io;
@@ -27,7 +27,7 @@ struct Attributes {
     user_namespace: u64,
 }
 
-/// Keeps every later mount in this namespace.
+/// Keeps every later mount inside this namespace.
 pub(crate) fn make_private() -> io::Result<()> {
     // SAFETY: a propagation change reads only the target path, which is a static NUL-terminated string.
     let done = unsafe {
@@ -57,15 +57,16 @@ pub(crate) fn mount_new(kind: &CStr, target: &CStr, flags: libc::c_ulong, option
     check_int(done).map(|_| ())
 }
 
-/// Shows what is at the path `source` at `target` too, with the attributes it has there. Both are our own: links are followed.
+/// Mounts the path `source` at `target` in addition, with the attributes it has there. Both are paths that this crate made:
+/// links are followed.
 pub(crate) fn show(source: &CStr, target: &CStr) -> io::Result<()> {
     let (kind, data) = (std::ptr::null(), std::ptr::null());
     // SAFETY: both paths are NUL-terminated and outlive the call; a bind reads neither kind nor data.
     check_int(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind, libc::MS_BIND, data) }).map(|_| ())
 }
 
-/// A detached copy of what is mounted at `source` and below, with `attributes` set on every part, put onto what
-/// `target` is a handle of.
+/// Makes a detached copy of what is mounted at `source` and below, sets `attributes` on every part, and mounts it on the
+/// handle `target`.
 pub(crate) fn bind(source: BorrowedFd<'_>, target: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
     let flags = OPEN_TREE_CLONE | AT_RECURSIVE | libc::AT_EMPTY_PATH.cast_unsigned() | libc::O_CLOEXEC.cast_unsigned();
     // SAFETY: the path is a static empty string; the handle is borrowed for the call.
@@ -90,7 +91,7 @@ pub(crate) fn bind(source: BorrowedFd<'_>, target: BorrowedFd<'_>, attributes: u
     check(moved).map(|_| ())
 }
 
-/// Makes the mount at `path` read-only and so on, itself alone.
+/// Sets attributes such as read-only on the mount at `path` alone.
 pub(crate) fn restrict(path: &CStr, attributes: u64) -> io::Result<()> {
     set_attributes(None, path, attributes, 0)
 }
@@ -119,7 +120,7 @@ fn set_attributes(at: Option<&OwnedFd>, path: &CStr, set: u64, depth: libc::c_ui
     check(done).map(|_| ())
 }
 
-/// Makes the current folder the root and lets go of the old one.
+/// Makes the current folder the root and detaches the old one.
 pub(crate) fn become_root() -> io::Result<()> {
     // SAFETY: both paths are static NUL-terminated strings.
     check(unsafe { libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()) })?;
@@ -128,7 +129,7 @@ pub(crate) fn become_root() -> io::Result<()> {
     change_folder(c"/")
 }
 
-/// Makes what `folder` is a handle of the current folder.
+/// Makes the folder behind the handle the current folder.
 pub(crate) fn enter_folder(folder: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: fchdir takes an integer and touches no memory; the handle is borrowed.
     check_int(unsafe { libc::fchdir(folder.as_raw_fd()) }).map(|_| ())

@@ -1,4 +1,4 @@
-//! Processes: making, becoming, ending and waiting for them.
+//! Processes: making them, executing programs, ending and waiting for them.
 
 use std::ffi::{CStr, c_char};
 use std::io;
@@ -17,13 +17,13 @@ use super::{check, check_int};
 )]
 #[derive(Debug)]
 pub enum Side {
-    /// The new process.
+    /// The caller is the new process.
     Child,
-    /// The old one, which now knows the new one's number.
+    /// The caller is the old process, which now knows the new one's number.
     Parent(i32),
 }
 
-/// Which side of a `clone3` the caller finds itself on; the parent also holds a handle of the child.
+/// The caller's side of a `clone3`; the parent also has a handle on the child.
 #[cfg(any(feature = "host", feature = "inside"))]
 #[derive(Debug)]
 pub(crate) enum Cloned {
@@ -45,14 +45,14 @@ struct CloneArguments {
     tls: u64,
 }
 
-/// Whose child a copy is.
+/// The parent of a copy.
 #[cfg(any(feature = "host", feature = "inside"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parent {
-    /// That of the process that makes it.
+    /// The process that makes the copy.
     #[cfg(feature = "host")]
     Maker,
-    /// That of its maker's parent: a sibling of its maker, which waits for it as for its other children.
+    /// The parent of the process that makes the copy: the copy is a sibling of its maker, and the parent waits for both.
     #[cfg(feature = "inside")]
     MakersParent,
 }
@@ -61,7 +61,7 @@ pub(crate) enum Parent {
 #[cfg(any(feature = "host", feature = "inside"))]
 pub(crate) fn clone_into(namespaces: libc::c_int, parent: Parent) -> io::Result<Cloned> {
     let mut handle: libc::c_int = -1;
-    // A sibling is told of as its maker is: the kernel demands that nothing else is asked for.
+    // A sibling's end is signalled as its maker's is: the kernel demands that no other signal is requested.
     let (flag, exit_signal): (libc::c_int, libc::c_int) = match parent {
         #[cfg(feature = "host")]
         Parent::Maker => (0, libc::SIGCHLD),
@@ -96,7 +96,7 @@ pub(crate) fn fork() -> io::Result<Side> {
     }
 }
 
-/// Becomes the program behind `program`. Comes back only on failure. Signal-safe.
+/// Executes the program behind the descriptor `program`. Returns only on failure. Signal-safe.
 #[cfg(feature = "host")]
 pub(crate) fn become_program(program: BorrowedFd<'_>, argv: &[*const c_char], envp: &[*const c_char]) -> io::Error {
     debug_assert!(argv.last().is_some_and(|last| last.is_null()) && envp.last().is_some_and(|last| last.is_null()));
@@ -114,7 +114,7 @@ pub(crate) fn become_program(program: BorrowedFd<'_>, argv: &[*const c_char], en
     io::Error::last_os_error()
 }
 
-/// Becomes the program at `path`. Comes back only on failure. Signal-safe.
+/// Executes the program at `path`. Returns only on failure. Signal-safe.
 #[cfg(feature = "inside")]
 pub(crate) fn become_path(path: &CStr, argv: &[*const c_char], envp: &[*const c_char]) -> io::Error {
     debug_assert!(argv.last().is_some_and(|last| last.is_null()) && envp.last().is_some_and(|last| last.is_null()));
@@ -146,13 +146,13 @@ pub(crate) fn signal_handle(handle: BorrowedFd<'_>, signal: i32) -> io::Result<(
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// This signal killed it.
     Killed(i32),
 }
 
-/// Waits for `pid` (-1: any child). `None`: `patience` was `Now` and nobody has ended.
+/// Waits for `pid` (-1: any child). `None`: `patience` was `Now` and no child has ended.
 #[cfg(any(feature = "inside", feature = "attack"))]
 pub(crate) fn wait(pid: i32, patience: Patience) -> io::Result<Option<(i32, Ending)>> {
     let options = match patience {
@@ -180,9 +180,9 @@ pub(crate) fn wait(pid: i32, patience: Patience) -> io::Result<Option<(i32, Endi
 )]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// Until somebody ends.
+    /// The wait blocks until a child ends.
     Forever,
-    /// Not at all.
+    /// The wait does not block.
     Now,
 }
 
@@ -236,7 +236,7 @@ pub(crate) fn drop_groups() -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) }).map(|_| ())
 }
 
-/// The user whose rights count for files this thread makes; answers the one before. For the calling thread alone.
+/// Sets the user whose rights apply to files that this thread makes. For the calling thread alone.
 #[cfg(feature = "host")]
 pub(crate) fn set_file_user(user: u32, group: u32) {
     // SAFETY: setfsgid takes an integer and affects the calling thread only.
@@ -245,19 +245,19 @@ pub(crate) fn set_file_user(user: u32, group: u32) {
     unsafe { libc::syscall(libc::SYS_setfsuid, user) };
 }
 
-/// A new session, so that no terminal is the controlling one. Signal-safe.
+/// Starts a new session, so that no terminal is the controlling one. Signal-safe.
 pub(crate) fn new_session() -> io::Result<()> {
     // SAFETY: setsid takes nothing.
     check_int(unsafe { libc::setsid() }).map(|_| ())
 }
 
-/// A plain-integer `prctl`. Signal-safe.
+/// Calls `prctl` with plain integers. Signal-safe.
 pub(crate) fn control(option: libc::c_int, value: libc::c_ulong) -> io::Result<()> {
     // SAFETY: the options used here (dumpable, no_new_privs, parent-death signal, bounding set, ambient set) take no pointers.
     check_int(unsafe { libc::prctl(option, value, 0, 0, 0) }).map(|_| ())
 }
 
-/// Gives up the session keyring of whoever started us. Signal-safe.
+/// Leaves the session keyring that was inherited. Signal-safe.
 pub(crate) fn leave_keyring() -> io::Result<()> {
     const JOIN_SESSION_KEYRING: libc::c_int = 1;
     let anonymous = std::ptr::null::<c_char>();
@@ -281,13 +281,13 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) }).map(|_| ())
 }
 
-/// Names this machine for programs inside. Signal-safe.
+/// Sets the host name that programs inside see. Signal-safe.
 pub(crate) fn set_host_name(name: &CStr) -> io::Result<()> {
     // SAFETY: the pointer and length describe `name`.
     check_int(unsafe { libc::sethostname(name.as_ptr(), name.to_bytes().len()) }).map(|_| ())
 }
 
-/// Blocks every signal in this thread, or lets all through again. Signal-safe.
+/// Blocks every signal in this thread, or unblocks all. Signal-safe.
 pub(crate) fn block_signals(block: bool) -> io::Result<()> {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     let initialised = if block {
@@ -302,7 +302,7 @@ pub(crate) fn block_signals(block: bool) -> io::Result<()> {
     check_int(unsafe { libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut()) }).map(|_| ())
 }
 
-/// Gives a signal back its default effect. Signal-safe.
+/// Restores the default effect of a signal. Signal-safe.
 #[cfg(feature = "inside")]
 pub(crate) fn default_signal(number: i32) {
     // SAFETY: SIG_DFL installs no code of ours.
@@ -327,7 +327,7 @@ pub(crate) fn largest_child() -> io::Result<u64> {
     Ok(u64::try_from(kib).unwrap_or(0) * 1024)
 }
 
-/// A handle of the process `pid`.
+/// Opens a handle on the process `pid`.
 #[cfg(feature = "inside")]
 pub(crate) fn handle_of(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes integers.

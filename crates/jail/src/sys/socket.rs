@@ -1,11 +1,11 @@
-//! Socket pairs, and messages that carry descriptors beside their bytes.
+//! Socket pairs, and messages that carry descriptors with their bytes.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::check_int;
 
-/// The most descriptors one message may carry.
+/// The most descriptors that one message may carry.
 pub const MOST_DESCRIPTORS: usize = 16;
 
 const CONTROL_BYTES: usize = 128;
@@ -16,7 +16,7 @@ struct ControlBuffer([u8; CONTROL_BYTES]);
 /// What kind of socket a pair is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PairKind {
-    /// A byte stream.
+    /// A stream of bytes without message boundaries.
     Stream,
     /// Whole packets, in order.
     Packet,
@@ -38,7 +38,7 @@ pub fn pair(kind: PairKind) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((first, second))
 }
 
-/// Sends `bytes` with `descriptors` beside them; answers how many bytes went. Signal-safe.
+/// Sends `bytes` together with `descriptors`; returns how many bytes were sent. Signal-safe.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
     if descriptors.len() > MOST_DESCRIPTORS {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -85,7 +85,7 @@ fn attach(message: &mut libc::msghdr, control: &mut ControlBuffer, descriptors: 
     unsafe { std::ptr::copy_nonoverlapping(descriptors.as_ptr().cast::<u8>(), data, bytes as usize) };
 }
 
-/// Receives one message into `buffer`: how many bytes came, and the descriptors beside them (close-on-exec).
+/// Receives one message into `buffer`: returns the number of bytes and the descriptors that came with them (close-on-exec).
 /// A message whose descriptors were cut off is an error.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut control = ControlBuffer([0; CONTROL_BYTES]);
@@ -116,7 +116,7 @@ pub(crate) fn receive_bytes(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Re
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
-/// Lets closing this connection drop what is under way and tell the peer so.
+/// Makes closing this connection drop data in transit and reset the peer.
 #[cfg(feature = "inside")]
 pub(crate) fn reset_when_closed(connection: BorrowedFd<'_>) -> io::Result<()> {
     let now = libc::linger {
@@ -130,7 +130,7 @@ pub(crate) fn reset_when_closed(connection: BorrowedFd<'_>) -> io::Result<()> {
         .map(|_| ())
 }
 
-/// Lets sends and receives on this socket fail after `patience`.
+/// Makes sends and receives on this socket fail after `patience`.
 #[cfg(feature = "host")]
 pub(crate) fn limit_patience(socket: BorrowedFd<'_>, patience: std::time::Duration) -> io::Result<()> {
     let seconds = libc::time_t::try_from(patience.as_secs()).unwrap_or(libc::time_t::MAX);
@@ -174,7 +174,7 @@ fn detach(message: &libc::msghdr) -> Vec<OwnedFd> {
     owned
 }
 
-/// A socket that lists the sockets of this network namespace to whoever holds it; `None`: this kernel cannot. Signal-safe.
+/// Opens a socket that lists the sockets of this network namespace for its holder; `None`: this kernel cannot. Signal-safe.
 pub(crate) fn open_diagnosis() -> io::Result<Option<OwnedFd>> {
     const SOCK_DIAG: libc::c_int = 4;
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;

@@ -1,4 +1,4 @@
-//! Jails made from a template that does nothing but answer.
+//! Jails made from a template that only answers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 
 use std::fs;
@@ -77,7 +77,7 @@ fn wait_for_end(jailed: &Jailed) {
     }
 }
 
-/// Our children that are in our own namespaces: templates, also those of other tests.
+/// Children of this process in its own namespaces: templates, including those of other tests.
 fn templates() -> Vec<i32> {
     let ours = format!("PPid:\t{}", std::process::id());
     let is_template = |pid: &i32| {
@@ -151,7 +151,7 @@ fn a_template_that_was_killed_is_replaced_and_its_copies_live_on() {
     let found = templates();
     assert!(!found.is_empty());
     for pid in found {
-        // Another test's may have ended meanwhile.
+        // The template of another test may have ended meanwhile.
         let _ = rustix::process::kill_process(
             rustix::process::Pid::from_raw(pid).unwrap(),
             rustix::process::Signal::KILL,

@@ -14,7 +14,7 @@ fn a_chain_begins_with_its_session_and_each_record_binds_the_one_before() {
     let second = first.link().next(&event).unwrap();
     assert_eq!((first.seq, first.prev), (1, link.hash));
     assert_eq!((second.seq, second.prev), (2, first.hash));
-    // The same event at another place has another hash.
+    // The same event at another position has another hash.
     assert_ne!(first.hash, second.hash);
     assert_ne!(record_hash(link.hash, 2, &first.json), first.hash);
 }

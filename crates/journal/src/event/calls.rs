@@ -1,5 +1,5 @@
-//! Calls are most of what a busy journal holds, and whoever calls waits for the record: their fields are written in canonical order
-//! at once, without sorting them each time.
+//! Fast canonical encoding of call events. They are most of a busy journal and a caller waits for each record, so their fields are written
+//! in canonical order directly, without a sort.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Event, Kind, Origin, VERSION, parts};
 use crate::{CallOutcome, ExecutionId, Hash, SessionId, Text};
 
-/// As [`Kind::CallStarted`], with the fields of its event, in order.
+/// The fields of a [`Kind::CallStarted`] event in canonical order.
 #[derive(Serialize)]
 struct Started<'a> {
     arguments: Hash,
@@ -26,7 +26,7 @@ struct Started<'a> {
     v: u64,
 }
 
-/// As [`Kind::CallEnded`], with the fields of its event, in order.
+/// The fields of a [`Kind::CallEnded`] event in canonical order.
 #[derive(Serialize)]
 struct Ended<'a> {
     #[serde(serialize_with = "parts::fixed_time")]
@@ -48,7 +48,7 @@ struct Ended<'a> {
     v: u64,
 }
 
-/// The canonical text of a call's start or end; nothing for any other event.
+/// The canonical text of a `call_started` or `call_ended` event; `None` for any other kind.
 pub(super) fn canonical(event: &Event) -> Option<Result<String, serde_json::Error>> {
     let Event {
         at,

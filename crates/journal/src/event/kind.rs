@@ -1,4 +1,4 @@
-//! What can happen: a closed set.
+//! The kinds of events: a closed set.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,75 +10,75 @@ use super::parts::{
 use crate::event::By;
 use crate::{ApprovalId, ExecutionId, LeaseId, Principal, SessionId, Text};
 
-/// What happened.
+/// The kind of an event and its fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Kind {
     /// A session begins under a policy.
     SessionOpened {
-        /// The policy in force.
+        /// The policy in force at the start.
         policy: PolicyRef,
         /// Who owns the session.
         principal: Principal,
-        /// What the sandbox is made of.
+        /// The backend that provides the sandbox.
         backend: Text,
-        /// What holds each rule.
+        /// How each rule is enforced.
         enforcement: Vec<Enforcement>,
     },
     /// An execution is about to start.
     ExecutionStarted {
         /// The language, or `program` for any other.
         language: Text,
-        /// The file name or the program's name.
+        /// The name of the file or program, if it has one.
         program: Option<Text>,
         /// blake3 of the code, or of the arguments joined with NUL.
         code: crate::Hash,
-        /// How long the code is.
+        /// Length of the code or arguments in bytes.
         #[serde(serialize_with = "super::parts::safe")]
         bytes: u64,
-        /// What is put into the workspace.
+        /// Files placed into the workspace before the start.
         files: Vec<FileIn>,
         /// The limits in force.
         limits: Limits,
-        /// Who asked for it, if a client did.
+        /// The client that requested it, if one identified itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<Client>,
         /// The execution that called it as a skill, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<ExecutionId>,
     },
-    /// A part of what the program printed.
+    /// A part of the program's output.
     Output {
-        /// Where it was printed.
+        /// The stream of the program that printed it.
         stream: Stream,
         /// Counts from 1 in each stream.
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
-        /// The part, cleaned.
+        /// The text of the part, cleaned.
         text: Text,
     },
-    /// An execution is over.
+    /// An execution has ended.
     ExecutionEnded {
-        /// How it ended.
+        /// The final status of the execution.
         status: Status,
-        /// The program's own exit code, if it came to one.
+        /// The program's own exit code; `None` if the program did not exit by itself.
         exit_code: Option<i32>,
-        /// The stable code of what went wrong.
+        /// The stable code of the error, if there was one.
         error: Option<Text>,
-        /// What it used.
+        /// Resources that the execution used.
         usage: Usage,
         /// Digest of the policy it ran under.
         policy: Text,
-        /// What was cut from the answer.
+        /// Which parts of the result were truncated.
         truncated: Truncated,
-        /// The beginning of what it printed, if the policy wants it kept.
+        /// The beginning of its output, if the policy keeps it.
         output: Option<Output>,
     },
-    /// Something was tried that the policy forbids.
+    /// The program attempted something that the policy forbids.
     Violation {
-        /// What kind of thing was tried.
+        /// The kind of attempt.
         what: Text,
-        /// What exactly.
+        /// What exactly was attempted, such as a path or a system call.
         detail: Text,
         /// The rule that forbids it.
         rule: Text,
@@ -87,30 +87,30 @@ pub enum Kind {
     LimitHit {
         /// The limit's stable code.
         code: Text,
-        /// The rule that sets it.
+        /// The rule that sets the limit.
         rule: Text,
-        /// What held it.
+        /// The mechanism that enforced the limit.
         by: By,
     },
-    /// Something was refused before it started.
+    /// A request was refused before it started.
     Refused {
         /// The stable code of the refusal.
         code: Text,
         /// The rule that refused.
         rule: Text,
-        /// What would help.
+        /// Advice on how to avoid the refusal, if there is any.
         hint: Option<Text>,
     },
-    /// Somebody asked for the session to be stopped.
+    /// A principal requested that the session stops.
     StopRequested {
-        /// Who asked.
+        /// The principal who requested it.
         by: Principal,
     },
-    /// What a dead process left behind was removed; whatever ran in the session is lost.
+    /// Leftovers of a dead process were removed; everything that ran in the session is lost.
     Swept {
-        /// What was removed, or `nothing`.
+        /// The kind of resource that was removed, or `nothing`.
         what: Text,
-        /// How many.
+        /// How many resources of that kind were removed.
         #[serde(serialize_with = "super::parts::safe")]
         count: u64,
         /// The lease of the dead process.
@@ -118,14 +118,14 @@ pub enum Kind {
     },
     /// Files left the sandbox.
     FilesOut {
-        /// Which.
+        /// The files that left, with size and digest.
         files: Vec<FileOut>,
     },
     /// A tool server is used for the first time in this session.
     ServerUsed {
-        /// What the operator calls it.
+        /// The operator's name for the server.
         server: Text,
-        /// Where it runs.
+        /// Whether the server runs on the host, in a sandbox or behind a URL.
         place: ServerPlace,
     },
     /// A tool is about to be called.
@@ -135,31 +135,31 @@ pub enum Kind {
         number: u64,
         /// The tool's full name.
         tool: Text,
-        /// The rule that lets it.
+        /// The rule that allows it.
         rule: Text,
         /// blake3 of the arguments as JSON text.
         arguments: crate::Hash,
-        /// How long that text is.
+        /// Length of that text in bytes.
         #[serde(serialize_with = "super::parts::safe")]
         bytes: u64,
     },
-    /// A tool was called.
+    /// A tool call has ended.
     CallEnded {
-        /// The number of its start.
+        /// The number from the matching `call_started` event.
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
         /// The tool's full name.
         tool: Text,
-        /// How it went.
+        /// Whether the tool answered, and whether it succeeded.
         outcome: CallOutcome,
-        /// The stable code of what went wrong.
+        /// The stable code of the error, if there was one.
         error: Option<Text>,
-        /// How long it took.
+        /// Duration of the call in milliseconds.
         #[serde(serialize_with = "super::parts::safe")]
         duration_ms: u64,
         /// blake3 of the result as JSON text, if there is one.
         result: Option<crate::Hash>,
-        /// How long that text is.
+        /// Length of that text in bytes.
         #[serde(serialize_with = "super::parts::safe")]
         bytes: u64,
     },
@@ -168,266 +168,266 @@ pub enum Kind {
         /// Counts from 1 in each execution.
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
-        /// What the program called it.
+        /// The tool name as the program gave it.
         tool: Text,
         /// The stable code of the refusal.
         code: Text,
         /// The rule that refused.
         rule: Text,
     },
-    /// A call waits for a person.
+    /// A call waits for an approval.
     ApprovalAsked {
-        /// What it is called in the inbox.
+        /// The id of the approval request.
         id: ApprovalId,
         /// The call's number in its execution.
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
         /// The tool's full name.
         tool: Text,
-        /// The rule that wants a person.
+        /// The rule that requires an approval.
         rule: Text,
-        /// Why.
+        /// The reason why an approval is needed.
         why: AskReason,
-        /// blake3 of all that the person is shown and the answer is bound to.
+        /// blake3 of everything that the person sees and that the answer is bound to.
         shown: crate::Hash,
-        /// When no answer means no.
+        /// When the request expires; no answer until then means no.
         #[serde(serialize_with = "super::parts::fixed_time")]
         expires: Timestamp,
     },
-    /// A question to a person is settled, and the call goes on as it says.
+    /// An approval request is settled, and the call continues accordingly.
     ApprovalAnswered {
-        /// What it is called in the inbox.
+        /// The id of the approval request.
         id: ApprovalId,
         /// The call's number in its execution.
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
-        /// How.
+        /// Whether it was approved, denied, expired or withdrawn.
         answer: ApprovalAnswer,
-        /// For how long a yes holds.
+        /// How long an approval holds.
         scope: Option<ApprovalScope>,
-        /// Who answered, where somebody did.
+        /// Who answered; `None` if nobody did.
         by: Option<Principal>,
-        /// By which way the answer came.
+        /// The channel of the answer; `None` if nobody answered.
         via: Option<ApprovalVia>,
     },
-    /// An execution that only waits has given up its sandbox.
+    /// An execution that only waits has released its sandbox.
     ExecutionSuspended {
-        /// Calls that it waits for.
+        /// How many calls it waits for.
         #[serde(serialize_with = "super::parts::safe")]
         waiting: u64,
-        /// When it goes on even without an answer.
+        /// When it continues even without an answer.
         #[serde(serialize_with = "super::parts::fixed_time_option")]
         until: Option<Timestamp>,
     },
-    /// An execution goes on: it is run again from its beginning with what it was answered before.
+    /// An execution continues: it runs again from its beginning and replays the known answers.
     ExecutionResumed {
-        /// Calls whose answers are known.
+        /// How many calls have known answers.
         #[serde(serialize_with = "super::parts::safe")]
         known: u64,
-        /// Calls that were under way when its process died: nobody knows what they did.
+        /// How many calls were in progress when the process died: their effect is unknown.
         #[serde(serialize_with = "super::parts::safe")]
         unknown: u64,
     },
-    /// Personal data or secrets were hidden before anybody was shown them, or for their sake nothing was shown.
+    /// Personal data or secrets were redacted from a result, or the whole result was withheld because of them.
     DataHidden {
-        /// The call whose answer it was; none: what the execution itself shows.
+        /// The call whose result it was; `None` for the output of the execution itself.
         #[serde(serialize_with = "super::parts::safe_option")]
         number: Option<u64>,
-        /// How much of each kind; never what.
+        /// Counts per kind of data, never the data itself.
         found: Vec<Found>,
-        /// Whether all of it was held back.
+        /// Whether the whole result was withheld.
         blocked: bool,
     },
-    /// Aliases in the arguments of a call became the values that they stand for.
+    /// Aliases in the arguments of a call were replaced by their values.
     DataRevealed {
-        /// The call.
+        /// The number of the call in its execution.
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
-        /// How many.
+        /// How many aliases were replaced.
         #[serde(serialize_with = "super::parts::safe")]
         count: u64,
     },
-    /// A person asked what an alias of a session stands for, and was told.
+    /// A person requested the value of an alias and received it.
     AliasRevealed {
         /// The alias, never its value.
         alias: Text,
-        /// The session that it belongs to.
+        /// The session that the alias belongs to.
         of: SessionId,
     },
-    /// A part of what an execution shows was left out, or made harmless.
+    /// A part of an execution's output was shortened or neutralised.
     DataCapped {
         /// `value`, `stdout`, `stderr`, or the path of a file.
         part: Text,
-        /// Bytes that came.
+        /// Size of the part in bytes before the cut.
         #[serde(serialize_with = "super::parts::safe")]
         bytes: u64,
-        /// Bytes of them that are not shown.
+        /// Bytes of the part that are not shown.
         #[serde(serialize_with = "super::parts::safe")]
         left_out: u64,
-        /// Escapes, wrong bytes and imitated notices that were made harmless.
+        /// Escape sequences, invalid bytes and imitated notices that were neutralised.
         #[serde(serialize_with = "super::parts::safe")]
         neutralised: u64,
     },
-    /// A tool is not what it was when it was first used.
+    /// A tool's definition has changed since it was pinned.
     ToolDrifted {
         /// The tool's full name.
         tool: Text,
-        /// Its digest now.
+        /// Digest of the definition found now.
         found: Text,
-        /// When the other definition was pinned.
+        /// When the pinned definition was recorded.
         #[serde(serialize_with = "super::parts::fixed_time")]
         since: Timestamp,
     },
-    /// Something is about to leave for a host: a request, or a connection whose inside is not looked at.
+    /// An outgoing request or an opaque connection is about to start.
     EgressStarted {
         /// Counts from 1 in each execution.
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
-        /// Where to.
+        /// The destination as the program requested it.
         to: Target,
-        /// The address that was judged and is dialled.
+        /// The address that was checked and is dialled.
         address: Text,
-        /// The rule that lets it.
+        /// The rule that allows it.
         rule: Text,
     },
-    /// What left for a host is over.
+    /// An outgoing request or connection has ended.
     EgressEnded {
-        /// The number of its start.
+        /// The number from the matching `egress_started` event.
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
-        /// The answer's HTTP status, where it was seen.
+        /// The HTTP status of the response, if it was visible.
         status: Option<u16>,
-        /// The stable code of what went wrong.
+        /// The stable code of the error, if there was one.
         error: Option<Text>,
-        /// Bytes that left.
+        /// Bytes sent to the destination.
         #[serde(serialize_with = "super::parts::safe")]
         bytes_out: u64,
-        /// Bytes that came.
+        /// Bytes received from the destination.
         #[serde(serialize_with = "super::parts::safe")]
         bytes_in: u64,
-        /// How long it took.
+        /// Duration of the egress in milliseconds.
         #[serde(serialize_with = "super::parts::safe")]
         duration_ms: u64,
     },
-    /// A way out was refused before anything was sent.
+    /// An outgoing request or connection was refused before anything was sent.
     EgressRefused {
         /// Counts from 1 in each execution.
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
-        /// Where to, as far as that was a place at all.
+        /// The requested destination, as far as it could be parsed.
         to: Target,
         /// The stable code of the refusal.
         code: Text,
         /// The rule that refused.
         rule: Text,
     },
-    /// A credential is about to be attached to what leaves.
+    /// A credential is about to be attached to an outgoing request.
     CredentialUsed {
-        /// The number of the egress.
+        /// The number of the egress that carries it.
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
-        /// The credential's name.
+        /// The credential's name, never its secret.
         credential: Text,
     },
-    /// The stand-in of a credential was sent where it does not belong; it was not replaced.
+    /// A credential's placeholder was sent to a destination or in a place where it is not allowed; it was not replaced.
     CredentialMisused {
-        /// The number of the egress.
+        /// The number of the egress that carried it.
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
-        /// The credential's name.
+        /// The credential's name, never its secret.
         credential: Text,
         /// Where it was found, such as `header` or `path`.
         place: Text,
         /// The stable code of the refusal.
         code: Text,
     },
-    /// Other rules are in force from here on.
+    /// Another policy is in force from here on.
     PolicyChanged {
-        /// Counts from 1, which is what the session was opened with.
+        /// Generation of the policy; 1 is the one that the session was opened with.
         #[serde(serialize_with = "super::parts::safe")]
         generation: u64,
-        /// The policy in force.
+        /// The policy in force from here on.
         policy: PolicyRef,
     },
-    /// A process goes on with a session, and finds the files that it kept.
+    /// A process resumes a session and finds its kept files.
     WorkspaceOpened {
-        /// Bytes that it holds.
+        /// Total size of the workspace files in bytes.
         #[serde(serialize_with = "super::parts::safe")]
         bytes: u64,
-        /// Files and folders that it holds.
+        /// Number of files and folders in the workspace.
         #[serde(serialize_with = "super::parts::safe")]
         files: u64,
     },
-    /// Files that a session kept are about to be removed.
+    /// The kept files of a session are about to be removed.
     WorkspaceRemoved {
-        /// The places that they are in.
+        /// The mount points of the files.
         mounts: Vec<Text>,
-        /// Why.
+        /// The reason for the removal.
         why: Text,
-        /// Bytes that were last counted in them.
+        /// Total size in bytes at the last count.
         #[serde(serialize_with = "super::parts::safe")]
         bytes: u64,
-        /// Files and folders that were last counted in them.
+        /// Number of files and folders at the last count.
         #[serde(serialize_with = "super::parts::safe")]
         files: u64,
     },
-    /// More of what was refused one by one before: counted, not listed.
+    /// Further events like earlier ones: counted, not listed.
     Repeated {
-        /// The kind of event that would have been written each time, such as `call_refused`.
+        /// The kind of event that is not written each time, such as `call_refused`.
         of: Text,
-        /// What it was about: the tool or the host, or `other` where there were too many to tell apart.
+        /// The tool or the host concerned, or `other` if there were too many to tell apart.
         what: Text,
         /// The stable code of the refusal.
         code: Text,
         /// The rule that refused.
         rule: Text,
-        /// How many more there were.
+        /// How many more there were, beyond those written one by one.
         #[serde(serialize_with = "super::parts::safe")]
         count: u64,
     },
-    /// Records that are missing were noticed, and writing went on without them.
+    /// Missing records were detected, and writing continued without them.
     LossAccepted {
-        /// The number of the head that the mark beside the key remembered; nothing where the mark itself was gone.
+        /// The number of the head in the mark beside the key; `None` if the mark itself was missing.
         #[serde(serialize_with = "super::parts::safe_option")]
         marked: Option<u64>,
-        /// The number of the last head that was there.
+        /// The number of the last head found in the journal.
         #[serde(serialize_with = "super::parts::safe")]
         found: u64,
-        /// Why writing went on.
+        /// Why writing continued in spite of the loss.
         cause: LossCause,
-        /// Who said so, or whose process noticed it.
+        /// Who accepted the loss, or the owner of the process that detected it.
         by: Principal,
     },
-    /// Records that were kept long enough are removed; their signed heads stay.
+    /// Records past their retention time are removed; their signed heads stay.
     JournalPruned {
         /// Sessions that were last used before this are removed.
         #[serde(serialize_with = "super::parts::fixed_time")]
         before: Timestamp,
-        /// Which, and how many records each had.
+        /// The sessions that are removed, with their record counts.
         sessions: Vec<PrunedSession>,
-        /// Records in all.
+        /// Number of removed records in all sessions together.
         #[serde(serialize_with = "super::parts::safe")]
         records: u64,
-        /// Bytes of their events in all.
+        /// Size of their events in bytes, in all sessions together.
         #[serde(serialize_with = "super::parts::safe")]
         bytes: u64,
-        /// Who said so, or whose process did it.
+        /// Who requested the pruning, or the owner of the process that did it.
         by: Principal,
     },
-    /// A session is over; nothing follows.
+    /// A session is closed; no record may follow.
     SessionClosed {
-        /// Why.
+        /// The reason for the end, as text for people.
         reason: Text,
     },
 }
 
 impl Kind {
-    /// Whether the chain's head is signed when this is written.
+    /// Whether the chain's head is signed when this event is written.
     pub fn is_signed(&self) -> bool {
         matches!(self, Kind::ExecutionEnded { .. } | Kind::SessionClosed { .. })
     }
 
-    /// Whether it is written although its session has no bytes left: it ends something that was begun, or says why.
+    /// Whether the event is written although its session's budget is used up: it ends something that began, or gives the reason.
     pub fn is_final(&self) -> bool {
         matches!(
             self,
@@ -445,7 +445,7 @@ impl Kind {
         )
     }
 
-    /// Whether it is the only record of a session that was never opened: what concerns the journal itself, or no session.
+    /// Whether the event is the only record of a session that was never opened: it concerns the journal itself, or no session.
     pub fn stands_alone(&self) -> bool {
         matches!(
             self,
@@ -453,7 +453,7 @@ impl Kind {
         )
     }
 
-    /// Whether it says that something was refused, reached its limit or is not as it was.
+    /// Whether the event reports a refusal, a reached limit or a changed definition.
     pub fn is_warning(&self) -> bool {
         matches!(
             self,

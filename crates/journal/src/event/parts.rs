@@ -1,14 +1,14 @@
-//! The parts that events are made of.
+//! The field types of events.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{SessionId, Text};
 
-/// The largest whole number that JSON carries without loss everywhere.
+/// The largest whole number that every JSON reader represents exactly.
 const SAFE: u64 = (1 << 53) - 1;
 
-/// Writes a number, held at what JSON carries without loss: canonical text must read back equal.
+/// Writes a number, clamped to what every JSON reader represents exactly: canonical text must read back equal.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 pub(super) fn safe<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64((*number).min(SAFE))
@@ -32,13 +32,13 @@ pub(super) fn fixed_time_option<S: Serializer>(at: &Option<Timestamp>, serialize
     }
 }
 
-/// Why writing went on although records were missing.
+/// Why writing continued although records were missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LossCause {
-    /// An operator said so.
+    /// An operator accepted the loss.
     Operator,
-    /// The machine started anew, and what was missing had not reached the disk.
+    /// The machine restarted before the missing records had reached the disk.
     PowerCut,
 }
 
@@ -52,52 +52,52 @@ impl LossCause {
     }
 }
 
-/// A session whose records were removed.
+/// A session whose records were pruned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrunedSession {
-    /// Which.
+    /// The session that was removed from the journal.
     pub session: SessionId,
     /// How many records it had.
     #[serde(serialize_with = "safe")]
     pub records: u64,
 }
 
-/// Why a person is asked.
+/// Why an approval is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AskReason {
-    /// A rule says so.
+    /// A rule of the policy requires it.
     Rule,
-    /// The tool is not what it was when it was first used.
+    /// The tool's definition has changed since it was first used.
     Drift,
-    /// It was under way when its process died: nobody knows what it did.
+    /// The call was in progress when its process died: its effect is unknown.
     Unknown,
 }
 
-/// How a question to a person was settled.
+/// The outcome of an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalAnswer {
-    /// Yes.
+    /// Somebody approved the call.
     Approved,
-    /// No.
+    /// Somebody denied the call.
     Denied,
     /// Nobody answered in time, which means no.
     Expired,
-    /// What was asked is not what would happen any more, or whoever asked is gone.
+    /// The request is obsolete: the call would differ from it, or its execution is gone.
     Withdrawn,
 }
 
-/// For how long a yes holds.
+/// How long an approval holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalScope {
-    /// For this call.
+    /// For this call only.
     Once,
     /// For this tool until the session ends.
     Session,
-    /// For calls like it, from here on: by a rule of its own.
+    /// For similar calls from now on, through a rule of its own.
     Always,
 }
 
@@ -124,13 +124,13 @@ impl ApprovalScope {
     }
 }
 
-/// By which way an answer came.
+/// The channel through which an answer came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalVia {
-    /// The command line.
+    /// The command line, `ringfence`.
     Cli,
-    /// The API.
+    /// The HTTP API of the server.
     Api,
     /// The form of the MCP client that made the call.
     Client,
@@ -140,13 +140,13 @@ pub enum ApprovalVia {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRef {
-    /// What its file calls it.
+    /// The name in the policy file.
     pub name: Text,
     /// Digest of the policy in force.
     pub digest: Text,
 }
 
-/// What holds a rule.
+/// The mechanism that enforces a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
@@ -154,37 +154,37 @@ pub enum By {
     Cgroup,
     /// A resource limit of the process.
     Rlimit,
-    /// A kernel namespace.
+    /// A namespace of the kernel.
     Namespace,
     /// A system call filter.
     Seccomp,
-    /// Landlock, the second fence around files.
+    /// Landlock, the second layer of file access control.
     Landlock,
-    /// A size given to a file system.
+    /// The size limit of a file system.
     Quota,
-    /// The host looks now and then, and kills.
+    /// A periodic check by the host, which kills the program.
     Watch,
-    /// The only door out.
+    /// The gateway, the only way out of the sandbox.
     Gateway,
 }
 
-/// One rule and what holds it.
+/// A rule and the mechanism that enforces it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Enforcement {
     /// The rule's address in the policy.
     pub rule: Text,
-    /// What holds it.
+    /// The mechanism that enforces the rule.
     pub by: By,
 }
 
-/// A file put into the workspace.
+/// A file placed into the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileIn {
-    /// Its name there.
+    /// Its path in the workspace.
     pub path: Text,
-    /// Its size.
+    /// File size in bytes.
     #[serde(serialize_with = "safe")]
     pub bytes: u64,
 }
@@ -193,42 +193,42 @@ pub struct FileIn {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileOut {
-    /// Its name in the workspace.
+    /// Its path in the workspace.
     pub path: Text,
-    /// Its size.
+    /// File size in bytes.
     #[serde(serialize_with = "safe")]
     pub bytes: u64,
     /// Its digest, in hexadecimal.
     pub sha256: Text,
 }
 
-/// How much of one kind of personal data was found, or of secrets.
+/// How often one kind of personal data or secret was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Found {
     /// The kind, such as `email`.
     pub what: Text,
-    /// How many.
+    /// How many values of that kind were found.
     #[serde(serialize_with = "safe")]
     pub count: u64,
 }
 
-/// What a client says of its own request: claims, by which its records and ours can be joined.
+/// What a client reports about its own request: claims that link its records with the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
-    /// What it calls itself.
+    /// The name that the client gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Text>,
-    /// Its number of this call.
+    /// The client's own id for this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Text>,
-    /// Where the call stands in its trace: a W3C `traceparent`.
+    /// The position of the call in the client's trace, as a W3C `traceparent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<Text>,
 }
 
-/// The limits of an execution; absent means none.
+/// The limits of an execution; an absent limit is not enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -238,44 +238,44 @@ pub struct Limits {
     /// Processor time in milliseconds.
     #[serde(serialize_with = "safe_option")]
     pub cpu_ms: Option<u64>,
-    /// Memory.
+    /// Memory limit in bytes.
     #[serde(serialize_with = "safe_option")]
     pub memory_bytes: Option<u64>,
-    /// Processes at once.
+    /// The most processes at once.
     #[serde(serialize_with = "safe_option")]
     pub processes: Option<u64>,
-    /// Open files of one process.
+    /// Open files per process.
     #[serde(serialize_with = "safe_option")]
     pub open_files: Option<u64>,
-    /// Writable space.
+    /// Writable disk space in bytes.
     #[serde(serialize_with = "safe_option")]
     pub disk_bytes: Option<u64>,
-    /// What is kept of the output.
+    /// Output that is kept, in bytes.
     #[serde(serialize_with = "safe_option")]
     pub output_bytes: Option<u64>,
 }
 
-/// Where an execution stands.
+/// The status of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Under way.
+    /// The execution is in progress.
     Running,
-    /// The program ended by itself, successfully.
+    /// The program exited by itself, successfully.
     Completed,
-    /// The program ended by itself, with an error.
+    /// The program exited by itself, with an error.
     Failed,
-    /// Out of wall or processor time.
+    /// Wall time or processor time ran out.
     TimedOut,
-    /// Killed at a limit.
+    /// The program was killed when it reached a limit.
     Killed,
-    /// Stopped on request.
+    /// The execution was stopped on request.
     Cancelled,
-    /// Never started.
+    /// The execution was refused before it started.
     Refused,
-    /// Waits for a person.
+    /// The execution waits for an approval.
     WaitingApproval,
-    /// Its process died; what became of it is not known.
+    /// The process that ran it died; the result is not known.
     Lost,
 }
 
@@ -295,13 +295,13 @@ impl Status {
         }
     }
 
-    /// Whether an execution can still go on from here.
+    /// Whether the execution has not ended yet.
     pub fn is_under_way(self) -> bool {
         matches!(self, Status::Running | Status::WaitingApproval)
     }
 }
 
-/// What an execution used.
+/// Resources that an execution used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
@@ -311,13 +311,13 @@ pub struct Usage {
     /// Processor time in milliseconds.
     #[serde(serialize_with = "safe")]
     pub cpu_ms: u64,
-    /// The most memory it had at once, files in memory not counted.
+    /// Peak memory, without files in memory.
     #[serde(serialize_with = "safe")]
     pub peak_memory_bytes: u64,
-    /// The most that its files in memory came to; left out where there were none.
+    /// Peak size of files in memory; omitted when 0.
     #[serde(default, serialize_with = "safe", skip_serializing_if = "is_none")]
     pub peak_tmpfs_bytes: u64,
-    /// Calls at the gateway.
+    /// Tool calls through the gateway.
     #[serde(serialize_with = "safe")]
     pub calls: u64,
     /// Bytes that left through the gateway.
@@ -330,23 +330,23 @@ fn is_none(number: &u64) -> bool {
     *number == 0
 }
 
-/// A place outside, as it was asked for.
+/// A network destination as the program requested it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// `https` or `http`.
+    /// The URL scheme, `https` or `http`.
     pub scheme: Text,
-    /// The host, or what stood where a host should be.
+    /// The host, or the text in place of the host if it does not parse.
     pub host: Text,
-    /// The port.
+    /// The TCP port number.
     pub port: u16,
-    /// The method, where it was seen.
+    /// The HTTP method; `None` if it was not visible.
     pub method: Option<Text>,
-    /// The path without its query, where it was seen.
+    /// The path without its query; `None` if it was not visible.
     pub path: Option<Text>,
 }
 
-/// What was cut from an answer.
+/// The truncated parts of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Truncated {
@@ -358,41 +358,41 @@ pub struct Truncated {
     pub value: bool,
 }
 
-/// The beginning of what a program printed.
+/// The beginning of a program's output.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Output {
-    /// Of its standard output.
+    /// The beginning of its standard output.
     pub stdout: Text,
-    /// Of its standard error.
+    /// The beginning of its standard error.
     pub stderr: Text,
 }
 
-/// One of the two streams of a program.
+/// An output stream of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
-    /// Standard output.
+    /// The program's standard output.
     Stdout,
-    /// Standard error.
+    /// The program's standard error.
     Stderr,
 }
 
-/// How a call went.
+/// The outcome of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallOutcome {
-    /// The tool answered.
+    /// The tool returned a result.
     Ok,
-    /// The tool answered that it failed.
+    /// The tool reported that it failed.
     Failed,
-    /// The tool or its server did not answer as it should.
+    /// The tool or its server gave no valid answer.
     Broken,
-    /// It took longer than the policy allows.
+    /// The call took longer than the policy allows.
     TimedOut,
-    /// Its program ended first; whether it took effect is not known.
+    /// The calling program ended first; whether the call took effect is not known.
     Unknown,
-    /// It was refused before anything was sent.
+    /// The call was refused before anything was sent.
     Refused,
 }
 
@@ -418,7 +418,7 @@ pub enum ServerPlace {
     Host,
     /// In a sandbox of its own.
     Sandbox,
-    /// Behind a URL.
+    /// On another machine, reached by a URL.
     Remote,
 }
 

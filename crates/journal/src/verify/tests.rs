@@ -12,7 +12,7 @@ fn id(last: char) -> SessionId {
     format!("s_01jcr0000000000000000000z{last}").parse().unwrap()
 }
 
-/// Two sessions of five records, signed at the third and at the end; one with an open tail.
+/// Three sessions of five records, all signed at the third; a and b are closed and signed at the end too.
 fn journal() -> Journal {
     let mut journal = Journal {
         signer: Signer::generate().unwrap(),
@@ -68,7 +68,7 @@ impl Journal {
         verify(&self.records, &self.heads, self.signer.public(), Some(self.mark))
     }
 
-    /// The hash of record `seq` of session b and everything after it, made to fit again.
+    /// Recomputes the hash of record `seq` of session b and of every record after it.
     fn mend(&mut self, from: usize) {
         let mut prev = self.records[from].prev;
         for record in &mut self.records[from..10] {

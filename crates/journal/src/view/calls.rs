@@ -1,9 +1,9 @@
-//! The calls of an execution.
+//! Summaries of an execution's tool calls.
 
 use super::CallSummary;
 use crate::{CallOutcome, Kind};
 
-/// Adds what an event says; what is not about calls says nothing.
+/// Applies an event to the summaries; ignores events that are not about calls.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "whatever is added is about something else"

@@ -1,54 +1,54 @@
-//! What left an execution for the network, or was not let.
+//! Summaries of an execution's outgoing requests and connections.
 
 use serde::Serialize;
 
 use crate::{Kind, Target, Text};
 
-/// One way out, as it went.
+/// One outgoing request or connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EgressSummary {
     /// Counts from 1 in each execution.
     pub number: u64,
-    /// Where to.
+    /// The destination as the program requested it.
     pub to: Target,
-    /// How it went.
+    /// Whether it was allowed, and how it ended.
     pub outcome: EgressOutcome,
-    /// The rule that decided.
+    /// The rule that allowed or refused it.
     pub rule: Text,
-    /// The address that was dialled.
+    /// The address that was dialled; `None` if it was refused.
     pub address: Option<Text>,
-    /// The answer's HTTP status, where it was seen.
+    /// The HTTP status of the response, if it was visible.
     pub status: Option<u16>,
-    /// The stable code of what went wrong.
+    /// The stable code of the error, if there was one.
     pub error: Option<Text>,
-    /// Bytes that left.
+    /// Bytes sent to the destination.
     pub bytes_out: u64,
-    /// Bytes that came.
+    /// Bytes received from the destination.
     pub bytes_in: u64,
-    /// How long it took.
+    /// Duration in milliseconds; 0 if it did not end.
     pub duration_ms: u64,
-    /// Credentials that were attached, by name.
+    /// Names of the credentials that were attached.
     pub credentials: Vec<Text>,
-    /// Credentials whose stand-ins were sent where they do not belong, by name.
+    /// Names of the credentials whose placeholders were misplaced.
     pub misused: Vec<Text>,
 }
 
-/// How a way out went.
+/// The outcome of an outgoing request or connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressOutcome {
-    /// It was let out, and its end was not seen.
+    /// It was allowed, and its end was not recorded.
     Unknown,
-    /// It was let out, and ended.
+    /// It was allowed, and ended without an error.
     Ok,
-    /// It was let out, and came to nothing.
+    /// It was allowed, and failed.
     Failed,
-    /// It was not let out.
+    /// The policy or the gateway refused it.
     Refused,
 }
 
 impl EgressOutcome {
-    /// Its name in results.
+    /// The name in results, such as `refused`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -59,7 +59,7 @@ impl EgressOutcome {
     }
 }
 
-/// Adds what an event says; what is not about egress says nothing.
+/// Applies an event to the summaries; ignores events that are not about egress.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "whatever is added is about something else"

@@ -8,7 +8,7 @@ fn check(text: &str, built: &Built, expected: &[&str]) {
     assert_eq!(keys, expected, "{text}");
 }
 
-/// What the built-in default needs.
+/// The capabilities that the built-in default requires.
 fn clean() -> Built {
     [
         Mechanism::Aliases,

@@ -8,7 +8,7 @@ fn draft(text: &str) -> Draft {
     Draft::parse(text, "asked").unwrap()
 }
 
-/// The keys that are too much.
+/// The keys that exceed the ceiling.
 #[track_caller]
 fn check(ceiling: &str, asked: &str, expected: &[&str]) {
     let ceiling = Ceiling::from_draft(draft(ceiling));
@@ -57,7 +57,7 @@ fn every_number_above_the_ceiling_is_named() {
     );
 }
 
-/// Numbers that mean no limit where nobody writes them: whoever does asks for less.
+/// A limit that is not set is unlimited, so any number requests less.
 const UNLIMITED: [&str; 4] = [
     "tools.limits.tenant",
     "tools.limits.session",
@@ -109,7 +109,7 @@ fn no_number_goes_beyond_a_ceiling_that_does_not_name_it() {
     let mut found = Vec::new();
     numbers(&schema, &schema, "", &mut found);
     found.retain(|(key, _)| key != "version");
-    // How long records are kept is the operator's: neither longer nor shorter.
+    // The operator decides how long records are kept: a request may neither lengthen nor shorten it.
     check("", "audit: { keep: 1h }", &["audit.keep"]);
     check("audit: { keep: 30d }", "audit: { keep: 31d }", &["audit.keep"]);
     check("audit: { keep: 30d }", "audit: { keep: 30d }", &[]);
@@ -124,12 +124,12 @@ fn no_number_goes_beyond_a_ceiling_that_does_not_name_it() {
         }
         let asked = key.rsplit('.').fold(huge, |inner, part| json!({ part: inner }));
         check("", &asked.to_string(), &[&key]);
-        // Nor beyond a policy in force that does not name it.
+        // A policy in force that does not name it refuses it as well.
         let in_force = draft("").under(&Ceiling::own_word()).unwrap();
         let refused = draft(&asked.to_string()).under(&Ceiling::of(&in_force)).unwrap_err();
         assert_eq!(refused.keys.len(), 1, "{refused}");
     }
-    // What nobody asks for is the stricter of default and ceiling.
+    // A key that the draft leaves out takes the stricter of default and ceiling.
     let wide = Ceiling::from_draft(draft("tools: { call_timeout: 1h }"));
     let policy = draft("").under(&wide).unwrap();
     assert_eq!(policy.tools().call_timeout.unwrap().to_string(), "1m");
@@ -353,7 +353,7 @@ fn what_is_not_asked_is_never_wider_than_the_ceiling() {
     assert_eq!(policy.data().unwrap().secrets, Some(crate::Secrets::Redact));
     assert!(policy.audit().durable);
     assert_eq!(policy.tools().max_calls, Some(3));
-    // An open ceiling permits, it does not ask.
+    // An open ceiling allows; it does not ask.
     assert_eq!(policy.tools().default, Some(Verdict::Deny));
     assert_eq!(policy.net().enabled, Some(false));
     assert_eq!(policy.net().default, None);
@@ -442,7 +442,7 @@ prop_compose! {
     }
 }
 
-/// Takes one key out of a draft.
+/// Removes one key from a draft.
 fn strip(draft: &mut Draft, key: &str) {
     let place = key
         .split(['[', ']'])

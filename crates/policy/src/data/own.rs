@@ -1,4 +1,4 @@
-//! `data.pii.own`: an operator's own kinds of personal data, each an expression and a check of what it matched.
+//! `data.pii.own`: an operator's custom kinds of personal data, each a regular expression and an optional check of its matches.
 
 use regex::RegexBuilder;
 use schemars::JsonSchema;
@@ -7,40 +7,40 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::PiiKind;
 use crate::draft::nullable;
 
-/// The most that a compiled expression may take.
+/// The most bytes of a compiled regular expression.
 const SIZE: usize = 1 << 20;
 
-/// The most kinds that one document may add: each costs a pass over every text.
+/// The most custom kinds of one document: each costs a pass over every text.
 const MOST: usize = 32;
 
-/// Words that an alias uses already, besides those of [`PiiKind`].
+/// Names that aliases already use, besides those of [`PiiKind`].
 const TAKEN: [&str; 8] = ["id", "mac", "born", "place", "address", "org", "secret", "text"];
 
-/// One kind of an operator's own.
+/// A custom kind of personal data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct OwnKind {
-    /// What aliases and counts call it: one to twelve small letters, and no kind that is built in.
+    /// The name in aliases and counts: one to twelve lower-case letters, not the name of a built-in kind.
     #[schemars(regex(pattern = "^[a-z]{1,12}$"))]
     pub name: String,
-    /// A regular expression; of a group called `value`, only what it matched is personal data.
+    /// A regular expression. If it has a group called `value`, only the text of that group is personal data.
     pub pattern: String,
-    /// What a match must pass besides.
+    /// The check that a match must pass to count.
     #[serde(default, skip_serializing_if = "OwnCheck::is_none")]
     pub check: OwnCheck,
 }
 
-/// What a match of an own kind must pass to count.
+/// The check that a match of a custom kind must pass to count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OwnCheck {
-    /// Nothing more.
+    /// Every match counts, without a check.
     #[default]
     None,
-    /// The checksum of payment cards, over its digits.
+    /// The Luhn checksum of payment cards, over the digits.
     Luhn,
-    /// The checksum of bank accounts, over its letters and digits.
+    /// The mod-97 checksum of bank accounts, over the letters and digits.
     Mod97,
 }
 
@@ -52,7 +52,7 @@ impl OwnCheck {
 }
 
 impl OwnKind {
-    /// Refuses what could not be looked for.
+    /// Refuses a kind with an unusable name or expression.
     fn checked(self) -> Result<Self, String> {
         let name = self.name.escape_debug();
         let letters = (1..=12).contains(&self.name.len()) && self.name.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -78,7 +78,7 @@ impl OwnKind {
 }
 
 pub(super) fn kinds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<OwnKind>, D::Error> {
-    /// One kind, checked where it stands.
+    /// A kind that is validated while its element is read, so that an error carries its position.
     #[derive(Deserialize)]
     #[serde(try_from = "OwnKind")]
     struct Checked(OwnKind);

@@ -1,4 +1,4 @@
-//! What holds for data once every layer and ceiling has spoken: of each key the strictest word, of lists all members.
+//! The effective rules for data over all layers and ceilings: the strictest value of each key, and all members of each list.
 
 use std::num::NonZeroU32;
 
@@ -8,32 +8,32 @@ use crate::pattern::{ToolName, ToolPattern};
 use crate::policy::Policy;
 use crate::units::Bytes;
 
-/// What happens to data on its way in and out, complete.
+/// The effective rules for data on its way in and out of the sandbox.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct DataRules {
     /// What happens to personal data.
     pub pii: PiiMode,
-    /// What the program inside sees of it.
+    /// What the program in the sandbox sees of personal data.
     pub inside: PiiInside,
-    /// How names of people are found.
+    /// How personal names are found.
     pub names: PiiNames,
-    /// The kinds that are looked for.
+    /// The built-in kinds that are looked for.
     pub kinds: Vec<PiiKind>,
-    /// The operator's own kinds, looked for whatever `kinds` says.
+    /// The operator's custom kinds, looked for whatever `kinds` names.
     pub own: Vec<OwnKind>,
-    /// What happens to secrets.
+    /// What happens to secrets in everything that comes out.
     pub secrets: Secrets,
-    /// The most bytes of a value that come back.
+    /// The most bytes of a returned value; `None` means no cap.
     pub bytes: Option<Bytes>,
-    /// The most rows of a list that come back.
+    /// The most rows of a returned list; `None` means no cap.
     pub rows: Option<NonZeroU32>,
-    /// The list of each layer; a tool must be in all of them.
+    /// The `reveal_to` list of each layer; a tool must match all of them.
     reveal_to: Vec<Vec<ToolPattern>>,
 }
 
 impl DataRules {
-    /// What holds where nothing is written.
+    /// The rules that apply when no layer sets a key.
     pub fn unwritten() -> DataRules {
         DataRules {
             pii: PiiMode::Alias,
@@ -51,13 +51,13 @@ impl DataRules {
     /// Whether a tool gets the real values: the policy names it, and so does every ceiling.
     pub fn reveals(&self, tool: &ToolName) -> bool {
         let named = |list: &Vec<ToolPattern>| list.iter().any(|pattern| pattern.matches(tool));
-        // What a skill does with a value is up to whoever wrote it.
+        // A skill never gets them: its author decides what it does with a value.
         !tool.is_skill() && !self.reveal_to.is_empty() && self.reveal_to.iter().all(named)
     }
 }
 
 impl Policy {
-    /// What holds for data. Where nothing is written, the stricter word holds.
+    /// The effective rules for data. A key that no layer sets takes its strict default.
     pub fn data_rules(&self) -> DataRules {
         let drafts: Vec<&DataDraft> = self
             .layers()
@@ -88,7 +88,7 @@ impl Policy {
     }
 }
 
-/// Of all that was written, the last on the scale.
+/// The strictest of the values that are set.
 fn strictest<T: Ord>(written: impl Iterator<Item = Option<T>>) -> Option<T> {
     written.flatten().max()
 }

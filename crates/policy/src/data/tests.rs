@@ -63,7 +63,7 @@ fn a_ceiling_holds_for_every_key_that_is_left_out() {
             .iter()
             .all(|kind| rules.kinds.contains(kind))
     );
-    // The ceiling allows to reveal, but nobody asked.
+    // The ceiling allows tools to get real values, but the draft does not request it.
     reveals(&rules, &[("crm.get", false), ("mail.send", false)]);
 }
 
@@ -87,7 +87,7 @@ fn own_kinds_of_the_ceiling_hold_and_may_be_repeated() {
 #[test]
 fn a_request_adds_no_kinds_of_its_own() {
     let letters = "{ name: x, pattern: '(?<value>[A-Za-z0-9])' }";
-    // The name of an operator's kind, another expression or another check: all of them are the request's own choice.
+    // The request chooses an operator's kind name with another expression or another check, which makes it a kind of the request.
     for (top, asked) in [
         (STRICT, letters),
         (STRICT, "{ name: badge, pattern: '.' }"),
@@ -125,13 +125,13 @@ fn a_tool_gets_real_values_where_policy_and_every_ceiling_name_it() {
             ("web.get", false),
         ],
     );
-    // A request below it is measured against both.
+    // A request below it is measured against both ceilings.
     let request = |list: &str| draft(&format!("data: {{ pii: {{ reveal_to: {list} }} }}")).under(&Ceiling::of(&policy));
     let error = request("[crm.put]").unwrap_err();
     assert_eq!(error.keys[0].key, "data.pii.reveal_to[0]");
     let rules = request("[crm.get]").unwrap().data_rules();
     reveals(&rules, &[("crm.get", true), ("mail.send", false)]);
-    // No list is none, also in a ceiling.
+    // A missing list equals an empty one, also in a ceiling.
     let error = draft("data: { pii: { reveal_to: [crm.get] } }")
         .under(&Ceiling::from_draft(draft("data: { pii: { mode: alias } }")))
         .unwrap_err();

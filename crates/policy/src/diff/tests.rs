@@ -7,7 +7,7 @@ fn check(before: &str, after: &str, expected: &[&str]) {
     let changes = diff(&draft(before), &draft(after));
     let lines: Vec<String> = changes.iter().map(ToString::to_string).collect();
     assert_eq!(lines, expected);
-    // The way back is the same list with the directions turned.
+    // The reverse comparison gives the same list with opposite directions.
     let back = diff(&draft(after), &draft(before));
     assert_eq!(back.len(), changes.len());
     let weaker = |list: &[Change]| list.iter().filter(|c| c.direction == Direction::Weaker).count();

@@ -135,7 +135,7 @@ fn the_calls_of_a_session_are_explained_each_by_what_came_before() {
     let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
     let calls = [
         ("mail.send", true),
-        // What was refused was not called.
+        // A refused call is not part of the history.
         ("web.get", false),
         ("mail.send", true),
         ("web.get", true),
@@ -207,7 +207,7 @@ fn the_hint_for_a_host_is_a_rule_that_would_help() {
         next("b.example.org", Scheme::Https, None, None),
         "name the host in `net.allowlist`; a bare host means https on port 443"
     );
-    // What the hint says is what helps.
+    // The suggestion of the hint leads to an allowed request.
     for (rule, scheme, port) in [
         ("{ host: \"a.example.org\", scheme: http }", Scheme::Http, 80),
         (

@@ -1,28 +1,28 @@
-//! Several globs matched together while a folder is walked: what is known of the path above is carried down, so that each
-//! name is compared once with each part that can come next.
+//! Matches several globs together while a folder tree is walked. The state of the path above is carried down, so that each name
+//! is compared once with each part that may come next.
 
 use super::Glob;
 use crate::segments::{Part, Piece};
 
-/// The parts of one glob that the next name can belong to, in ascending order. The length of the glob itself is never
-/// among them: a path that reaches it is matched.
+/// The positions in one glob at which the next name may match, in ascending order. The length of the glob is never among them: a
+/// path that reaches it is matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Positions(Vec<u16>);
 
 impl Positions {
-    /// Before the first name.
+    /// The positions before the first name.
     pub(super) fn start(parts: &[Part]) -> Self {
         let mut positions = Self(Vec::with_capacity(2));
         positions.reach(parts, 0);
         positions
     }
 
-    /// Adds a position and, behind a `**`, the one that follows it. Answers whether the glob ends there.
+    /// Adds a position and, after a `**`, the position that follows it. Returns whether the glob ends there.
     fn reach(&mut self, parts: &[Part], position: usize) -> bool {
         let mut next = position;
         loop {
             let Some(part) = parts.get(next) else { return true };
-            // Globs have at most 1,024 bytes, so every position fits. Positions come in ascending order.
+            // A glob has at most 1,024 bytes, so every position fits. Positions arrive in ascending order.
             let number = u16::try_from(next).unwrap_or(u16::MAX);
             if self.0.last().is_none_or(|last| *last < number) {
                 self.0.push(number);
@@ -34,7 +34,7 @@ impl Positions {
         }
     }
 
-    /// Takes one name of the path; answers whether the glob matches the path up to this name.
+    /// Consumes one name of the path. Returns whether the glob matches the path up to this name.
     pub(super) fn advance(&mut self, parts: &[Part], name: &str) -> bool {
         let before = std::mem::take(&mut self.0);
         let mut matched = false;
@@ -60,33 +60,33 @@ impl Positions {
     }
 }
 
-/// Whether nothing but `**` follows.
+/// Whether only `**` follows.
 fn is_end(parts: &[Part], position: usize) -> bool {
     parts
         .get(position..)
         .is_none_or(|rest| rest.iter().all(|part| *part == Part::Many))
 }
 
-/// Globs that hide things below one folder, matched together name by name.
+/// Globs that hide files below one folder, matched together name by name.
 #[derive(Debug, Clone)]
 pub struct GlobSet<'a> {
     globs: &'a [Glob],
 }
 
-/// What a [`GlobSet`] knows of the names above the current folder.
+/// The state of a [`GlobSet`] after the names above the current folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GlobState {
-    /// The glob's number and where in it the next name can be.
+    /// The index of each glob that may still match, with its positions.
     active: Vec<(u32, Positions)>,
 }
 
 impl<'a> GlobSet<'a> {
-    /// The set of these globs.
+    /// Makes a set of these globs.
     pub fn new(globs: &'a [Glob]) -> Self {
         Self { globs }
     }
 
-    /// The state in the folder `/`, above every mount: only globs that begin with `**` have begun.
+    /// The state in the folder `/`, above every mount, where only globs that start with `**` have positions.
     pub fn above_all(&self) -> GlobState {
         let floating = self.numbered().filter(|(_, glob)| glob.is_floating());
         GlobState {
@@ -96,7 +96,7 @@ impl<'a> GlobSet<'a> {
         }
     }
 
-    /// The same state in a folder that globs are relative to: those without a leading `**` begin here too.
+    /// The state in a folder that globs are relative to: globs without a leading `**` start here too.
     #[must_use]
     pub fn at_mount(&self, state: &GlobState) -> GlobState {
         let anchored = self.numbered().filter(|(_, glob)| !glob.is_floating());
@@ -115,7 +115,7 @@ impl<'a> GlobSet<'a> {
         glob.map_or(&[], Glob::parts)
     }
 
-    /// The glob that hides `name` in the current folder.
+    /// The glob that hides `name` in the current folder; `None` if none does.
     pub fn hidden_by(&self, state: &GlobState, name: &str) -> Option<&'a Glob> {
         let found = state
             .active
@@ -147,8 +147,8 @@ impl<'a> GlobSet<'a> {
         self.globs.get(usize::try_from(found.0).ok()?)
     }
 
-    /// Names that would be hidden in the current folder and that are known without looking: those written out, such as
-    /// `.netrc`, and what stands before a final `*`, such as `.env` of `.env*`.
+    /// Names that would be hidden in the current folder and are known without reading it: literal names such as `.netrc`, and the
+    /// text before a final `*`, such as `.env` of `.env*`.
     pub fn known_names(&self, state: &GlobState) -> Vec<String> {
         let mut names = Vec::new();
         for (number, at) in &state.active {

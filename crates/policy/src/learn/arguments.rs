@@ -1,5 +1,5 @@
-//! What the arguments of a tool's calls have in common, as conditions of a rule. Few words, and none that had to be guessed: an
-//! argument that was not always there, or that tells nothing, has no condition.
+//! Learns conditions from the arguments of a tool's calls. An argument that is sometimes missing, or whose values have nothing in
+//! common, gets no condition.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::path::GuestPath;
 use crate::tools::{Condition, Folder};
 use crate::url::host_of;
 
-/// Values that are named one by one.
+/// The most distinct values that a condition enumerates.
 const FEW: usize = 8;
-/// Bytes of a text that is worth naming.
+/// The most bytes of a text that a condition enumerates.
 const SHORT: usize = 64;
 
 /// The conditions that all of these calls meet.
 pub(super) fn patterns(calls: &[Option<Value>]) -> BTreeMap<String, Condition> {
     let mut all = Vec::with_capacity(calls.len());
     for call in calls {
-        // Of a call whose arguments are not known, nothing can be said.
+        // Unknown arguments rule out every condition.
         match call.as_ref().and_then(Value::as_object) {
             Some(arguments) => all.push(arguments),
             None => return BTreeMap::new(),
@@ -38,12 +38,12 @@ pub(super) fn patterns(calls: &[Option<Value>]) -> BTreeMap<String, Condition> {
     first.keys().filter_map(condition).collect()
 }
 
-/// What some values have in common.
+/// The condition that all of these values meet; `None` if they have nothing in common.
 fn common(values: &[&Value]) -> Option<Condition> {
     host(values).or_else(|| folder(values)).or_else(|| named(values))
 }
 
-/// One host, where all of them are URLs.
+/// A condition on the host, if all values are URLs with the same host.
 fn host(values: &[&Value]) -> Option<Condition> {
     let of = |value: &&Value| {
         let url = value.as_str().filter(|text| text.contains("://"))?;
@@ -58,7 +58,7 @@ fn host(values: &[&Value]) -> Option<Condition> {
     })
 }
 
-/// The deepest folder that holds all of them, where all of them are paths; the root of everything is none.
+/// A condition on the deepest folder that contains all values, if all are paths; `None` if that is the root.
 fn folder(values: &[&Value]) -> Option<Condition> {
     let of = |value: &&Value| {
         let path: GuestPath = value.as_str()?.parse().ok()?;
@@ -77,7 +77,7 @@ fn folder(values: &[&Value]) -> Option<Condition> {
     })
 }
 
-/// The values themselves, where they are few and short.
+/// A condition that enumerates the values, if they are few and short.
 fn named(values: &[&Value]) -> Option<Condition> {
     let mut distinct: Vec<Value> = Vec::new();
     for value in values {

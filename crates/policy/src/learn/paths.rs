@@ -1,14 +1,14 @@
-//! Many paths in few words: folders of which many are asked for become patterns, nothing else does.
+//! Generalizes URL paths to a few patterns: a folder with many requested paths becomes a pattern.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Paths in one folder before the folder stands for them.
+/// The most paths of one folder that a rule lists before the folder replaces them.
 const MANY: usize = 5;
-/// Patterns in one rule before they are made wider, and before they are left out.
+/// The numbers of patterns in one rule above which they are widened, and above which they are left out.
 const LONG: usize = 20;
 const TOO_LONG: usize = 50;
 
-/// The paths as patterns; `None` where there are too many to name.
+/// The paths as patterns; `None` if there are too many to name.
 pub(super) fn general(paths: &BTreeSet<String>) -> Option<Vec<String>> {
     let all = |path: &str| path.to_owned();
     let mut patterns = folded(paths, |path| path.rsplit_once('/').map(|(folder, _)| all(folder)), "*");
@@ -22,7 +22,7 @@ pub(super) fn general(paths: &BTreeSet<String>) -> Option<Vec<String>> {
     (patterns.len() <= TOO_LONG).then(|| patterns.into_iter().collect())
 }
 
-/// Puts `folder/WILDCARD` for the paths of each folder that has many.
+/// Replaces the paths of each folder that has many by `folder/WILDCARD`.
 fn folded(paths: &BTreeSet<String>, folder: impl Fn(&str) -> Option<String>, wildcard: &str) -> BTreeSet<String> {
     let mut folders: BTreeMap<Option<String>, Vec<&String>> = BTreeMap::new();
     for path in paths {

@@ -61,7 +61,7 @@ fn check(tried: &[&str], expected: &str, notes: &[(bool, &str, &str)]) {
         .map(|note| (note.allowed, note.tried.as_str(), note.why.as_str()))
         .collect();
     assert_eq!(seen, notes);
-    // The same again under the policy that was learnt teaches the same.
+    // Learning again under the learned policy gives the same policy.
     let lenient: Vec<Attempt> = attempts
         .iter()
         .filter(|attempt| curable(attempt).is_ok())
@@ -112,7 +112,7 @@ fn methods_and_paths_are_kept_where_they_were_seen() {
         "version: 1\nnet: { enabled: true, allowlist: [{ host: a.example.org, methods: [GET], paths: [/x] }, { host: a.example.org, methods: [POST], paths: [/y] }, { host: b.example.org, methods: [GET, POST], paths: [/x] }, { host: c.example.org, methods: [HEAD], paths: [/z] }] }",
         &[],
     );
-    // What went through unseen may have been anything.
+    // An uninspected request may have had any method and path.
     check(
         &["GET https://a.example.org/x", "https://a.example.org"],
         "version: 1\nnet: { enabled: true, allowlist: [a.example.org] }",
@@ -284,7 +284,7 @@ fn what_no_policy_should_open_is_left_out() {
 }
 
 proptest! {
-    /// Whatever was tried, learning ends with a policy that allows what it was learnt from, and never opens what is closed.
+    /// For any attempts, learning ends with a policy that allows what it was learned from, and never opens what is closed.
     #[test]
     fn what_is_learnt_always_allows_what_it_was_learnt_from(
         tried in prop::collection::vec(
@@ -321,7 +321,7 @@ proptest! {
     }
 }
 
-/// The rules that are learnt from calls with these arguments.
+/// The rules that are learned from calls with these arguments.
 #[track_caller]
 fn check_calls(calls: &[(&str, &str)], expected: &str) {
     let attempt = |(name, arguments): &(&str, &str)| Attempt {
@@ -418,7 +418,7 @@ proptest! {
             },
             refused: None,
         }).collect();
-        // It asks its own policy for each of them before it hands it out.
+        // Learning checks its own policy for each of them before it returns it.
         prop_assert!(learn(&attempts).is_ok());
     }
 }
@@ -446,7 +446,7 @@ fn nothing_is_learnt_of_values_that_are_hidden() {
         },
         refused: None,
     };
-    // One hidden value says nothing of the others.
+    // One hidden value does not affect the others.
     let learnt = learn(&[letter("<email:1>", &["to"]), letter("office", &[])]).unwrap();
     let rules = learnt.draft.tools.unwrap().rules;
     assert_eq!(rules.len(), 1);

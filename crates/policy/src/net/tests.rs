@@ -6,7 +6,7 @@ fn policy(net: &str) -> Policy {
     Draft::parse(&text, "x").unwrap().under(&Ceiling::own_word()).unwrap()
 }
 
-/// Reads `METHOD scheme://host:port/path`.
+/// Parses a request from `METHOD scheme://host:port/path`.
 fn request(text: &str) -> HostRequest {
     let (method, url) = text.split_once(' ').unwrap();
     let (scheme, rest) = url.split_once("://").unwrap();
@@ -74,7 +74,7 @@ fn methods_and_paths_narrow_an_allow_rule() {
 #[test]
 fn a_denylist_wins_over_everything() {
     let net = "default: allow, presets: [npm], allowlist: [a.example.org], denylist: [a.example.org, registry.npmjs.org, { host: b.example.org, methods: [GET] }, 93.184.216.34]";
-    // The built-in default's own entry comes first.
+    // The entry of the built-in default comes first.
     check(net, "GET https://a.example.org", (Verdict::Deny, "net.denylist[1]"));
     check(net, "GET http://a.example.org:9999", (Verdict::Deny, "net.denylist[1]"));
     check(

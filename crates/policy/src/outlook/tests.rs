@@ -40,12 +40,12 @@ fn a_question_that_depends_is_not_foretold_as_one_that_does_not() {
         "{ default: allow, rules: [{ ask: a.x, where: { p: { equals: 1 } } }] }",
         "may be required: tools.rules[0] where `p`",
     );
-    // What is not allowed is asked for.
+    // A call that is not allowed asks a person.
     check(
         "{ default: ask, rules: [{ allow: a.x, where: { p: { equals: 1 } } }] }",
         "may be required: tools.default",
     );
-    // What is not asked for is denied.
+    // A call that no rule asks about is denied.
     check("{ rules: [{ ask: a.x, where: { p: { equals: 1 } } }] }", "required");
     check(
         "{ default: ask, rules: [{ ask: a.x, where: { p: { equals: 1 } } }] }",
@@ -55,7 +55,7 @@ fn a_question_that_depends_is_not_foretold_as_one_that_does_not() {
         "{ default: ask, rules: [{ deny: a.x, where: { p: { equals: 1 } } }] }",
         "required",
     );
-    // An effect is known beforehand: silence counts as destructive for a question, not for an allowance.
+    // Effects are known statically: an undeclared effect counts as destructive for an ask rule, not for an allow rule.
     check(
         "{ rules: [{ allow: a.x }, { ask: a.x, hint: destructive }] }",
         "required",
@@ -66,7 +66,7 @@ fn a_question_that_depends_is_not_foretold_as_one_that_does_not() {
     );
 }
 
-/// What is foretold is what is decided, for every choice of these rules and every one of these calls.
+/// The static evaluation agrees with the decision, for every choice of these rules and every one of these calls.
 #[test]
 fn what_is_foretold_comes_true() {
     let rules = [

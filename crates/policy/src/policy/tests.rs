@@ -190,6 +190,6 @@ fn a_call_of_before_counts_under_what_may_have_been_about_it() {
     );
     let all = ["tools.rules[0]", "tools.rules[1]", "tools.rules[2]", "tools.rules[3]"];
     assert_eq!(rates("tools.rules[3]"), all);
-    // Answered for good, or by rules that are others by now.
+    // A standing rule decided, or rules that have changed since.
     assert_eq!(rates("rules.yaml[0]"), all);
 }

@@ -12,7 +12,7 @@ fn policy(text: &str, ceiling: &Ceiling) -> Policy {
     Draft::parse(text, "x").unwrap().under(ceiling).unwrap()
 }
 
-/// A letter to somebody who is hidden, about something that is not.
+/// A letter to a hidden recipient about a visible subject.
 fn letter() -> Called {
     Called {
         name: "mail.send".to_owned(),
@@ -72,7 +72,7 @@ fn what_does_not_depend_on_it_is_decided() {
         &format!("default: allow, rules: [{{ deny: mail.read, {ANN} }}]"),
         &decided(Verdict::Allow, "tools.default"),
     );
-    // Another condition does not hold, whatever the hidden one does.
+    // Another condition does not hold, whatever the hidden value.
     check(
         "default: allow, rules: [{ deny: mail.send, where: { to: { equals: a }, about: { equals: work } } }]",
         &decided(Verdict::Allow, "tools.default"),

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// As much of JSON Schema as ours uses; a keyword that it does not know fails the test.
+/// A validator for the part of JSON Schema that this crate uses; an unknown keyword fails the test.
 fn valid(root: &Value, schema: &Value, value: &Value) -> bool {
     let Some(keywords) = schema.as_object() else {
         return schema == &json!(true);
@@ -87,7 +87,7 @@ fn the_schema_accepts_every_preset_and_the_contract() {
     }
     let contract = document(include_str!("../../testdata/contract.yaml"));
     assert!(valid(&schema, &schema, &contract));
-    // What the program writes is valid too.
+    // The documents that the program writes are valid too.
     let written = serde_json::to_value(crate::Draft::builtin()).unwrap();
     assert!(valid(&schema, &schema, &written));
 }

@@ -216,7 +216,7 @@ prop_compose! {
 }
 
 proptest! {
-    /// A standing answer makes of a question a yes, and changes nothing else.
+    /// A standing rule turns a question into an allow decision, and changes nothing else.
     #[test]
     fn standing_answers_only_answer_questions(
         own in proptest::collection::vec(written(), 0..4),
@@ -242,7 +242,7 @@ proptest! {
         match (&before, &after) {
             (before, after) if before == after => {}
             (Decision::Ask(_), Decision::Allow(rule)) => {
-                // Either the standing answer decides, or a ceiling that allows by itself.
+                // Either the standing rule decides, or a ceiling that allows by itself.
                 prop_assert!(rule.as_str().starts_with("rules.yaml["), "{rule}");
             }
             (Decision::Ask(before), Decision::Ask(after)) => {

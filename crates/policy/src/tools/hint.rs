@@ -1,5 +1,5 @@
-//! What a tool's server says of its effects, and rules about it. A server that says nothing is taken at its worst, as the protocol
-//! has it; one that lies is not found out: hints sort honest tools, they do not hold dishonest ones.
+//! Effects that a tool's server declares, and rules about them. An undeclared effect counts as the worst case, as the protocol
+//! specifies. A false declaration is not detected: hints help with honest servers, and do not constrain dishonest ones.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::decide::Verdict;
 
-/// An effect that a rule can be about.
+/// An effect that a rule can require.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Hint {
-    /// It may destroy something.
+    /// The tool may destroy something.
     Destructive,
-    /// It touches a world beyond its server.
+    /// The tool reaches beyond its server.
     OpenWorld,
 }
 
@@ -27,22 +27,22 @@ impl fmt::Display for Hint {
     }
 }
 
-/// What a server says of one tool; absent is not said.
+/// The effects that a server declares for one tool; `None` means undeclared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Hints {
-    /// It changes nothing.
+    /// Whether the tool changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// It may destroy something.
+    /// Whether the tool may destroy something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// It touches a world beyond its server.
+    /// Whether the tool reaches beyond its server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
 
 impl Hints {
-    /// Nothing is said.
+    /// Hints of a tool whose server declares nothing.
     pub const fn none() -> Self {
         Self {
             read_only: None,
@@ -51,7 +51,7 @@ impl Hints {
         }
     }
 
-    /// Whether the server itself says so.
+    /// Whether the server declares this effect.
     pub const fn says(self, hint: Hint) -> bool {
         let said = match hint {
             Hint::Destructive => self.destructive,
@@ -60,7 +60,7 @@ impl Hints {
         matches!(said, Some(true))
     }
 
-    /// Whether it has to be reckoned with: what is not said counts, but that what changes nothing destroys nothing.
+    /// Whether the effect is possible. An undeclared effect is, except that a read-only tool destroys nothing.
     pub const fn may_be(self, hint: Hint) -> bool {
         match (hint, self.destructive, self.open_world) {
             (Hint::Destructive, Some(said), _) | (Hint::OpenWorld, _, Some(said)) => said,
@@ -69,7 +69,8 @@ impl Hints {
         }
     }
 
-    /// Whether a rule about `hint` is about such a tool: what is not said never helps to allow, and always to refuse.
+    /// Whether a rule with `hint` matches such a tool: an undeclared effect never matches an allow rule, and always an ask or
+    /// deny rule.
     pub(crate) fn hold(self, hint: Hint, verdict: Verdict) -> bool {
         if verdict == Verdict::Allow {
             self.says(hint)

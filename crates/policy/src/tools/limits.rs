@@ -1,4 +1,4 @@
-//! `tools.limits`: how often tools are called, whatever the rules say of each.
+//! `tools.limits`: how often tools may be called, whatever their rules.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,26 +10,26 @@ use crate::units::Rate;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolLimitsDraft {
-    /// By all sessions of one principal together, in one process.
+    /// Calls of all sessions of one principal together, in one process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Rate>,
-    /// By one session.
+    /// All tool calls of one session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Rate>,
-    /// Each server, by one session.
+    /// Calls of each server in one session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Rate>,
-    /// Each tool, by one session.
+    /// Calls of each tool in one session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Rate>,
 }
 
-/// What a limit counts together.
+/// The scope in which a limit counts calls together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LimitOf {
     /// All sessions of one principal.
     Tenant,
-    /// One session.
+    /// All calls of one session.
     Session,
     /// One server in a session.
     Server,
@@ -38,7 +38,7 @@ pub enum LimitOf {
 }
 
 impl LimitOf {
-    /// The key under `tools.limits`.
+    /// The key below `tools.limits`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tenant => "tenant",
@@ -50,7 +50,7 @@ impl LimitOf {
 }
 
 impl ToolLimitsDraft {
-    /// Every limit that is written.
+    /// Every limit that is set, with its scope.
     pub(crate) fn each(&self) -> impl Iterator<Item = (LimitOf, Rate)> {
         let Self {
             tenant,

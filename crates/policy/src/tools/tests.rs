@@ -185,7 +185,7 @@ fn what_a_server_does_not_say_counts_against_its_tool() {
     check(hints(None, None, no), Verdict::Ask);
     check(hints(None, no, no), Verdict::Allow);
     check(hints(None, yes, no), Verdict::Ask);
-    // A server that says both is taken at its worse word.
+    // A server that declares both counts as destructive.
     check(hints(yes, yes, no), Verdict::Ask);
 }
 

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn blank_looking_letters_are_unseen() {
-    // Braille blank, the fillers of Hangul, the override of direction, a variation selector, a tag.
+    // The Braille blank, the Hangul fillers, a direction override, a variation selector, a tag.
     for blank in [
         '\u{2800}',
         '\u{115f}',

@@ -1,4 +1,4 @@
-//! Devices and terminals.
+//! Attempts on devices and terminals.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use super::{Attempt, Tried, attempt, read_secret};
 use crate::targets::Targets;
 
-/// Devices that are not a program's.
+/// Devices that programs must not have.
 pub(crate) const DEVICES: [&str; 10] = [
     "/dev/kvm",
     "/dev/fuse",
@@ -26,7 +26,7 @@ pub(crate) const DEVICES: [&str; 10] = [
     "/dev/net/tun",
 ];
 
-/// More shared memory than this is no cap.
+/// More shared memory than this counts as unlimited.
 const MOST_SHARED: u64 = 256 << 20;
 
 pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
@@ -57,7 +57,7 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
     }
 }
 
-/// A terminal of one's own where there are any, else what stands at 0.
+/// Opens a new terminal where there are any, else the one at descriptor 0.
 fn terminal() -> io::Result<OwnedFd> {
     let own = || -> io::Result<OwnedFd> {
         let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
@@ -69,7 +69,7 @@ fn terminal() -> io::Result<OwnedFd> {
             rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY,
             rustix::fs::Mode::empty(),
         )?;
-        // The other end stays open as long as this process: a terminal without one is dead.
+        // The other end stays open as long as this process: a terminal without it is dead.
         std::mem::forget(control);
         Ok(terminal)
     };

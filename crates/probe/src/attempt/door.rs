@@ -1,5 +1,5 @@
-//! The door out, knocked on as a hostile program would: names that mean two things, protocols inside protocols, data and
-//! credentials where they do not belong.
+//! Attempts on the network egress, the gateway's proxy, as a hostile program would make them: names that mean two things,
+//! protocols inside protocols, data and credentials where they do not belong.
 
 mod client;
 mod credentials;
@@ -17,25 +17,25 @@ use client::Client;
 pub(crate) use leaks::{CARGO, FORGED};
 pub(crate) use tunnels::AT_ONCE;
 
-/// No attempt at the door waits longer for anything: a name that nobody resolves takes its time.
+/// The longest time that an egress attempt may take: a name that does not resolve takes time.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(15);
 
-/// Where the door is and what lies behind it.
+/// The address of the proxy, and what lies behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Aims {
-    /// The door's address.
+    /// The address of the proxy, as `host:port`.
     pub(crate) door: String,
-    /// What every address that is not for us tells.
+    /// The text that every address serves that is not allowed.
     pub(crate) secret: String,
-    /// The variable that stands for the credential.
+    /// The variable that holds the placeholder of the credential.
     pub(crate) variable: String,
-    /// The credential, backwards: a search must not find what it searches with.
+    /// The credential, backwards: a search must not find its own search word.
     pub(crate) backwards: String,
-    /// What stood for the credential in a run that is over.
+    /// The placeholder of the credential in a run that is over.
     pub(crate) stale: String,
 }
 
-/// Makes the attempts `ids`.
+/// Makes the attempts of the probes `ids`.
 pub(super) fn run(aims: &str, ids: &[&str]) -> io::Result<()> {
     let aims: Aims = serde_json::from_slice(&std::fs::read(aims)?)?;
     for id in ids {
@@ -58,7 +58,7 @@ fn attempts(id: u16, aims: &Aims) -> Vec<Attempt> {
     }
 }
 
-/// A try with a client of its own, which got through when what it heard has one of `wanted` in it.
+/// An attempt with a client of its own, which succeeds when the answer contains one of `wanted`.
 fn knock(
     part: impl Into<String>,
     aims: &Aims,
@@ -82,7 +82,7 @@ fn heard(answer: io::Result<Vec<u8>>, wanted: &[String]) -> Tried {
     }
 }
 
-/// The code of a refusal, or how an answer begins.
+/// The code of a refusal, or the beginning of the answer.
 fn gist(text: &str) -> String {
     let code = text
         .lines()

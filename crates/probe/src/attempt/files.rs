@@ -1,4 +1,4 @@
-//! Files outside the root, links that lead there, and names that are protected.
+//! Attempts on files outside the root, links that lead there, and protected names.
 
 use std::fs::{self, File};
 use std::io;
@@ -81,9 +81,9 @@ fn tmpfs() -> Filesystem {
     }
 }
 
-/// Works on mounts of a namespace of its own where one can be had: a success changes nobody else's.
+/// Moves to a mount namespace of its own where possible, so that a success changes no other process.
 fn apart() {
-    // Where it is refused the attempt that follows is refused too.
+    // Where this is refused the attempt that follows is refused too.
     let _ = attack::unshare(NEW_MOUNTS);
 }
 
@@ -129,7 +129,7 @@ fn change_mounts(id: u16, targets: &Targets) -> Vec<Attempt> {
     }
 }
 
-/// An overlay whose upper part lies over a file that is not the program's, in a user namespace of its own.
+/// Mounts an overlay whose upper layer covers a file that is not the program's, in a user namespace of its own.
 fn nested_overlay(targets: &Targets) -> Attempt {
     let (scratch, shown) = (PathBuf::from(&targets.scratch), targets.shown.clone());
     attempt("overlay", move || -> io::Result<()> {

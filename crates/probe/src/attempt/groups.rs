@@ -1,4 +1,4 @@
-//! Control groups, and namespaces by way of `/proc`.
+//! Attempts on control groups, and on namespaces through `/proc`.
 
 use std::fs::File;
 use std::io;
@@ -14,13 +14,13 @@ const NEW_MOUNTS: i32 = 0x0002_0000;
 const NEW_NAMES: i32 = 0x0400_0000;
 const NEW_GROUPS: i32 = 0x0200_0000;
 
-/// What starts a program of the host when a group is empty.
+/// Files that make the host start a program when a group is empty.
 pub(crate) const RELEASE: [&str; 3] = [
     "/sys/fs/cgroup/memory/release_agent",
     "/sys/fs/cgroup/pids/notify_on_release",
     "/sys/fs/cgroup/release_agent",
 ];
-/// What moves a process to another group.
+/// Files that move a process to another group.
 pub(crate) const MEMBERS: [&str; 4] = [
     "/sys/fs/cgroup/cgroup.procs",
     "/sys/fs/cgroup/unified/cgroup.procs",

@@ -1,4 +1,4 @@
-//! Taking more than one's share: every hog is bounded, so that without a limit it still ends.
+//! Resource hogs take more than their share: each has a bound of its own, so that it ends even without a limit.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{Attempt, Tried, attempt, kernel_memory, say, unnamed_files};
 
-/// What is held is held this long before it is told: whoever watches had time to look.
+/// How long a hog keeps what it holds before it reports: long enough for the watch to check.
 pub(super) const LONG_ENOUGH: Duration = Duration::from_millis(400);
-/// How long hogs may take to take what they want.
+/// How long hogs may take to reach their bound.
 const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const MIB: usize = 1 << 20;
 
-/// How much of the thing a hog held or made.
+/// How much of a resource a hog held or made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Held {
-    /// In the hog's own unit.
+    /// The amount in the hog's own unit.
     pub(crate) held: usize,
 }
 
-/// Runs the hog `what` with its bound.
+/// Runs the hog `what` with the bound in `rest`.
 pub(super) fn run(what: &str, rest: &[&str]) -> io::Result<()> {
     let number = |index: usize| rest.get(index).and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
     let most = number(0);
@@ -81,11 +81,12 @@ pub(super) fn run(what: &str, rest: &[&str]) -> io::Result<()> {
     say(&Held { held })
 }
 
-/// The hogs that need no execution of their own.
+/// The attempts of the hogs that need no execution of their own.
 pub(super) fn attempts(id: u16) -> Vec<Attempt> {
     if id == 88 {
         return vec![attempt("core size", || match limit(Resource::Core) {
-            // One byte is no core, and keeps the kernel from starting a program that would take one.
+            // A core limit of one byte allows no core file, and keeps the kernel from starting a program that would take
+            // one.
             size @ (0 | 1) => Tried::WithoutEffect(size.to_string()),
             size => Tried::Succeeded(format!("{size} bytes")),
         })];
@@ -110,7 +111,7 @@ fn setting(path: &str) -> io::Result<usize> {
         .map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// More than half of what the whole user of the host may have means that two sandboxes can starve everybody.
+/// Two sandboxes could starve the host's user when one gets more than half of what that user may have.
 fn watchers() -> Tried {
     const AT_ONCE: usize = 200;
     let take = || -> io::Result<Tried> {
@@ -139,7 +140,7 @@ fn timers() -> Tried {
     }
 }
 
-/// The machine has one pool of these for everybody.
+/// Takes from the one pool that the machine has for all users.
 fn pool() -> Tried {
     let take = || -> io::Result<()> {
         let half = setting("/proc/sys/fs/aio-max-nr")? / 2;
@@ -160,7 +161,7 @@ fn threads(most: usize) -> usize {
     (0..most).take_while(|_| wait().is_ok()).count()
 }
 
-/// Touches `most` mebibytes; answers how many there were.
+/// Touches up to `most` mebibytes; returns their number.
 fn memory(most: usize) -> usize {
     let mut blocks: Vec<Vec<u8>> = Vec::new();
     while blocks.len() < most {
@@ -172,19 +173,20 @@ fn memory(most: usize) -> usize {
         blocks.push(block);
     }
     std::thread::sleep(LONG_ENOUGH);
-    // Read afterwards, so that it was there all the time.
+    // Checked afterwards, so that every block was in memory at the same time.
     blocks.iter().filter(|block| block.last() == Some(&1)).count()
 }
 
-/// How much each child takes; set before there are any.
+/// How much each child takes; set before the children start.
 static SHARE: AtomicUsize = AtomicUsize::new(0);
 
-/// `count` processes that do `work`, each with a share of `share`; answers the product of what is left of them.
+/// Starts `count` processes that do `work`, each of which takes `share`; returns the number of remaining processes times
+/// `share`.
 fn many(count: usize, share: usize, work: fn()) -> io::Result<usize> {
     SHARE.store(share, Ordering::Relaxed);
     attack::grow_processes(count, LONG_ENOUGH * 6, work)?;
     let begun = Instant::now();
-    // On a busy machine: whoever is not at rest has not taken its share yet, and was refused nothing.
+    // On a busy machine a child that still runs has not taken its part yet, and was refused nothing.
     while begun.elapsed() < PATIENCE && children(|state| matches!(state, "R" | "D"))? > 0 {
         std::thread::sleep(LONG_ENOUGH / 8);
     }
@@ -192,7 +194,7 @@ fn many(count: usize, share: usize, work: fn()) -> io::Result<usize> {
     Ok(children(|state| state != "Z")? * share.max(1))
 }
 
-/// The children of this process in such a state.
+/// Counts the children of this process whose state matches.
 fn children(counts: impl Fn(&str) -> bool) -> io::Result<usize> {
     let own = std::process::id().to_string();
     let mut living = 0;
@@ -216,7 +218,7 @@ fn fill_memory() {
     }
 }
 
-/// The same in a process that others may not look into.
+/// Fills memory in a process that is not dumpable.
 fn fill_hidden_memory() {
     if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
         attack::leave(1);
@@ -224,10 +226,10 @@ fn fill_hidden_memory() {
     fill_memory();
 }
 
-/// What each child fills and where it tells how much that was; set before there are any.
+/// What each child fills and the pipe for its report; set before the children start.
 static FILL: OnceLock<(fn() -> usize, io::PipeWriter)> = OnceLock::new();
 
-/// `fill` in `count` processes and in this one; answers the mebibytes that they told of.
+/// Runs `fill` in `count` processes and in this one; returns the mebibytes that they reported.
 fn in_each_process(count: usize, fill: fn() -> usize) -> io::Result<usize> {
     let (mut reports, writer) = io::pipe()?;
     FILL.get_or_init(|| (fill, writer));
@@ -249,7 +251,7 @@ fn fill_and_report() {
     }
 }
 
-/// Fills every place that can be written; answers mebibytes.
+/// Fills every writable place; returns mebibytes.
 fn places(most: usize) -> usize {
     ["/workspace/fill", "/tmp/fill", "/dev/shm/fill"]
         .iter()
@@ -269,7 +271,7 @@ fn allocate(most: usize) -> usize {
     (0..most).take_while(|index| one(*index).is_ok()).count()
 }
 
-/// `count` files of `size` mebibytes that take no room; answers mebibytes in all.
+/// Makes `count` files of `size` mebibytes that take no space; returns mebibytes in total.
 fn sparse(count: usize, size: usize) -> usize {
     let one = |index: usize| File::create(format!("sparse-{index}")).and_then(|file| file.set_len((size * MIB) as u64));
     (0..count).take_while(|index| one(*index).is_ok()).count() * size
@@ -290,12 +292,12 @@ fn flood(out: &mut dyn io::Write, most: usize) -> usize {
     (0..most).take_while(|_| out.write_all(&block).is_ok()).count()
 }
 
-/// Every processor for `milliseconds`; answers the milliseconds of processor time that it got.
+/// Uses every processor for `milliseconds`; returns the milliseconds of processor time that it got.
 fn busy(milliseconds: usize) -> io::Result<usize> {
     const THREADS: usize = 8;
     let until = Instant::now() + Duration::from_millis(milliseconds as u64);
     let spin = move || {
-        // Where it is refused it was confined for good.
+        // A refusal means that its affinity is fixed.
         let _ = attack::use_every_processor();
         while Instant::now() < until {
             std::hint::spin_loop();
@@ -318,7 +320,7 @@ fn busy(milliseconds: usize) -> io::Result<usize> {
     Ok(ticks * 1000 / usize::try_from(rustix::param::clock_ticks_per_second()).unwrap_or(100))
 }
 
-/// Reads what nobody ever writes.
+/// Reads from a pipe that is never written.
 fn blocked() -> io::Result<usize> {
     let (mut reader, _writer) = io::pipe()?;
     reader.read(&mut [0; 1])

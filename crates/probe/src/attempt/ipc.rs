@@ -1,4 +1,4 @@
-//! Sockets of the machine's own services.
+//! Attempts on sockets of the machine's own services.
 
 use std::io::{self, Read as _};
 use std::os::fd::AsFd;
@@ -20,7 +20,7 @@ pub(crate) const ENGINES: [&str; 5] = [
     "/run/crio/crio.sock",
 ];
 
-/// Sockets of a person's session.
+/// Sockets of a user's desktop session.
 pub(crate) const SESSION: [&str; 6] = [
     "/tmp/ssh-agent/agent.1",
     "/run/user/1000/gnupg/S.gpg-agent",
@@ -71,7 +71,7 @@ fn secret_at(address: io::Result<SocketAddr>, marker: &str) -> Tried {
         let mut stream = UnixStream::connect_addr(&address?)?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
         let mut bytes = Vec::new();
-        // Being connected is the finding; whether something is said in time is not.
+        // The connection is the finding, whether or not the service sends something in time.
         let _ = stream.read_to_end(&mut bytes);
         Ok(bytes)
     };
@@ -84,7 +84,7 @@ fn secret_at(address: io::Result<SocketAddr>, marker: &str) -> Tried {
     }
 }
 
-/// Whether a standard stream is a socket on which somebody passes descriptors.
+/// Whether a standard stream is a socket that passes descriptors.
 fn passed_descriptors(number: usize) -> Attempt {
     attempt(format!("descriptor {number}"), move || {
         let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());

@@ -1,4 +1,4 @@
-//! Interfaces of the kernel that no ordinary program needs.
+//! Attempts on interfaces of the kernel that ordinary programs do not need.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ const NETLINK: i32 = 16;
 const UEVENT: i32 = 15;
 const NETFILTER: i32 = 12;
 
-/// Families, with the kind and protocol they want.
+/// Socket families, each with its kind and protocol.
 const FAMILIES: [(&str, i32, i32, i32); 7] = [
     ("AF_ALG", 38, PACKETS_IN_ORDER, 0),
     ("AF_PACKET", 17, RAW, 0),
@@ -90,7 +90,7 @@ fn doors() -> Vec<Attempt> {
     })]
 }
 
-/// Each by `socket`, and by `socketpair`, which makes a socket before it finds that the family has no pairs.
+/// Tries each family by `socket`, and by `socketpair`, which makes a socket before it finds that the family has no pairs.
 fn families() -> Vec<Attempt> {
     let one = FAMILIES.into_iter().map(|(name, family, kind, protocol)| {
         attempt(name, move || -> io::Result<()> {
@@ -98,7 +98,7 @@ fn families() -> Vec<Attempt> {
         })
     });
     let pairs = FAMILIES.into_iter().map(|(name, family, kind, protocol)| {
-        // A pair of a family that has datagrams only in another kind fails too early to show anything.
+        // A pair of a family whose datagrams have another kind fails too early to show anything.
         let kind = if family == NETLINK { DATAGRAM } else { kind };
         attempt(format!("{name} pair"), move || {
             attack::socket_pair(family, kind, protocol)

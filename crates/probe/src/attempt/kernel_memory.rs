@@ -1,5 +1,5 @@
-//! Kernel memory that belongs to no process. Each function fills objects of one kind, keeps them as long as this process lives, and
-//! answers how many bytes the kernel holds for them.
+//! Kernel memory that belongs to no process. Each function fills objects of one kind, keeps them as long as this process
+//! lives, and returns how many bytes the kernel holds for them.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, netli
 const MAX_OBJECTS: usize = 120;
 static BLOCK: [u8; 60_000] = [1; 60_000];
 
-/// Unix socket pairs, filled in both directions.
+/// Unix socket pairs that are filled in both directions.
 pub(super) fn unix_queues() -> usize {
     keep_each(|| {
         let (one, other) = UnixStream::pair()?;
@@ -31,7 +31,7 @@ pub(super) fn unix_queues() -> usize {
     })
 }
 
-/// Routing sockets with answers that nobody reads.
+/// Routing sockets with answers that are never read.
 pub(super) fn netlink_queues() -> usize {
     /// A request for every interface: 20 bytes long, `RTM_GETLINK`, `NLM_F_REQUEST | NLM_F_DUMP`.
     const LIST_INTERFACES: [u8; 20] = [20, 0, 0, 0, 18, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -50,7 +50,8 @@ pub(super) fn netlink_queues() -> usize {
     })
 }
 
-/// Datagram sockets with large receive buffers, full. What arrived is asked of the kernel: datagrams that find no room are dropped silently.
+/// Datagram sockets with large receive buffers, which it fills. The kernel reports what arrived: datagrams that do not fit
+/// are dropped silently.
 pub(super) fn udp_queues() -> usize {
     const WANTED_BUFFER: usize = 8 << 20;
     let Ok(sender) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)) else {
@@ -70,7 +71,7 @@ pub(super) fn udp_queues() -> usize {
     udp_queued(&ports)
 }
 
-/// Errors that nobody reads: each datagram that no one takes comes back to its sender.
+/// Errors that are never read: each datagram without a receiver comes back to its sender.
 pub(super) fn error_queues() -> usize {
     const MAX_ERRORS: usize = 600;
     let Ok(nobody) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr()) else {
@@ -81,7 +82,7 @@ pub(super) fn error_queues() -> usize {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         attack::keep_errors(socket.as_fd())?;
         for _ in 0..MAX_ERRORS {
-            // The error of the one before is told here, and stays in the queue.
+            // The previous datagram's error is returned here, and stays in the queue.
             let _ = socket.send_to(&BLOCK[..1000], nobody);
         }
         ports.insert(socket.local_addr()?.port());
@@ -90,7 +91,7 @@ pub(super) fn error_queues() -> usize {
     udp_queued(&ports)
 }
 
-/// Datagrams that are put together and never sent.
+/// Datagrams that are assembled and never sent.
 pub(super) fn held_datagrams() -> usize {
     const MAX_SOCKETS: usize = 200;
     const NOWHERE: u16 = 9;
@@ -102,9 +103,9 @@ pub(super) fn held_datagrams() -> usize {
     })
 }
 
-/// Connections that nobody accepts, whose makers are gone.
+/// Connections that are not accepted and whose makers are gone.
 pub(super) fn unaccepted_connections() -> usize {
-    /// What the kernel keeps for a connection, at least.
+    /// The least that the kernel keeps for a connection.
     const CONNECTION_BYTES: usize = 2 << 10;
     const MAX_WAITING: usize = 100;
     keep_each(|| {
@@ -126,7 +127,7 @@ fn udp_queued(ports: &HashSet<u16>) -> usize {
         .sum()
 }
 
-/// The local port and the bytes that wait to be read, of one line of the kernel's table.
+/// The local port and the number of unread bytes in one line of the kernel's table.
 fn udp_queue(line: &str) -> Option<(u16, usize)> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let (_, port) = fields.get(1)?.rsplit_once(':')?;
@@ -159,7 +160,7 @@ pub(super) fn pipes() -> usize {
     const WANTED_BYTES: usize = 1 << 20;
     keep_each(|| {
         let (reader, mut writer) = io::pipe()?;
-        // Where the kernel refuses a larger pipe, one of the usual size is filled.
+        // Where the kernel refuses a larger pipe, one of the default size is filled.
         let _ = rustix::pipe::fcntl_setpipe_size(&writer, WANTED_BYTES);
         rustix::io::ioctl_fionbio(&writer, true)?;
         let mut bytes = 0;
@@ -172,7 +173,7 @@ pub(super) fn pipes() -> usize {
 
 /// Event queues that each watch the same pipes.
 pub(super) fn event_queues() -> usize {
-    /// What one watched descriptor costs the kernel, at least.
+    /// The least that one watched descriptor costs the kernel.
     const ENTRY_BYTES: usize = 128;
     let watched: Vec<io::PipeReader> = (0..MAX_OBJECTS / 2)
         .map_while(|_| io::pipe().ok())
@@ -188,7 +189,7 @@ pub(super) fn event_queues() -> usize {
     bytes
 }
 
-/// Page tables for memory that was only looked at.
+/// Page tables for memory that was only read.
 pub(super) fn page_tables() -> usize {
     const TABLE_BYTES: usize = 4096;
     const MAX_TABLES: usize = 8192;
@@ -208,12 +209,12 @@ pub(super) fn record_locks() -> usize {
     })
 }
 
-/// Makes objects until one is refused, and keeps them. Each answers with its bytes.
+/// Makes objects until one is refused, and keeps them. Returns the sum of their bytes.
 fn keep_each<T>(make: impl FnMut() -> io::Result<(T, usize)>) -> usize {
     keep_up_to(MAX_OBJECTS, make)
 }
 
-/// The same for another number of them.
+/// As `keep_each`, for another number of objects.
 fn keep_up_to<T>(count: usize, mut make: impl FnMut() -> io::Result<(T, usize)>) -> usize {
     let mut bytes = 0;
     for _ in 0..count {

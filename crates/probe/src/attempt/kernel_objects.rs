@@ -1,4 +1,4 @@
-//! Things that the kernel keeps for a program, or holds others up for, where few limits count them.
+//! Objects that the kernel keeps for a program, or that make others wait, where few limits count them.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,15 +17,15 @@ const V6: i32 = 10;
 const STREAM: i32 = 1;
 const DATAGRAM: i32 = 2;
 
-/// An option: its name, the family and kind of its socket, its level, its number, its value.
+/// An option: its name, the family and kind of its socket, its level and number, its value.
 type SocketOption = (&'static str, (i32, i32), (i32, i32), &'static [u8]);
 
-/// A part of a packet that holds nothing but room for more.
+/// A packet header that holds only padding.
 const EMPTY_HEADER: &[u8] = &[0, 0, 1, 4, 0, 0, 0, 0];
 const ON: &[u8] = &1u32.to_ne_bytes();
-/// What was sent, told by a copy: software stamps, on sending.
+/// Timestamps of sent packets, with a copy of each: software stamps, on sending.
 const STAMPS: &[u8] = &(1u32 << 1 | 1 << 4).to_ne_bytes();
-/// The monotonic clock, no flags.
+/// The monotonic clock without flags.
 const SENDING_TIME: &[u8] = &[1, 0, 0, 0, 0, 0, 0, 0];
 const GROUP: [u8; 4] = [239, 1, 2, 3];
 const LOOPBACK: [u8; 4] = [127, 0, 0, 1];
@@ -47,7 +47,7 @@ const OPTIONS: [SocketOption; 14] = [
     ("IPV6_RTHDRDSTOPTS", (V6, DATAGRAM), (41, 55), EMPTY_HEADER),
 ];
 
-/// An address of version 4 as sockets have them, in front of what else an option wants.
+/// An IPv4 socket address at `at`, within the bytes of a larger option.
 const fn with_address<const LENGTH: usize>(at: usize, address: [u8; 4]) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     bytes[at] = V4.to_ne_bytes()[0];
@@ -59,7 +59,7 @@ const fn with_address<const LENGTH: usize>(at: usize, address: [u8; 4]) -> [u8; 
     bytes
 }
 
-/// A key of four bytes for connections with ourselves.
+/// A key of four bytes for connections to this host itself.
 const KEY: [u8; 216] = {
     const LENGTH: usize = 130;
     let mut bytes = with_address(0, LOOPBACK);
@@ -68,15 +68,15 @@ const KEY: [u8; 216] = {
 };
 const MEMBERSHIP: [u8; 8] = [239, 1, 2, 5, 127, 0, 0, 1];
 const WITH_SENDER: [u8; 12] = [239, 1, 2, 4, 127, 0, 0, 1, 10, 0, 0, 1];
-/// On the first interface.
+/// A group to join on the first interface.
 const JOIN: [u8; 136] = {
     let mut bytes = with_address(8, GROUP);
     bytes[0] = 1;
     bytes
 };
-/// `ff02::1:5` on the first interface.
+/// The group `ff02::1:5` on the first interface.
 const JOIN_6: [u8; 20] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 5, 1, 0, 0, 0];
-/// A label of the kernel's choice for packets to `::1`: made, exclusive.
+/// A label of the kernel's choice for packets to `::1`; the flags are create and exclusive.
 const LABEL: [u8; 32] = {
     let mut bytes = [0; 32];
     bytes[15] = 1;
@@ -115,7 +115,7 @@ fn options() -> Vec<Attempt> {
     OPTIONS.into_iter().map(one).chain([filter]).collect()
 }
 
-/// The request may succeed without effect: what counts is the table.
+/// The request may succeed without effect: the size of the table decides.
 fn grow_lock_table() -> Tried {
     const SLOTS: usize = 256;
     match attack::grow_lock_table(SLOTS) {
@@ -166,7 +166,7 @@ fn leases(scratch: &std::path::Path, targets: &Targets) -> Vec<Attempt> {
     ]
 }
 
-/// Each limit is set to what it is.
+/// Sets each limit of another process to its present value.
 fn limits_of_others() -> Vec<Attempt> {
     fn set(pid: Option<Pid>) -> io::Result<()> {
         let own = getrlimit(Resource::Core);

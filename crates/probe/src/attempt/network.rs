@@ -1,4 +1,5 @@
-//! The network, without a proxy. Nothing is sent where there is any interface but loopback: that alone is a finding.
+//! Attempts on the network without a proxy. They send nothing where an interface other than loopback exists: that alone is a
+//! finding.
 
 use std::fs;
 use std::io;
@@ -12,10 +13,10 @@ use crate::targets::Targets;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Addresses that stand for "somewhere outside": reserved for documentation, so nobody's.
+/// Addresses that represent the outside: reserved for documentation, so unused.
 pub(crate) const OUTSIDE: &str = "203.0.113.10";
 pub(crate) const OUTSIDE_6: &str = "2001:db8::10";
-/// Where clouds tell their machines secrets.
+/// The addresses of cloud metadata services, which give secrets to machines.
 pub(crate) const METADATA: [&str; 4] = ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16"];
 pub(crate) const METADATA_NAME: &str = "metadata.google.internal";
 
@@ -54,7 +55,7 @@ fn address(host: &str, port: u16) -> io::Result<SocketAddr> {
     Ok(SocketAddr::new(host, port))
 }
 
-/// Does `act` where there is only loopback.
+/// Runs `act` only where loopback is the only interface.
 fn guarded(act: impl FnOnce() -> io::Result<()>) -> Tried {
     match fs::read_to_string("/proc/net/dev") {
         Err(error) => Tried::Refused(error),
@@ -80,7 +81,7 @@ fn dial(part: &str, to: io::Result<SocketAddr>) -> Attempt {
     })
 }
 
-/// Connecting a datagram socket sends nothing: it asks only whether there is a way.
+/// Connecting a datagram socket sends nothing: it only tests whether there is a route.
 fn aim(part: &str, to: io::Result<SocketAddr>) -> Attempt {
     attempt(part, move || {
         guarded(|| {
@@ -100,7 +101,7 @@ fn by_name() -> Tried {
     })
 }
 
-/// Listens on every interface there is, says where, and waits a moment for somebody.
+/// Listens on every interface, reports the port, and waits a moment for a connection.
 fn listen() -> Tried {
     let listened = || -> io::Result<Tried> {
         let listener = TcpListener::bind("0.0.0.0:0")?;
@@ -119,9 +120,9 @@ fn listen() -> Tried {
     listened().unwrap_or_else(Tried::Refused)
 }
 
-/// Where an attempt listens.
+/// The report of a listening attempt.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Listening {
-    /// The port.
+    /// The port that the attempt listens on.
     pub(crate) listening: u16,
 }

@@ -1,4 +1,4 @@
-//! Other processes, and privileges.
+//! Attempts on other processes and on privileges.
 
 use std::fs;
 use std::io;
@@ -42,8 +42,8 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
     }
 }
 
-/// Signal 0 asks whether a signal could be sent, and sends none. A process with the same number may be a neighbour's own:
-/// that one started at another time.
+/// Signal 0 tests whether a signal could be sent, and sends none. A process with the same number may belong to a neighbour:
+/// that one has another start time.
 fn reach(pid: i32, start: u64) -> Attempt {
     attempt(format!("process {pid}"), move || match attack::signal(pid, 0) {
         Ok(()) if started(pid).is_ok_and(|found| found != start) => {
@@ -53,7 +53,7 @@ fn reach(pid: i32, start: u64) -> Attempt {
     })
 }
 
-/// When a process started, in ticks since the machine did.
+/// The start time of a process, in ticks since the machine booted.
 pub(crate) fn started(pid: i32) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let after = text.rsplit_once(')').map(|(_, after)| after);
@@ -93,7 +93,7 @@ fn status_field(name: &str) -> io::Result<String> {
         .ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// Every mount must ignore setuid bits, but for the jail's own files, where nobody can set one.
+/// Checks that every mount ignores setuid bits, except the jail's own files, on which no program can set one.
 fn setuid_mounts() -> Tried {
     let Ok(text) = fs::read_to_string("/proc/self/mountinfo") else {
         return Tried::Refused(io::ErrorKind::PermissionDenied.into());
@@ -106,7 +106,7 @@ fn setuid_mounts() -> Tried {
                 .is_none_or(|options| !options.split(',').any(|option| option == "nosuid"))
         })
         .filter_map(|line| line.split(' ').nth(4))
-        // A device that covers a hidden file is no program.
+        // A device that covers a hidden file is not a program.
         .filter(|point| fs::metadata(point).is_ok_and(|found| !found.file_type().is_char_device()))
         .collect();
     if open.is_empty() {

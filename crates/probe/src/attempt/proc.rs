@@ -1,4 +1,4 @@
-//! `/proc` and `/sys`: what changes the machine, and what tells of it.
+//! Attempts on `/proc` and `/sys`: files that change the machine, and files that reveal it.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -25,13 +25,13 @@ pub(crate) const SETTINGS: [(u16, &[&str]); 5] = [
     ),
 ];
 
-/// Files that must tell nothing.
+/// Files that must reveal nothing, by probe.
 pub(crate) const TELLING: [(u16, &[&str]); 2] = [
     (40, &["/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/timer_list"]),
     (41, &["/proc/kallsyms"]),
 ];
 
-/// Places of `/sys` that must not be there.
+/// Paths of `/sys` that must not exist.
 pub(crate) const SYSTEM: [&str; 5] = [
     "/sys/kernel/uevent_helper",
     "/sys/firmware",
@@ -75,7 +75,7 @@ fn write(name: &str, path: String) -> Attempt {
     attempt(name, move || open_to_write(&path))
 }
 
-/// A file that is there but says nothing is as good as none; an address that is all zeroes says nothing.
+/// Reads a file that must reveal nothing: an empty file and an address of zeroes count as hidden.
 fn tell(name: &str, path: String) -> Attempt {
     attempt(name, move || -> io::Result<()> {
         let mut first = [0u8; 16];
@@ -100,7 +100,7 @@ fn is_there(name: &str, path: String) -> Attempt {
     })
 }
 
-/// Through the roots and current folders of all processes that can be seen, and of those that are known.
+/// Looks through the roots and current folders of all visible processes, and of the known ones.
 fn other_roots(targets: &Targets) -> Vec<Attempt> {
     let (marker, canary, victims) = (
         targets.marker.clone(),

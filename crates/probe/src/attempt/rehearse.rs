@@ -1,5 +1,5 @@
-//! The same attempts without a fence: the controls of the tests. Everything they aim at is a copy in a folder that was
-//! made for them, in namespaces that were made for them.
+//! The unfenced controls of the tests: the same attempts without a sandbox. Their targets are copies in a folder and in
+//! namespaces that were made for them.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,8 +17,8 @@ use crate::targets::Targets;
 
 const MARKER: &str = "ringfence-canary-rehearsed";
 
-/// Sets the stage in `folder`, which is a mount of its own that is empty, and makes the attempts `ids` there; none: all
-/// that can be made without a sandbox.
+/// Sets the stage in `folder`, which is an empty mount of its own, and makes the attempts `ids` there; without `ids`, all
+/// that need no sandbox.
 pub(super) fn run(folder: &str, ids: &[&str]) -> io::Result<()> {
     let folder = Path::new(folder);
     let (targets, _listeners) = set(folder)?;
@@ -116,7 +116,7 @@ fn write(path: &Path) -> io::Result<()> {
     fs::write(path, format!("{MARKER}\n"))
 }
 
-/// Nobody takes these calls: being connected is all that an attempt wants.
+/// Listens without accepting connections: being connected is all that an attempt needs.
 fn listen() -> io::Result<Vec<TcpListener>> {
     let mut all = vec![TcpListener::bind("0.0.0.0:0")?];
     all.push(TcpListener::bind((network::OUTSIDE, 443))?);
@@ -134,7 +134,7 @@ fn bind(folder: &Path) -> io::Result<Vec<UnixListener>> {
         .iter()
         .chain(&ipc::SESSION)
         .map(|path| folder.join("system").join(path.trim_start_matches('/')));
-    // Socket paths are short: they are bound from inside their folder.
+    // Socket paths are short: the sockets are bound from inside their folder.
     let back = File::open(std::env::current_dir()?)?;
     for path in own.into_iter().chain(system) {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
@@ -148,7 +148,7 @@ fn bind(folder: &Path) -> io::Result<Vec<UnixListener>> {
     Ok(all)
 }
 
-/// Dials every port that somebody listens on, for as long as a listener waits.
+/// Dials every listening port, for as long as a listener waits.
 fn dial_whoever_listens() {
     for _ in 0..50 {
         let text = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
@@ -162,7 +162,7 @@ fn dial_whoever_listens() {
                 .next()
                 .and_then(|port| u16::from_str_radix(port, 16).ok());
             if let Some(port) = port {
-                // Whoever does not want to be dialled refuses.
+                // A port may refuse the connection.
                 drop(std::net::TcpStream::connect(("127.0.0.1", port)));
             }
         }

@@ -1,4 +1,4 @@
-//! What people keep in their homes and projects, and what stands in an environment.
+//! Attempts on secrets in home folders, projects and environments.
 
 use std::fs::{self, File};
 use std::io;
@@ -30,7 +30,7 @@ pub(crate) const READ: [(u16, &[&str]); 6] = [
     ),
 ];
 
-/// Files that other programs load by themselves, which are written.
+/// Files that other programs load by themselves, and that the attempts write to.
 pub(crate) const WRITTEN: [(u16, &[&str]); 3] = [
     (31, &[".bashrc", ".profile", ".zshrc"]),
     (32, &["project/.git/hooks/pre-commit", "project/.git/config"]),
@@ -45,7 +45,7 @@ pub(crate) const WRITTEN: [(u16, &[&str]); 3] = [
     ),
 ];
 
-/// Where a cluster puts the token of a service.
+/// Where a cluster puts the token of a service account.
 pub(crate) const SERVICE_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
@@ -109,7 +109,7 @@ fn judge(strange: &[String]) -> Tried {
     }
 }
 
-/// Names in every environment that `/proc` shows.
+/// The variable names in every environment that `/proc` shows, except the known ones.
 fn other_environments(known: &[String]) -> io::Result<Vec<String>> {
     let mut strange = Vec::new();
     for entry in fs::read_dir("/proc")? {

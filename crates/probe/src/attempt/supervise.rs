@@ -1,4 +1,4 @@
-//! A supervisor to be killed: it makes a sandbox, says where, and runs something that would live on.
+//! A supervisor that is killed: it makes a sandbox, reports where, and runs something that would outlive it.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::say;
 
-/// What a supervisor leaves if it dies.
+/// What a supervisor leaves when it dies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Estate {
-    /// The first process of its sandbox.
+    /// The process number of its sandbox's first process.
     pub(crate) first: i32,
-    /// Its control groups.
+    /// The folders of its control groups.
     pub(crate) remains: Vec<PathBuf>,
 }
 
@@ -25,7 +25,7 @@ impl Words for Nobody {
     fn take(&mut self, _output: Output, _bytes: &[u8]) {}
 }
 
-/// Supervises for as long as it is let; its control groups are called `name`.
+/// Supervises until it is killed; its control groups are called `name`.
 pub(super) fn run(name: &str) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

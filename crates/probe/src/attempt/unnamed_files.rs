@@ -1,5 +1,5 @@
-//! Files of a mebibyte that have no name any more, and whatever keeps them all the same. Each function makes `most` of them at most, keeps
-//! them for a while, and answers how many there were.
+//! Files of one mebibyte that have no name any more, and the ways to keep them. Each function makes at most `most` of them,
+//! keeps them for a while, and returns their number.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
@@ -15,12 +15,12 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use super::hog::{LONG_ENOUGH, MIB};
 
-/// Open.
+/// Keeps them as open descriptors.
 pub(super) fn open(most: usize) -> usize {
     keep_each(most, |index| unnamed(&format!("open-{index}"))).len()
 }
 
-/// In connections that nobody accepts.
+/// Keeps them in connections that are not accepted.
 pub(super) fn in_connections(most: usize) -> io::Result<usize> {
     let address = SocketAddr::from_abstract_name(format!("sent-{}", std::process::id()))?;
     let listener = UnixListener::bind_addr(&address)?;
@@ -32,7 +32,7 @@ pub(super) fn in_connections(most: usize) -> io::Result<usize> {
     Ok(sent.len())
 }
 
-/// In the queue of a connection that nobody reads.
+/// Keeps them in the queue of a connection that is never read.
 pub(super) fn in_a_queue(most: usize) -> io::Result<usize> {
     let (writer, reader) = UnixStream::pair()?;
     writer.set_nonblocking(true)?;
@@ -43,7 +43,7 @@ pub(super) fn in_a_queue(most: usize) -> io::Result<usize> {
     Ok(queued.len())
 }
 
-/// Mapped, and open nowhere.
+/// Keeps them mapped, without an open descriptor.
 pub(super) fn mapped(most: usize) -> usize {
     keep_each(most, |index| {
         attack::keep_mapped(unnamed(&format!("mapped-{index}"))?.as_fd(), MIB)
@@ -51,7 +51,7 @@ pub(super) fn mapped(most: usize) -> usize {
     .len()
 }
 
-/// Run as programs: each is one that only waits, with a mebibyte behind its end.
+/// Runs them as programs: each only waits, and has a mebibyte after its end.
 pub(super) fn running(most: usize) -> usize {
     let mut held = keep_each(most, |index| {
         let path = format!("running-{index}");
@@ -65,7 +65,7 @@ pub(super) fn running(most: usize) -> usize {
         Ok(child)
     });
     for child in &mut held {
-        // One that the kernel ended is over already.
+        // A child that the kernel ended is gone already.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -83,7 +83,7 @@ fn wait_as(path: &str) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Makes one after the other until one fails, and keeps them for as long as whoever watches needs.
+/// Makes objects until one fails, and keeps them for as long as the watch needs.
 fn keep_each<T>(most: usize, make: impl Fn(usize) -> io::Result<T>) -> Vec<T> {
     let held = (0..most).map_while(|index| make(index).ok()).collect();
     std::thread::sleep(LONG_ENOUGH * 6);

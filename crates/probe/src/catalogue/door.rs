@@ -1,4 +1,4 @@
-//! The probes that are made at the door out.
+//! The probes of the network egress.
 
 use super::How::Door;
 use super::Row;

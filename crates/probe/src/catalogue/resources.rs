@@ -1,4 +1,4 @@
-//! Taking too much: of what is a process's, and of what the kernel keeps.
+//! The probes that take too much: of what belongs to a process, and of what the kernel keeps.
 
 use super::How::{Abuse, Inside, Outside};
 use super::Row;
@@ -23,7 +23,7 @@ pub(super) const RESOURCES: &[Row] = &[
     (88, "core dumps", "rlimit", Inside),
 ];
 
-/// What belongs to no process.
+/// Kernel memory that belongs to no process.
 pub(super) const KERNEL_MEMORY: &[Row] = &[
     (161, "memory in queues of unix sockets", "proc.mem_limit", Abuse),
     (162, "memory in netlink queues", "proc.mem_limit", Abuse),

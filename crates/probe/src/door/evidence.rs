@@ -1,4 +1,5 @@
-//! Who is to be believed: not the attacker alone, but whoever was reached, asked or told.
+//! Judges the egress probes by the evidence of the servers and resolvers that were reached, and not by the attacker's report
+//! alone.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,7 +10,7 @@ use crate::attempt::door::{CARGO, FORGED};
 use crate::drive::judge::judge as judge_line;
 use crate::internet::{ALLOWED, Arrival, Asked, EVIL, Internet, LOOSE};
 
-/// Each probe, whether it is broken, and why or how not.
+/// The number of each probe, whether it is broken, and the reason.
 pub(super) fn judge(seen: &Seen, internet: &Internet, setting: &Setting<'_>) -> Vec<(u16, bool, String)> {
     let ledger = internet.ledger();
     let (arrivals, asked) = (ledger.arrivals(), ledger.asked());
@@ -63,7 +64,7 @@ impl Witness<'_> {
         (id, false, detail)
     }
 
-    /// What others saw of it.
+    /// What the servers and the resolver saw of a probe.
     fn outside(&self, id: u16) -> Option<String> {
         match id {
             98..=102 | 108 | 109 | 120 | 121 => self.reached(|to| to == EVIL),

@@ -1,5 +1,4 @@
-//! A door that judges nothing, as it is easily built: names are read with good will, every address is dialled, and what was
-//! asked is written down as it came.
+//! A naive proxy that judges nothing: it parses names leniently, dials every address, and records requests as they come.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
@@ -7,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const HEAD_MAX: usize = 4 << 20;
 
-/// What it wrote down.
+/// What the proxy recorded.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log(Arc<Mutex<String>>);
 
@@ -45,7 +44,7 @@ fn meet(mut stream: TcpStream, log: &Log, key: &str) -> io::Result<()> {
     let (head, rest) = head(&mut stream)?;
     log.write(&head);
     let text = String::from_utf8_lossy(&head).into_owned();
-    // Whatever stands in front of the request is somebody's preface.
+    // Whatever stands before the request counts as a preface.
     let text = text
         .strip_prefix("PROXY ")
         .and_then(|rest| rest.split_once("\r\n"))
@@ -62,7 +61,7 @@ fn meet(mut stream: TcpStream, log: &Log, key: &str) -> io::Result<()> {
     let host = headers.lines().find_map(|line| line.strip_prefix("Host: "));
     let (authority, path) = match plain {
         Some(rest) => rest.split_once('/').unwrap_or((rest, "")),
-        // Asked like a server it answers like one.
+        // A request in the form for servers gets the answer of a server.
         None => (host.unwrap_or_default(), target.trim_start_matches('/')),
     };
     let to = dial(authority, 80)?;
@@ -76,7 +75,7 @@ fn meet(mut stream: TcpStream, log: &Log, key: &str) -> io::Result<()> {
     pass(stream, to, &words)
 }
 
-/// A head, and what came after it.
+/// A head, and the bytes that came after it.
 fn head(stream: &mut TcpStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let mut bytes = Vec::new();
     let mut piece = [0; 16 << 10];
@@ -132,18 +131,18 @@ fn socks(mut stream: TcpStream, log: &Log) -> io::Result<()> {
     pass(stream, to, &[])
 }
 
-/// `host:port`, with good will.
+/// Dials `host:port`, parsed leniently.
 fn dial(target: &str, usual: u16) -> io::Result<TcpStream> {
     let (name, port) = match target.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, port.trim().parse().unwrap_or(usual)),
         _ => (target, usual),
     };
-    // Nothing that was let in without a port meant the other one.
+    // A target without a port stands for port 80.
     let port = if target.contains(':') { port } else { 80 };
     reach(&readable(name), port)
 }
 
-/// What somebody may have meant by a name.
+/// What a client may have meant by a name.
 fn readable(name: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = name.as_bytes();
@@ -185,7 +184,7 @@ fn plain(c: char) -> Option<char> {
     }
 }
 
-/// Any address will do, the most private one best; a name that is none is looked for where one usually looks.
+/// Dials any address, the most private one first; a name that is no address is resolved as usual.
 fn reach(name: &str, port: u16) -> io::Result<TcpStream> {
     let found = |name: &str| -> io::Result<Vec<SocketAddr>> { Ok((name, port).to_socket_addrs()?.collect()) };
     let addresses = found(name).or_else(|_| found(&format!("{name}.evil.example.net")))?;
@@ -202,7 +201,7 @@ fn pass(one: TcpStream, mut other: TcpStream, first: &[u8]) -> io::Result<()> {
     other.write_all(first)?;
     let (mut from, mut to) = (one.try_clone()?, other.try_clone()?);
     std::thread::spawn(move || {
-        // Either side ends it.
+        // The copy ends when either side ends.
         let _ = io::copy(&mut from, &mut to);
         let _ = to.shutdown(Shutdown::Write);
     });

@@ -1,4 +1,4 @@
-//! Namespaces that are thrown away: for root, and for a user who is nobody.
+//! Throw-away namespaces: for root, and for a user without privileges.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use ringfence_jail::attack;
 const NEW_MOUNTS: i32 = 0x0002_0000;
 const NEW_USER: i32 = 0x1000_0000;
 const NEW_NET: i32 = 0x4000_0000;
-/// Who an ordinary user is inside.
+/// The user number of an ordinary user inside.
 const SOMEBODY: u32 = 1000;
 
-/// Takes this process, which has one thread, into a network and mounts of its own.
+/// Moves this process, which has one thread, into a network and mounts of its own.
 pub(super) fn enter() -> io::Result<()> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     if user.is_root() {
@@ -29,7 +29,8 @@ fn map(inside: u32, user: u32, group: u32) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{inside} {group} 1"))
 }
 
-/// Becomes `program` as somebody without any right here: whoever is root only of namespaces must not look like root.
+/// Executes `program` as a user without any privilege here: a process that is root only in its namespaces must not look like
+/// root.
 #[expect(clippy::disallowed_methods, reason = "it becomes that program")]
 pub(crate) fn as_nobody(program: &str, arguments: &[&str]) -> io::Result<()> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());

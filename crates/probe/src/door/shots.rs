@@ -1,4 +1,4 @@
-//! What is run: the program with policies for the attempts, or the attempts alone before a door that judges nothing.
+//! The runs of the egress probes: the program with policies for the attempts, or the attempts alone with a naive proxy.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -14,25 +14,25 @@ use crate::attempt::door::Aims;
 use crate::internet::{ALLOWED, EVIL, LOOSE, Reply, World};
 use crate::stage::random;
 
-/// The variable that stands for the credential.
+/// The variable that holds the placeholder of the credential.
 const VARIABLE: &str = "PROBE_KEY";
-/// Where the attacker and what it aims at are in the sandbox.
+/// The folder of the attacker and its targets in the sandbox.
 const SHOWN: &str = "/probe";
 const DOOR: &str = "127.0.0.1:3128";
-/// What may leave in all where little may.
+/// The total number of bytes that may leave under a tight budget.
 pub(super) const BUDGET: u64 = 1 << 20;
 
-/// Attempts that are made where little may leave.
+/// Probes that run under a tight budget.
 const TIGHT: [u16; 3] = [124, 126, 130];
 
-/// How much a policy lets out.
+/// How much data a policy lets out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Room {
     Wide,
     Tight,
 }
 
-/// Private addresses that a name leads to, each of one probe.
+/// The private addresses that names lead to, one for each probe.
 pub(super) const PRIVATE: [(u16, [u8; 4]); 4] = [
     (105, [10, 0, 1, 105]),
     (106, [10, 0, 1, 106]),
@@ -40,17 +40,17 @@ pub(super) const PRIVATE: [(u16, [u8; 4]); 4] = [
     (107, [10, 0, 1, 107]),
 ];
 
-/// What came of it.
+/// The evidence that a run left.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) lines: Vec<Line>,
-    /// Everything that was said and kept: output, results, logs, journals.
+    /// Everything that was printed and stored: output, results, logs, journals.
     pub(super) kept: Vec<u8>,
-    /// What was written down, a line each.
+    /// The journal, one record on each line.
     pub(super) journal: String,
 }
 
-/// Secrets and places of one round.
+/// The secrets and folders of one run.
 pub(super) struct Setting<'a> {
     folder: &'a Path,
     program: &'a Path,
@@ -74,7 +74,7 @@ impl<'a> Setting<'a> {
         })
     }
 
-    /// Whom there is to reach.
+    /// The servers and names that can be reached.
     pub(super) fn world(&self) -> World {
         let at = |address: [u8; 4]| Reply::At(vec![address.into()]);
         let allowed = ["allowed", "api", "quiet", "keyed", "*.wild", "x.wild"];
@@ -117,7 +117,7 @@ impl<'a> Setting<'a> {
             .named("silent.example.com", vec![Reply::Silent])
     }
 
-    /// The program, with everything it needs to be a user's.
+    /// Runs the program, with everything that a user's installation has.
     pub(super) fn fenced(&self) -> io::Result<Seen> {
         let shown = self.folder.join("shown");
         let attacker = shown.join("ringfence-probe");
@@ -166,8 +166,8 @@ impl<'a> Setting<'a> {
         })
     }
 
-    /// The attempts alone: the credential is in the environment, the door lets everything through, and all of it twice
-    /// in one place.
+    /// Runs the attempts alone: the credential is in the environment, the proxy lets everything through, and probe 130 runs
+    /// repeatedly in the same folder.
     pub(super) fn open(&self) -> io::Result<Seen> {
         let shown = self.folder.join("shown");
         self.aim(&shown, &self.key)?;
@@ -184,7 +184,7 @@ impl<'a> Setting<'a> {
         kept.extend_from_slice(journal.as_bytes());
         take_all(&self.folder.join("work"), &mut kept)?;
         for place in ["/dev/shm", "/tmp", "/var/tmp"] {
-            // Where nothing was left there is nothing to take away.
+            // Where nothing was left there is nothing to remove.
             let _ = fs::remove_file(Path::new(place).join(crate::attempt::door::CARGO));
         }
         let lines = parse(&String::from_utf8_lossy(&output.stdout));
@@ -215,7 +215,7 @@ impl<'a> Setting<'a> {
         self.ringfence(&words)
     }
 
-    /// The program as whoever started the probes: root, or nobody.
+    /// Runs the program as the user who started the probes: root, or a user without privileges.
     fn ringfence(&self, words: &[&str]) -> io::Result<Output> {
         let mut command = self.command(self.program);
         if !self.root {
@@ -243,7 +243,7 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// How the attacker is started in the sandbox.
+/// The command that starts the attacker in the sandbox.
 fn words(ids: &[u16]) -> Vec<String> {
     let own = [format!("{SHOWN}/ringfence-probe"), ENTRY.to_owned(), "knock".to_owned()];
     let ids = ids.iter().map(ToString::to_string);
@@ -253,12 +253,12 @@ fn words(ids: &[u16]) -> Vec<String> {
         .collect()
 }
 
-/// All attempts but those that need a policy of their own.
+/// All attempts except those that need a policy of their own.
 fn wide() -> Vec<u16> {
     (98..=139).filter(|id| !TIGHT.contains(id)).chain([130]).collect()
 }
 
-/// What the program under attack may do.
+/// The policy of the program under attack.
 fn policy(shown: &Path, room: Room) -> serde_json::Value {
     let both = |name: &str| {
         let host = format!("{name}.example.com");
@@ -286,16 +286,16 @@ fn policy(shown: &Path, room: Room) -> serde_json::Value {
     }
     serde_json::json!({
         "version": 1,
-        // A probe has to be heard, and what leaks must be seen.
+        // Attempts have to report, and what leaks must be visible.
         "data": { "pii": { "mode": "off" }, "secrets": "off", "return": { "bytes": "16MiB", "rows": 1_000_000 } },
         "fs": { "mounts": [{ "path": SHOWN, "access": "ro", "from": shown }] },
         "net": net,
-        // Time, descriptors and output are not what these are about.
+        // Time, descriptors and output are not what these probes are about.
         "proc": { "wall_timeout": "3m", "cpu_time": "2m", "open_files": 1024, "output": "4MiB", "mem_limit": "1GiB" },
     })
 }
 
-/// What attempts said in the one object that the program prints.
+/// The attempts' reports in the one object that the program prints.
 fn said(output: &Output) -> Vec<Line> {
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     parse(result["stdout"].as_str().unwrap_or_default())
@@ -307,7 +307,7 @@ fn parse(text: &str) -> Vec<Line> {
         .collect()
 }
 
-/// Names and contents of all files below a folder.
+/// Collects the names and contents of all files below a folder.
 fn take_all(folder: &Path, kept: &mut Vec<u8>) -> io::Result<()> {
     let mut waiting: Vec<PathBuf> = vec![folder.to_owned()];
     while let Some(folder) = waiting.pop() {

@@ -1,4 +1,4 @@
-//! Taking too much: each hog has a sandbox of its own with small limits, and is judged by what the host saw.
+//! Resource hogs: each has a sandbox of its own with small limits, and is judged by what the host measured.
 
 mod hogs;
 
@@ -16,12 +16,12 @@ use hogs::{
     ONE_SECOND, OTHER_MEMORY, PROCESSES, SMALL_WORKSPACE, THREADS,
 };
 
-/// From the deadline to the verdict.
+/// The longest time from the deadline to the verdict.
 pub(super) const LATE: Duration = Duration::from_millis(1500);
 
 const ORPHANS: usize = 300;
 
-/// Makes a probe of this kind; `lines` is what attempts and code already said.
+/// Makes a probe of this kind; `lines` are the reports of the attempts that already ran.
 pub(crate) async fn probe(drive: &Drive<'_>, id: u16, lines: &[Line]) -> Judged {
     let judged = match id {
         72 => hogs(drive, PROCESSES).await,
@@ -56,7 +56,7 @@ pub(crate) async fn probe(drive: &Drive<'_>, id: u16, lines: &[Line]) -> Judged 
     }
 }
 
-/// The worst of several judgements, with the words of all that are as bad.
+/// The worst of several judgements, with the details of all that are equally bad.
 fn worst(all: Vec<Judged>) -> Judged {
     let order = [Outcome::Broken, Outcome::Unenforceable, Outcome::Held];
     let outcome = order
@@ -87,7 +87,7 @@ async fn one(drive: &Drive<'_>, hog: &Hog) -> Result<Judged, ProbeError> {
     Ok(contained(hog, &shot))
 }
 
-/// The same where the workspace is kept, so that it is a folder on disk.
+/// Judges hogs in a kept workspace, which is a folder on disk.
 async fn hogs_on_disk(drive: &Drive<'_>, hogs: &[Hog]) -> Result<Judged, ProbeError> {
     let mut all = Vec::new();
     for hog in hogs {
@@ -107,7 +107,7 @@ fn contained(hog: &Hog, shot: &Shot) -> Judged {
         (Verdict::Limit(limit), _) if Some(limit) == hog.limit => Judged::held(format!("{part}: {}", limit.code())),
         (Verdict::Finished, Some(held)) if held <= hog.most => Judged::held(format!("{part}: refused after {held}")),
         (Verdict::Finished, Some(held)) => Judged::broken(format!("{part}: {held} of at most {}", hog.most)),
-        // Without room for its own few bytes a program ends as it can; it got no more for it.
+        // Without memory for its own few bytes a program ends as it can; it gained nothing by that.
         (Verdict::Finished, None)
             if hog.limit.is_some() && shot.ended.outcome.as_ref().is_some_and(|end| end.exit_code != 0) =>
         {
@@ -123,7 +123,7 @@ async fn disk(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let mut sandbox = drive.launch(&[SMALL_WORKSPACE]).await?;
     let words = [ENTRY, "hog", "sparse", "8", "8"].map(str::to_owned).to_vec();
     run_in(&mut sandbox, program(PROGRAM, words), &mut Kept::new()).await?;
-    // Only looked at: what would be copied out is what counts.
+    // Nothing is copied: what would be copied out is what counts.
     let collected = super::orchestrator::look(&sandbox, &drive.policy.fs().deny);
     sandbox.end().await?;
     let bytes: u64 = collected
@@ -179,7 +179,7 @@ async fn floods(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeError> {
     ))
 }
 
-/// This process's resident memory.
+/// The resident memory of this process, in bytes.
 pub(super) fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text
@@ -244,7 +244,7 @@ async fn processors(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
         FOR_MILLISECONDS
     };
     if !rationed {
-        // Without a ration it is the processors themselves that are few: it must stay so.
+        // Without a processor limit in the group the number of processors is limited: it must stay so.
         let wider = drive.hog(&[quota], &["processors"]).await?;
         if wider.held().is_none_or(|count| count > 1) {
             return Ok(Judged::broken(format!(

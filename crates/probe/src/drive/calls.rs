@@ -1,11 +1,11 @@
-//! Many large calls at once: what goes out must not wait for what comes in, nor the other way round.
+//! Many large calls at once: calls must not wait for replies, nor replies for calls.
 
 use ringfence_sandbox::{Answered, Door, Language, RunError, Task, TaskKind, Verdict};
 
 use super::shot::{Kept, run_in};
 use super::{Drive, Judged, ProbeError};
 
-/// More than the host holds of arguments at once, both ways.
+/// More calls than the host holds arguments of at once, in both directions.
 const CALLS: usize = 24;
 const SOURCES: [(Language, &str, &str); 2] = [
     (
@@ -60,7 +60,7 @@ async fn all_at_once(
                 number: asked.number,
                 answer: Ok(asked.body),
             };
-            // An execution that is over takes no answers.
+            // An execution that is over takes no replies.
             if answers.send(answer).await.is_err() {
                 return;
             }

@@ -1,11 +1,11 @@
-//! The same attempts by code on an engine: what a JavaScript or Python program finds in its reach.
+//! The same attempts by code on an engine: what a JavaScript or Python program can reach.
 
 use ringfence_sandbox::{Language, Task, TaskKind, Verdict};
 
 use super::{Drive, ProbeError};
 use crate::attempt::{Heard, Line};
 
-/// Names that would be a way out of the engine, and a file outside. One word per thing that is there.
+/// Names that would be a way out of the engine, and a file outside. The script prints one word for each thing that exists.
 const JAVASCRIPT: &str = r#"
 const there = [];
 const names = ["XMLHttpRequest", "WebSocket", "process", "require", "Deno", "Bun", "Worker", "std", "os"];
@@ -65,7 +65,7 @@ tries("34", "environment", environment)
 there
 "#;
 
-/// What code found, as lines like those of the other attempts. A machine without Python has only JavaScript.
+/// The findings of code, as reports like those of the other attempts. A machine without Python has only JavaScript.
 pub(crate) async fn lines(drive: &Drive<'_>) -> Result<Vec<Line>, ProbeError> {
     let fill = |source: &str| {
         let known = serde_json::to_string(&drive.stage.targets.env).unwrap_or_default();

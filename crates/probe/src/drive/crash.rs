@@ -1,4 +1,4 @@
-//! The supervisor is killed in mid-run: nothing of its sandbox lives on.
+//! The supervisor is killed during a run: nothing of its sandbox may live on.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -13,7 +13,7 @@ use crate::attempt::supervise::Estate;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What was there before and after a supervisor's death.
+/// What existed before and after a supervisor's death.
 struct Aftermath {
     processes: usize,
     survivors: usize,
@@ -100,7 +100,8 @@ fn read_estate(supervisor: &mut std::process::Child) -> std::io::Result<Estate> 
     Ok(serde_json::from_str(&line)?)
 }
 
-/// The sandbox's processes once its program has made all of its own: the script and three sleepers, below the worker.
+/// Waits for the sandbox's processes until its program has started all of its own: the script and three sleepers, below the
+/// worker.
 fn wait_for_processes(first: i32) -> Vec<i32> {
     const ALL: usize = 5;
     let started = Instant::now();
@@ -141,13 +142,13 @@ fn is_vacant(folder: &Path) -> bool {
     own && below.into_iter().all(|entry| is_vacant(&entry.path()))
 }
 
-/// Removes the empty groups of the supervisor that was killed here; nobody else knows their name.
+/// Removes the empty groups of the supervisor that was killed here; nothing else knows their name.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             sweep(&entry.path());
         }
     }
-    // One that is occupied was told above.
+    // A group that is occupied was reported above.
     let _ = fs::remove_dir(folder);
 }

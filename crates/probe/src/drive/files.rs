@@ -96,7 +96,7 @@ fn take_out(drive: &Drive<'_>, sandbox: &Sandbox, to: &Path, id: u16) -> Judged 
     )
 }
 
-/// A fifo where programs cannot make one; the host can where it reaches the place.
+/// Makes a fifo where programs cannot; the host can where it reaches the place.
 fn make_fifo(sandbox: &Sandbox) -> String {
     let path = PathBuf::from(format!("/proc/{}/root/workspace/made-by-the-host", sandbox.pid()));
     let made = rustix::fs::mknodat(
@@ -139,7 +139,7 @@ fn special_mode(path: &Path) -> Option<String> {
     (found.uid() != own).then(|| format!("{} belongs to {}", path.display(), found.uid()))
 }
 
-/// Anything but the plain file is one too many.
+/// Any file other than the plain one counts as unwanted.
 fn unwanted(drive: &Drive<'_>, path: &Path) -> Option<String> {
     let plain = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     if !plain {
@@ -152,8 +152,8 @@ fn unwanted(drive: &Drive<'_>, path: &Path) -> Option<String> {
     (!path.ends_with("plain")).then(|| format!("{} came out", path.display()))
 }
 
-/// Exchanges the folder and the link under the host's hands, from the host's own side of the workspace: programs are dead
-/// by the time files are taken out.
+/// Swaps the folder and the link while the host copies, from the host's own side of the workspace: programs are dead by the
+/// time files are taken out.
 fn swap(drive: &Drive<'_>, sandbox: &Sandbox, to: &Path) -> Judged {
     const FOR: Duration = Duration::from_millis(400);
     let workspace = PathBuf::from(format!("/proc/{}/root/workspace", sandbox.pid()));
@@ -171,7 +171,7 @@ fn swap(drive: &Drive<'_>, sandbox: &Sandbox, to: &Path) -> Judged {
     let mut looks = 0;
     let mut wrong = None;
     while started.elapsed() < FOR && wrong.is_none() {
-        // A file that is exchanged between the look and the copy is an error, never another file.
+        // A file that is swapped between the scan and the copy is an error, never another file.
         let _ = copy(drive, sandbox, to);
         looks += 1;
         let secret =

@@ -1,4 +1,4 @@
-//! What is hidden of a host folder, while the host changes it and whatever a mount is called.
+//! Hidden files of a host folder, while the host changes it and by whatever path a mount names it.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -13,9 +13,9 @@ use ringfence_sandbox::{Options, Spec};
 use super::shot::{Kept, run_in, shell};
 use super::{Drive, Judged, ProbeError};
 
-/// Where the folder is in the sandbox.
+/// The path of the folder in the sandbox.
 const INSIDE: &str = "/late";
-/// Hidden things as a mount may name them, with what they are below their folder.
+/// Hidden things as a mount may name them, with their path below their folder.
 const NAMED: [(&str, &str); 6] = [
     (".ssh", ".ssh"),
     (".ssh/keys", ".ssh/keys"),
@@ -25,9 +25,9 @@ const NAMED: [(&str, &str); 6] = [
     ("plain", ".ssh/keys"),
 ];
 
-/// What everybody may read.
+/// Content that every program may read.
 const OPEN: &str = "open to all";
-/// Names that a glob usually writes out, and a file of each.
+/// Names that a glob usually spells out, and a file of each.
 const LATE: [(&str, &str); 4] = [
     (".env", ".env"),
     (".ssh", ".ssh/id"),
@@ -73,7 +73,7 @@ fn is_denied(drive: &Drive<'_>, name: &str) -> bool {
     path.is_ok_and(|path| drive.policy.fs().deny.iter().any(|glob| glob.hides(&path)))
 }
 
-/// 181: a mount of what is hidden, and of what lies in it.
+/// 181: mounts a hidden path, and a path below it.
 fn named(drive: &Drive<'_>, folder: &Path) -> Judged {
     let denied = NAMED.iter().filter(|(_, real)| is_denied(drive, real));
     let shown = denied
@@ -110,7 +110,7 @@ async fn replaced(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeError
     Ok(Judged::unless(wrong, "names stay hidden"))
 }
 
-/// 185: the same folder by several mounts: as it is, through a link, and a part of it.
+/// 185: several mounts show the same folder: as it is, through a link, and a part of it.
 async fn shown_twice(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeError> {
     let link = drive.stage.work.path().join("hiding-link");
     if let Err(error) = symlink(folder, &link).and_then(|()| write(&folder.join("svc/open"), OPEN)) {
@@ -145,14 +145,14 @@ async fn shown_twice(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeEr
     ))
 }
 
-/// 186: the host makes hidden names that were not there when the sandbox was made.
+/// 186: the host makes hidden names that did not exist when the sandbox was made.
 async fn late_names(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeError> {
     let shown = folder.join("late");
     if let Err(error) = write(&shown.join("sub/open"), OPEN) {
         return Ok(Judged::broken(format!("could not be tried: {error}")));
     }
     let mut sandbox = drive.launch(&[("fs.mounts", &mount(&shown))]).await?;
-    // A name that only a wildcard matches is not hidden before it is there, and this is told.
+    // A name that only a wildcard matches is not hidden before it exists, and the result says so.
     let deny = &drive.policy.fs().deny;
     let is_written_out = |name: &&(&str, &str)| deny.iter().any(|glob| glob.as_str().contains(name.0));
     let names: Vec<String> = LATE
@@ -175,7 +175,7 @@ async fn late_names(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeErr
     Ok(Judged::unless(wrong, format!("{} names stay hidden", names.len())))
 }
 
-/// 183: a socket of the host that was not there when the folder was looked through.
+/// 183: a socket of the host did not exist when the folder was scanned.
 async fn late_socket(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeError> {
     let mut sandbox = drive.launch(&[("fs.mounts", &mount(folder))]).await?;
     let path = folder.join("late.sock");
@@ -201,7 +201,7 @@ async fn late_socket(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeEr
     Ok(Judged::unless(wrong, "nobody listens at its other end"))
 }
 
-/// 184: links that a program left in a kept place, where something is mounted below it later.
+/// 184: a program leaves links in a kept place, where something is mounted below them later.
 async fn left_links(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeError> {
     let [kept, outside] = ["kept", "outside"].map(|name| folder.join(name));
     if let Err(error) = leave_links(&kept, &outside) {
@@ -232,7 +232,7 @@ async fn left_links(drive: &Drive<'_>, folder: &Path) -> Result<Judged, ProbeErr
 fn leave_links(kept: &Path, outside: &PathBuf) -> io::Result<()> {
     fs::create_dir_all(kept.join("workspace"))?;
     fs::create_dir_all(outside)?;
-    // Whoever the sandbox is on the host could write there.
+    // The sandbox's user could write there, whoever it is on the host.
     for folder in [kept, outside.as_path()] {
         fs::set_permissions(folder, Permissions::from_mode(0o777))?;
     }

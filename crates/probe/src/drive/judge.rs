@@ -1,4 +1,4 @@
-//! From what attempts said to what held.
+//! Turns the reports of attempts into judgements.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use crate::attempt::{Heard, Line};
 use crate::catalogue::Probe;
 use crate::stage::Stage;
 
-/// The signal of a call that a filter ends a process for.
+/// The signal that ends a process whose call a filter kills.
 const BAD_CALL: &str = "signal 31";
-/// The signal of a door that this kernel does not have.
+/// The signal of a system-call entry that this kernel does not have.
 const NO_DOOR: &str = "signal 11";
 
 const NAMES: [(i32, &str); 22] = [
@@ -45,7 +45,7 @@ fn errno(number: i32) -> String {
         .map_or_else(|| format!("error {number}"), |(_, name)| (*name).to_owned())
 }
 
-/// What one try came to: `Err` if it went through or could not be told.
+/// The judgement on one attempt: `Err` if it succeeded or did not report.
 pub(crate) fn judge(line: &Line) -> Result<String, String> {
     let said = |more: &str| format!("{}: {more}", line.part);
     match line.outcome {
@@ -59,7 +59,7 @@ pub(crate) fn judge(line: &Line) -> Result<String, String> {
     }
 }
 
-/// Judges a probe whose tries all told.
+/// Judges a probe whose attempts have all reported.
 pub(crate) fn lines(probe: &Probe, lines: &[Line], stage: &Stage) -> Judged {
     let own: Vec<&Line> = lines.iter().filter(|line| line.id == probe.id).collect();
     if own.is_empty() {

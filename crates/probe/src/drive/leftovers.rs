@@ -1,4 +1,4 @@
-//! What the host does after the end, where a program left as much as it could.
+//! What the host does after the end of a program that left as much as it could.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,19 +13,19 @@ use crate::report::Outcome;
 const LEAVE: &str = "for i in $(seq 250); do truncate -s 15M hole-$i; done; truncate -s 1T endless; \
                      for i in $(seq 2000); do : > entry-$i; done; \
                      d=.; for i in $(seq 100); do d=$d/d; done; mkdir -p $d; echo x > $d/x; echo ok > plain";
-/// What the workspace may store.
+/// The quota of the workspace in bytes.
 const QUOTA: u64 = 16 << 20;
-/// Longer than the host gives itself, and far shorter than reading everything takes.
+/// Longer than the host's own time limit, and far shorter than reading everything takes.
 const HELD_UP: Duration = Duration::from_secs(30);
 
-/// On disk there is room for many more.
+/// A place on disk has space for many more.
 const LEAVE_ON_DISK: &str = "for i in $(seq 250); do truncate -s 15M hole-$i; done; \
                              i=0; while [ $i -lt 100000 ]; do : > entry-$i; i=$((i+1)); done; \
                              for i in $(seq 400); do mkdir d; cd d; done; echo x > x; echo left";
 const QUOTA_ON_DISK: u64 = 512 << 20;
-/// What a look and a copy may take beyond the time that they are given.
+/// How much longer than their time limits a scan and a copy may take.
 const SLACK: Duration = Duration::from_secs(5);
-/// Not enough for all of it.
+/// A time limit that is too short to copy all of it.
 const COPYING: Duration = Duration::from_secs(2);
 const MAX_GROWTH: u64 = 128 << 20;
 
@@ -41,7 +41,7 @@ pub(crate) async fn probe(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     })
 }
 
-/// A place on disk, from which all that there is is copied out.
+/// Judges a place on disk whose files are all copied out.
 async fn much_room(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let mounts = format!(
         "[{{ path: /workspace, access: rw, quota: {}MiB }}]",
@@ -92,7 +92,7 @@ async fn little_room(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     run_in(&mut sandbox, shell(LEAVE), &mut Kept::new()).await?;
     let workspace = sandbox.workspace()?;
     let limits = CollectLimits {
-        // As in a place of which little is left for holes.
+        // As in a place with little quota left for holes.
         holes: 1 << 20,
         ..workspace.limits()
     };

@@ -1,4 +1,4 @@
-//! Whoever runs the sandbox: names, sizes, times and ceilings that a caller gives.
+//! The orchestrator: names, sizes, times and ceilings that a caller gives.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use ringfence_sandbox::{CollectError, Collected, Sandbox, Stop, Verdict};
 use super::shot::{Kept, run_in, shell};
 use super::{Drive, Judged, ProbeError, chain};
 
-/// Names that must not be names.
+/// Names that must be refused as file names.
 const CLIMBING: [&str; 9] = [
     "../other",
     "../../other",
@@ -36,7 +36,7 @@ pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeErr
 fn names() -> Judged {
     let relative = CLIMBING.into_iter().find(|name| name.parse::<RelPath>().is_ok());
     let guest = CLIMBING.into_iter().map(|name| format!("/{name}")).find(|name| {
-        // A path in the sandbox may be absolute; it may not climb.
+        // A path in the sandbox may be absolute; it must not climb.
         name != "//etc/passwd" && name.parse::<GuestPath>().is_ok()
     });
     let wrong = relative
@@ -46,21 +46,21 @@ fn names() -> Judged {
     Judged::unless(wrong, format!("{} spellings are refused", CLIMBING.len() * 2))
 }
 
-/// Ended in the middle, ended again, and its files taken out in between.
+/// Judges executions that are ended midway, ended twice, and whose files are taken out in between.
 async fn ends(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let mut sandbox = drive.launch(&[]).await?;
     let (switch, mut stop) = Stop::new();
     let mut kept = Kept::new();
     let pull = async {
         tokio::time::sleep(Duration::from_millis(150)).await;
-        // Nobody listening any more means that it is over already.
+        // A closed channel means that the execution is over already.
         let _ = switch.send(true);
     };
     let (ended, ()) = tokio::join!(sandbox.run(shell("echo x > f; sleep 60"), &mut kept, &mut stop), pull);
     let cancelled = ended?.verdict == Verdict::Cancelled;
     let collected = look(&sandbox, &drive.policy.fs().deny);
     let twice = sandbox.kill().and_then(|()| sandbox.kill());
-    // A place whose sandbox was killed can be looked at or not; it is never somebody else's.
+    // A workspace whose sandbox was killed may be readable or not; it never belongs to another sandbox.
     let after = look(&sandbox, &drive.policy.fs().deny);
     let mut sound = sandbox.is_sound();
     for _ in 0..50 {
@@ -86,7 +86,7 @@ async fn ends(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     ))
 }
 
-/// Names, links and sizes that would put a file elsewhere or too much of it.
+/// Judges names, links and sizes that would put a file elsewhere or too much of it.
 async fn files_in(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let small = [(
         "fs.mounts",
@@ -170,7 +170,7 @@ fn ceilings() -> Judged {
     ];
     let ceiling = Ceiling::from_draft(Draft::builtin());
     let let_through = WIDER.into_iter().find(|(key, value)| {
-        // A draft that cannot even be written is refused as well.
+        // A draft that cannot be written is refused as well.
         Draft::empty()
             .set(key, value)
             .is_ok_and(|draft| draft.under(&ceiling).is_ok())
@@ -179,7 +179,7 @@ fn ceilings() -> Judged {
     Judged::unless(wrong, format!("{} wider drafts are refused", WIDER.len()))
 }
 
-/// What is in the workspace.
+/// Collects what is in the workspace.
 pub(super) fn look(sandbox: &Sandbox, deny: &[Glob]) -> Result<Collected, CollectError> {
     let workspace = sandbox.workspace()?;
     workspace.collect(&BTreeMap::new(), deny, &[], &workspace.limits())

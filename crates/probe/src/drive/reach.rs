@@ -1,4 +1,4 @@
-//! Two sides at once: being reached from outside, and what the host sees of a sandbox's files.
+//! Probes with two sides: connections from outside, and a sandbox's files as the host sees them.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -19,7 +19,7 @@ pub(crate) async fn probe(drive: &Drive<'_>, id: u16) -> Result<Judged, ProbeErr
     }
 }
 
-/// While a program listens, the host and a neighbour dial its port.
+/// The host and a neighbour dial the port while a program listens on it.
 async fn listen(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let mut sandbox = drive.launch(&[]).await?;
     let mut other = drive.launch(&[]).await?;
@@ -33,7 +33,7 @@ async fn listen(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
             .lines()
             .find_map(|line| serde_json::from_str::<Listening>(line).ok())
         {
-            // The first word is enough; a full channel means it was said.
+            // The first report is enough; a full channel already holds it.
             let _ = told.try_send(port.listening);
         }
     };
@@ -83,7 +83,7 @@ fn dial_all(hosts: &[String], port: u16) -> Vec<String> {
     reached.map(|to| to.to_string()).collect()
 }
 
-/// A file made inside, as the host sees it.
+/// Judges the owner of a file made inside, as the host sees it.
 async fn owner(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let mut sandbox = drive.launch(&[]).await?;
     run_in(&mut sandbox, shell("echo x > mine; id -u"), &mut Kept::new()).await?;
@@ -101,7 +101,7 @@ async fn owner(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     })
 }
 
-/// One sandbox's file is looked for from another.
+/// Looks for one sandbox's file from another.
 async fn neighbour(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
     let mut one = drive.launch(&[]).await?;
     let mut other = drive.launch(&[]).await?;

@@ -1,4 +1,4 @@
-//! One execution in a sandbox of its own, and what it left.
+//! One probe run: an execution in a sandbox of its own, and its results.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,19 +9,19 @@ use super::{Drive, ProbeError};
 use crate::attempt::Line;
 use crate::attempt::hog::Held;
 
-/// What an execution left.
+/// The results of one execution.
 #[derive(Debug)]
 pub(crate) struct Shot {
     pub(crate) ended: Ended,
     pub(crate) stdout: String,
-    /// From the job to the verdict, on the host's clock.
+    /// The time from the job to the verdict, on the host's clock.
     pub(crate) took: Duration,
-    /// Processes of the execution that were still there afterwards.
+    /// Number of processes of the execution that still existed afterwards.
     pub(crate) left: usize,
 }
 
 impl Shot {
-    /// What attempts said.
+    /// The reports that attempts printed.
     pub(crate) fn lines(&self) -> Vec<Line> {
         self.stdout
             .lines()
@@ -29,7 +29,7 @@ impl Shot {
             .collect()
     }
 
-    /// What a hog said it held.
+    /// The amount that a hog reported; `None` if it printed no report.
     pub(crate) fn held(&self) -> Option<usize> {
         self.stdout
             .lines()
@@ -38,10 +38,10 @@ impl Shot {
     }
 }
 
-/// Who is told of output so far.
+/// Called with all output so far.
 pub(crate) type Told<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
 
-/// Takes a program's output, and tells somebody of each piece.
+/// Collects a program's output, and calls back after each piece.
 pub(crate) struct Kept<'a> {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
@@ -72,7 +72,7 @@ impl Words for Kept<'_> {
     }
 }
 
-/// A program by path.
+/// A task that runs a program by its path.
 pub(crate) fn program(path: &str, args: Vec<String>) -> Task {
     Task {
         kind: TaskKind::Program {
@@ -87,7 +87,7 @@ pub(crate) fn program(path: &str, args: Vec<String>) -> Task {
     }
 }
 
-/// A shell script.
+/// A task that runs a shell script.
 pub(crate) fn shell(source: &str) -> Task {
     let kind = TaskKind::Shell {
         file_name: "probe".to_owned(),
@@ -105,7 +105,7 @@ pub(crate) fn shell(source: &str) -> Task {
 }
 
 impl Drive<'_> {
-    /// Runs `task` in a new sandbox and ends it.
+    /// Runs `task` in a new sandbox and ends the sandbox.
     pub(crate) async fn shoot(&self, settings: &[(&str, &str)], task: Task) -> Result<Shot, ProbeError> {
         let mut sandbox = self.launch(settings).await?;
         let shot = run_in(&mut sandbox, task, &mut Kept::new()).await;
@@ -113,7 +113,7 @@ impl Drive<'_> {
         shot
     }
 
-    /// A sandbox of the policy under test with `settings` over it.
+    /// Makes a sandbox of the policy under test with `settings` that override it.
     pub(crate) async fn launch(&self, settings: &[(&str, &str)]) -> Result<Sandbox, ProbeError> {
         Ok(self.native.launch(&self.spec(settings)?).await?)
     }
@@ -134,7 +134,7 @@ pub(crate) async fn run_in(sandbox: &mut Sandbox, task: Task, kept: &mut Kept<'_
     })
 }
 
-/// Processes that are there for longer than the kernel needs to bury them.
+/// Counts processes that exist for longer than the kernel needs to remove them.
 async fn left_below(first: i32) -> usize {
     for _ in 0..50 {
         if descendants(first).is_empty() {
@@ -145,7 +145,7 @@ async fn left_below(first: i32) -> usize {
     descendants(first).len()
 }
 
-/// Every process below `pid` that can be seen.
+/// Every visible process below `pid`.
 pub(crate) fn descendants(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut waiting = vec![pid];

@@ -1,4 +1,4 @@
-//! A program that stops every process it can reach, so that nobody is left to end it.
+//! A program that stops every process it can reach, so that no process is left to end it.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::shot::{Kept, run_in, shell};
 use super::{Drive, Judged, ProbeError};
 
 const DEADLINE: Duration = Duration::from_secs(1);
-/// Longer than anything here may take: who has not answered then never does.
+/// Longer than anything here may take: no answer after this time means that none will come.
 const NEVER: Duration = Duration::from_secs(10);
 
 const ATTACK: &str = "kill -STOP $PPID; kill -STOP -1; sleep 60";
@@ -21,14 +21,14 @@ pub(crate) async fn probe(drive: &Drive<'_>) -> Result<Judged, ProbeError> {
         match answered(&mut sandbox, task).await {
             Ok(words) => held.push(format!("{turn}{words}")),
             Err(TooLate { took }) => {
-                // What does not answer is ended without being asked.
+                // A sandbox that does not answer is killed.
                 let _ = sandbox.kill();
                 let words = format!("{turn}no answer after {} ms", took.as_millis());
                 return Ok(Judged::broken(words));
             }
         }
     }
-    // Whatever became of it, it must not be waited for.
+    // Whatever its state is, the host must not have to wait for it.
     if tokio::time::timeout(NEVER, sandbox.end()).await.is_err() {
         return Ok(Judged::broken("the sandbox does not end"));
     }
@@ -39,7 +39,7 @@ struct TooLate {
     took: Duration,
 }
 
-/// What came of it, in time. A sandbox that says that it is broken has answered too.
+/// The result, if it arrives in time. A sandbox that reports that it is broken has answered too.
 async fn answered(sandbox: &mut Sandbox, task: Task) -> Result<String, TooLate> {
     let started = Instant::now();
     let mut kept = Kept::new();

@@ -1,4 +1,4 @@
-//! What a policy must not be talked into: paths in other letters, numbers above a ceiling that does not name them.
+//! Input that must not weaken a policy: paths in other spellings, numbers above a ceiling that does not name them.
 
 use ringfence_policy::{Ceiling, Draft, UrlPath};
 
@@ -16,7 +16,7 @@ const SPELLINGS: [&str; 8] = [
     "/public/%ff",
 ];
 
-/// Numbers that a ceiling need not name to hold.
+/// Numbers that a ceiling limits even if it does not name them.
 const NUMBERS: [(&str, &str); 6] = [
     ("tools.call_timeout", "10h"),
     ("proc.output", "1GiB"),

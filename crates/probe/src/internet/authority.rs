@@ -1,4 +1,4 @@
-//! Who vouches for our servers, and who does not.
+//! The certificate authorities: a trusted one, and one that no client trusts.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use rustls::{ServerConfig, version};
 
 use super::world::STRANGER;
 
-/// Two authorities: one that our clients trust, one that nobody does.
+/// Two authorities: one that the clients trust, and one that no client trusts.
 pub(super) struct Authority {
     pem: String,
     known: Mutex<HashMap<String, Arc<CertifiedKey>>>,
@@ -44,7 +44,7 @@ impl Authority {
         &self.pem
     }
 
-    /// How the server at `to` speaks TLS.
+    /// The TLS configuration of the server at `to`.
     pub(super) fn config(self: &Arc<Self>, to: IpAddr) -> Result<Arc<ServerConfig>, rustls::Error> {
         let provider = Arc::new(default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -93,7 +93,7 @@ fn leaf(name: &str, issuer: &Issuer<'_, KeyPair>) -> Option<CertifiedKey> {
     Some(CertifiedKey::new(vec![CertificateDer::from(cert)], signing))
 }
 
-/// Every name a client says is a name of this server; without one it is known by its address.
+/// A server accepts every name that a client sends as its own; without one it is known by its address.
 #[derive(Debug)]
 struct Names {
     authority: Arc<Authority>,

@@ -1,4 +1,4 @@
-//! A resolver that knows the names of its world and writes down each one it is asked for.
+//! A resolver that knows the names of its world and logs each query.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const CNAME: u16 = 5;
 const AAAA: u16 = 28;
 const SERVER_FAILED: u8 = 2;
 const NO_SUCH_NAME: u8 = 3;
-/// No alias leads further.
+/// The longest chain of aliases that is followed.
 const LINKS: usize = 8;
 
 pub(super) fn serve(world: &Arc<World>, ledger: &Arc<Ledger>) -> Result<(), InternetError> {
@@ -36,7 +36,7 @@ pub(super) fn serve(world: &Arc<World>, ledger: &Arc<Ledger>) -> Result<(), Inte
         let mut message = [0; 4096];
         while let Ok((count, from)) = udp.recv_from(&mut message).await {
             if let Some(answer) = message.get(..count).and_then(|asked| answer(asked, &world, &ledger)) {
-                // Whoever does not wait for an answer gets none.
+                // A client that does not wait for an answer gets none.
                 let _ = udp.send_to(&answer, from).await;
             }
         }
@@ -49,7 +49,7 @@ pub(super) fn serve(world: &Arc<World>, ledger: &Arc<Ledger>) -> Result<(), Inte
     Ok(())
 }
 
-/// Messages on a stream, each behind its length.
+/// Serves messages on a stream, each preceded by its length.
 async fn talk(mut stream: TcpStream, (world, ledger): (Arc<World>, Arc<Ledger>)) {
     while let Ok(length) = stream.read_u16().await {
         let mut message = vec![0; usize::from(length)];
@@ -68,7 +68,7 @@ async fn talk(mut stream: TcpStream, (world, ledger): (Arc<World>, Arc<Ledger>))
     }
 }
 
-/// A question: the name, the kind of record, and the bytes that said so.
+/// A question: the name, the kind of record, and the bytes that encoded it.
 struct Question<'a> {
     name: String,
     kind: u16,
@@ -143,7 +143,7 @@ fn record(name: &str, kind: u16, data: &[u8]) -> Vec<u8> {
     let mut bytes = encoded(name);
     bytes.extend(kind.to_be_bytes());
     bytes.extend(INTERNET.to_be_bytes());
-    // It may be another the next time.
+    // A lifetime of zero: the reply may differ the next time.
     bytes.extend([0; 4]);
     bytes.extend(u16::try_from(data.len()).unwrap_or(0).to_be_bytes());
     bytes.extend(data);

@@ -1,27 +1,27 @@
-//! Who came to which address, what was asked there, and which names were looked up.
+//! The traffic log: which addresses were dialled, which requests arrived, and which names were looked up.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::site::Asked;
 
-/// A connection that somebody made.
+/// A connection that a client made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
-    /// The address that was dialled.
+    /// The address that the client dialled.
     pub to: SocketAddr,
 }
 
-/// A name that somebody looked up.
+/// A name that a client looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// The name, in lower case, without its last dot.
+    /// The name in lower case, without its last dot.
     pub name: String,
     /// The kind of record, by its number.
     pub kind: u16,
 }
 
-/// Everything that was seen.
+/// All traffic since the start or since it was last cleared.
 #[derive(Debug, Default)]
 pub struct Ledger {
     arrivals: Mutex<Vec<Arrival>>,
@@ -30,27 +30,27 @@ pub struct Ledger {
 }
 
 fn locked<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
-    // A list that somebody panicked beside is still a list.
+    // A panic cannot leave a list half changed.
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Ledger {
-    /// Connections, in their order.
+    /// All connections, in their order.
     pub fn arrivals(&self) -> Vec<Arrival> {
         locked(&self.arrivals).clone()
     }
 
-    /// Requests, in their order.
+    /// All requests, in their order.
     pub fn asked(&self) -> Vec<Asked> {
         locked(&self.asked).clone()
     }
 
-    /// Names, in their order.
+    /// All queries for names, in their order.
     pub fn queries(&self) -> Vec<Query> {
         locked(&self.queries).clone()
     }
 
-    /// Forgets everything.
+    /// Removes all entries from the log.
     pub fn clear(&self) {
         locked(&self.arrivals).clear();
         locked(&self.asked).clear();

@@ -1,4 +1,4 @@
-//! Loopback up, and every address there is a local one: three messages to the kernel.
+//! Brings loopback up and makes every address a local one, with three messages to the kernel.
 
 use std::io;
 
@@ -17,7 +17,7 @@ const UP: u32 = 1;
 const FAMILY_4: u8 = 2;
 const FAMILY_6: u8 = 10;
 const EXISTS: i32 = 17;
-/// The length of a message's head.
+/// The length of a message's header.
 const HEAD: usize = 16;
 
 /// Makes this process the owner of all addresses.
@@ -30,7 +30,7 @@ pub(super) fn own_everything() -> Result<(), InternetError> {
         step: "own every IPv4 address",
         source,
     })?;
-    // A machine without IPv6 has none to own: what needs one says so itself.
+    // A machine without IPv6 has no such addresses: attempts that need one report it themselves.
     let _ = ask(NEW_ROUTE, CREATE, &everything_is_local(FAMILY_6));
     Ok(())
 }

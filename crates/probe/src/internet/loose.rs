@@ -1,4 +1,4 @@
-//! A server as they are written in an afternoon: it believes every head, the last word first, and never hangs up.
+//! A lax server, as they are written in an afternoon: it accepts every head, prefers the last header, and never hangs up.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) async fn talk(web: &Arc<Web>, mut stream: TcpStream, to: SocketAddr) 
     }
 }
 
-/// A request and how long it was, once all of it is there.
+/// A request and its length, once all of it has arrived.
 fn request(bytes: &[u8], to: SocketAddr) -> Option<(Asked, usize)> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let text = String::from_utf8_lossy(bytes.get(..end)?).into_owned();

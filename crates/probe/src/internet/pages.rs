@@ -13,7 +13,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use super::site::{Answer, Asked};
 use super::web::Body;
 
-/// What a download is made of.
+/// The size of the chunks of a download.
 const PIECE: usize = 64 << 10;
 
 pub(super) fn status(status: u16) -> Answer {
@@ -35,8 +35,8 @@ pub(super) fn plain(answer: Answer) -> Response<Body> {
     response.body(body).unwrap_or_default()
 }
 
-/// `/echo` tells the request; `/redirect?URL` leads on; `/bytes/N` is that long; `/slow/MS` takes its time; `/page` is a
-/// page. Everything else is not there.
+/// `/echo` returns the request; `/redirect?URL` redirects; `/bytes/N` is that long; `/slow/MS` takes its time; `/page` is a
+/// page. Everything else is not found.
 pub(super) async fn page(asked: &Asked) -> Response<Body> {
     let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
     let number = |prefix: &str| path.strip_prefix(prefix).and_then(|rest| rest.parse::<u64>().ok());
@@ -79,7 +79,7 @@ fn echo(asked: &Asked) -> String {
     .to_string()
 }
 
-/// The same piece again and again.
+/// Repeats the same chunk.
 #[derive(Debug)]
 struct Download {
     piece: Bytes,

@@ -1,4 +1,4 @@
-//! Where the machine says who resolves names and who vouches for servers; and whether this is a machine to say that of.
+//! The host files that configure the resolver and the trusted certificates, and the check that it is safe to replace them.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ const RESOLV: &str = "/etc/resolv.conf";
 const CERTS: &str = "/etc/ssl/certs";
 const BUNDLE: &str = "ca-certificates.crt";
 
-/// Refuses where somebody else could notice.
+/// Refuses to start where others could notice.
 pub(super) fn alone() -> Result<(), InternetError> {
     let links = fs::read_to_string("/proc/net/dev").map_err(|error| InternetError::NotAlone(error.to_string()))?;
     let other = links
@@ -27,7 +27,7 @@ pub(super) fn alone() -> Result<(), InternetError> {
     }
     for kind in ["mnt", "net"] {
         let own = fs::read_link(format!("/proc/self/ns/{kind}"));
-        // The first process of the machine cannot be looked at from a user namespace of one's own: then it is another's.
+        // A user namespace cannot inspect the machine's first process: then it is in another one.
         let first = fs::read_link(format!("/proc/1/ns/{kind}"));
         if let (Ok(own), Ok(first)) = (own, first)
             && own == first
@@ -40,7 +40,7 @@ pub(super) fn alone() -> Result<(), InternetError> {
     Ok(())
 }
 
-/// Puts our resolver and our authority where programs of this namespace look for them.
+/// Installs this resolver and this authority where programs of the namespace look for them.
 pub(super) fn put(folder: &Path, authority: &str) -> Result<(), InternetError> {
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -60,7 +60,7 @@ pub(super) fn put(folder: &Path, authority: &str) -> Result<(), InternetError> {
     fs::create_dir_all(&certs).map_err(at(&certs))?;
     let bundle = certs.join(BUNDLE);
     fs::write(&bundle, authority).map_err(at(&bundle))?;
-    // Machines that keep them elsewhere are told by `SSL_CERT_FILE`.
+    // Machines that keep them elsewhere use `SSL_CERT_FILE`.
     if Path::new(CERTS).is_dir() {
         bind(&certs, CERTS)?;
     }
@@ -68,7 +68,7 @@ pub(super) fn put(folder: &Path, authority: &str) -> Result<(), InternetError> {
 }
 
 fn bind(from: &Path, to: &str) -> Result<(), InternetError> {
-    // What is a link is bound where it leads.
+    // The target of a link is mounted, not the link.
     let real = fs::canonicalize(to).unwrap_or_else(|_| PathBuf::from(to));
     mount_bind(from, &real).map_err(|errno| InternetError::Place {
         path: real,

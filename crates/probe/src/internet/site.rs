@@ -1,26 +1,26 @@
-//! What is asked of a server, and what it answers: plain values, for those who write servers of their own.
+//! The requests to a server and its answers, as plain values, for those who write servers of their own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A request as a server saw it.
+/// A request as a server received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// The address that was dialled.
+    /// The address that the client dialled.
     pub to: SocketAddr,
-    /// `http` or `https`.
+    /// The scheme: `http` or `https`.
     pub scheme: &'static str,
-    /// The host of the request, as it was written.
+    /// The host of the request, as the client wrote it.
     pub host: String,
-    /// Its method.
+    /// The method, such as `GET`.
     pub method: String,
-    /// Path and query.
+    /// The path, with the query if there is one.
     pub path: String,
-    /// `HTTP/1.1` or `HTTP/2.0`.
+    /// The version: `HTTP/1.1` or `HTTP/2.0`.
     pub version: String,
     /// All headers, in their order.
     pub headers: Vec<(String, String)>,
-    /// What came with it.
+    /// The body of the request.
     pub body: Vec<u8>,
 }
 
@@ -32,19 +32,19 @@ impl Asked {
     }
 }
 
-/// An answer.
+/// A server's answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Its status.
+    /// The status code, such as 200.
     pub status: u16,
-    /// Its headers.
+    /// The headers, as names and values.
     pub headers: Vec<(String, String)>,
-    /// Its body.
+    /// The whole body of the answer.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// 200 with a content type.
+    /// An answer with status 200 and a content type.
     pub fn of(kind: &str, body: impl Into<Vec<u8>>) -> Answer {
         Answer {
             status: 200,
@@ -54,5 +54,5 @@ impl Answer {
     }
 }
 
-/// Answers some requests; what it does not answer is left to the pages that every server has. It may block.
+/// Answers some requests; for the others it returns `None`, and the pages that every server has apply. It may block.
 pub type Site = Arc<dyn Fn(&Asked) -> Option<Answer> + Send + Sync>;

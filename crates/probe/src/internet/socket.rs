@@ -1,4 +1,4 @@
-//! A WebSocket that says everything back.
+//! A WebSocket that echoes everything.
 
 use std::io;
 
@@ -33,7 +33,7 @@ pub(super) fn accept(request: Request<Incoming>) -> Response<Body> {
     let accepted = STANDARD.encode(digest);
     tokio::spawn(async move {
         if let Ok(upgraded) = hyper::upgrade::on(request).await {
-            // The other side ends it as it likes.
+            // The client may end it in any way.
             let _ = echo(TokioIo::new(upgraded)).await;
         }
     });
@@ -47,7 +47,7 @@ pub(super) fn accept(request: Request<Incoming>) -> Response<Body> {
         .unwrap_or_default()
 }
 
-/// Small frames, each of one piece: whatever else comes ends it.
+/// Echoes small, unfragmented frames: anything else ends the connection.
 async fn echo<S>(mut stream: S) -> io::Result<()>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,

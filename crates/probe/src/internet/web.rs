@@ -1,4 +1,4 @@
-//! Servers on every address: HTTP/1.1 and HTTP/2, plain and with TLS. What is not open to everybody tells its secret.
+//! Servers on every address: HTTP/1.1 and HTTP/2, plain and with TLS. An address that is not open serves its secret.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,9 +24,9 @@ use super::site::{Answer, Asked};
 use super::socket;
 use super::world::{LOOSE, World};
 
-/// Ports that somebody answers on.
+/// The ports that servers listen on.
 pub(super) const PORTS: [u16; 7] = [80, 443, 8080, 8443, 22, 25, 6379];
-/// Ports where the server speaks first.
+/// Ports where the server sends first.
 const GREETING: [u16; 2] = [22, 25];
 /// The first byte of a TLS handshake.
 const HANDSHAKE: u8 = 0x16;
@@ -34,7 +34,7 @@ const BODY_MAX: u64 = 256 << 20;
 
 pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// What every server knows.
+/// The state that all servers share.
 #[derive(Debug)]
 pub(super) struct Web {
     pub(super) world: Arc<World>,
@@ -60,9 +60,9 @@ pub(super) fn serve(web: &Arc<Web>, port: u16) -> io::Result<()> {
 }
 
 impl Web {
-    /// One connection. Whatever goes wrong is the caller's business.
+    /// Serves one connection and ignores its errors.
     async fn meet(self: Arc<Self>, mut stream: TcpStream, to: SocketAddr) {
-        // Answers are small and somebody waits for each.
+        // Answers are small, and a client waits for each.
         let _ = stream.set_nodelay(true);
         if GREETING.contains(&to.port()) {
             let greeting = format!("220 {}\r\n", self.world.secret());
@@ -99,7 +99,7 @@ impl Web {
         let mut server = auto::Builder::new(TokioExecutor::new());
         server.http1().preserve_header_case(true);
         let talk = server.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        // A client that breaks off is as good as one that ends.
+        // A client that disconnects is as good as one that ends.
         let _ = talk.await;
     }
 
@@ -159,7 +159,7 @@ fn seen<B>(request: Request<B>, to: SocketAddr, scheme: &'static str) -> (Asked,
     (asked, request)
 }
 
-/// The whole request, as far as it came.
+/// Reads the whole request, as far as it arrived.
 async fn read(request: Request<Incoming>, to: SocketAddr, scheme: &'static str) -> Asked {
     let (mut asked, request) = seen(request, to, scheme);
     let mut body = request.into_body();

@@ -1,4 +1,4 @@
-//! Which names there are, which addresses are open to everybody, and what all others would tell.
+//! The names that exist, the addresses that are open, and the text that all others serve.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,34 +8,34 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::site::Site;
 
-/// Where names are resolved.
+/// The address of the resolver.
 pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(9, 9, 9, 9);
-/// A public address whose servers answer as they should.
+/// A public address whose servers answer correctly.
 pub const ALLOWED: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
-/// The same in the other family.
+/// The IPv6 address whose servers answer correctly.
 pub const ALLOWED_6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2606, 0x2800, 0x220, 1, 0, 0, 0, 0x34));
-/// A public address that belongs to whoever wants data to come there.
+/// A public address that belongs to an attacker who collects data.
 pub const EVIL: IpAddr = IpAddr::V4(Ipv4Addr::new(185, 199, 108, 66));
-/// A public address whose certificates nobody vouches for.
+/// A public address whose certificates no trusted authority signed.
 pub const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 99));
 
-/// A public address whose servers read heads with good will.
+/// A public address whose servers parse heads leniently.
 pub const LOOSE: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 77));
 
-/// What the resolver says when a name is asked for.
+/// The resolver's reply to a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// Its addresses.
+    /// The name has these addresses.
     At(Vec<IpAddr>),
-    /// It is another name.
+    /// The name is an alias of another.
     Alias(String),
-    /// The server has failed.
+    /// The resolver reports a failure.
     Fails,
-    /// Nothing, ever.
+    /// The resolver never replies.
     Silent,
 }
 
-/// What there is.
+/// The names, addresses and sites of a fake internet.
 #[derive(Clone)]
 pub struct World {
     names: BTreeMap<String, Arc<Told>>,
@@ -45,7 +45,7 @@ pub struct World {
     site: Option<Site>,
 }
 
-/// The replies of a name, one after another, the last for ever; each kind of record counts for itself.
+/// The replies of a name in order, the last one forever; each kind of record counts for itself.
 #[derive(Debug)]
 struct Told {
     replies: Vec<Reply>,
@@ -62,7 +62,7 @@ impl fmt::Debug for World {
 }
 
 impl World {
-    /// A world where [`ALLOWED`], [`ALLOWED_6`], [`LOOSE`] and [`STRANGER`] answer, and every other address tells `secret`.
+    /// A world where [`ALLOWED`], [`ALLOWED_6`], [`LOOSE`] and [`STRANGER`] answer, and every other address serves `secret`.
     pub fn new(secret: impl Into<String>) -> World {
         World {
             names: BTreeMap::new(),
@@ -73,13 +73,13 @@ impl World {
         }
     }
 
-    /// A name at one address. `*.` in front stands for every name below.
+    /// Adds a name at one address. `*.` in front stands for every name below.
     #[must_use]
     pub fn name(self, name: &str, at: IpAddr) -> World {
         self.named(name, vec![Reply::At(vec![at])])
     }
 
-    /// A name whose replies come one after another, the last for ever.
+    /// Adds a name whose replies come in order, the last one forever.
     #[must_use]
     pub fn named(mut self, name: &str, replies: Vec<Reply>) -> World {
         let told = Told {
@@ -90,21 +90,21 @@ impl World {
         self
     }
 
-    /// Where every name is that is not named.
+    /// Sets the address of every name that was not added.
     #[must_use]
     pub fn others(mut self, at: IpAddr) -> World {
         self.others = Some(at);
         self
     }
 
-    /// One more address that answers as it should.
+    /// Adds one more address that answers correctly.
     #[must_use]
     pub fn open(mut self, address: IpAddr) -> World {
         self.open.insert(address);
         self
     }
 
-    /// What the open addresses serve before their own pages.
+    /// Sets what the open addresses serve before their own pages.
     #[must_use]
     pub fn site(mut self, site: Site) -> World {
         self.site = Some(site);
@@ -123,7 +123,7 @@ impl World {
         self.site.as_ref()
     }
 
-    /// The next reply of a name, if there is such a name.
+    /// The next reply of a name; `None` if the name does not exist.
     pub(super) fn reply(&self, name: &str, six: bool) -> Option<Reply> {
         let above = name.split_once('.').map(|(_, above)| format!("*.{above}"));
         let Some(told) = self.names.get(name).or_else(|| self.names.get(&above?)) else {

@@ -7,17 +7,17 @@ use serde_json::Value;
 
 pub(crate) const EXE: &str = env!("CARGO_BIN_EXE_ringfence-probe-attempt");
 const STAGE: &str = include_str!("rehearse.sh");
-/// A user that no machine has, for controls that root starts.
+/// A user number that no machine has, for controls that root starts.
 const STRANGER: &str = "1879048191";
 
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whose right a control has.
+/// The privileges of a control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum As {
-    /// Root of a user namespace, nobody outside it.
+    /// Root of a user namespace, without privileges outside it.
     Stranger,
     /// Root, in new namespaces of every other kind.
     Root,
@@ -53,7 +53,7 @@ fn throw_away(right: As) -> Command {
     command
 }
 
-/// A folder that anybody may mount on, gone afterwards.
+/// A folder that any user may mount on; it is removed afterwards.
 pub(crate) fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
@@ -75,7 +75,7 @@ pub(crate) fn on_stage(right: As, words: &[&str]) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }
 
-/// What came out of it, a JSON object in each line.
+/// The JSON objects in the output, one on each line.
 pub(crate) fn objects(output: &Output) -> Vec<Value> {
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines()
@@ -83,14 +83,14 @@ pub(crate) fn objects(output: &Output) -> Vec<Value> {
         .collect()
 }
 
-/// What a hog held without a limit.
+/// The amount that a hog held without a limit.
 pub(crate) fn hog(words: &[&str]) -> Option<u64> {
     let all: Vec<&str> = [EXE, "probe-attempt", "hog"]
         .into_iter()
         .chain(words.iter().copied())
         .collect();
     let output = on_stage(As::Stranger, &all);
-    // A flood says its line right after what it flooded with.
+    // A flood prints its report right after its flood.
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.rsplit_once('{').map(|(_, rest)| format!("{{{rest}"))?;
     serde_json::from_str::<Value>(&line).ok()?.get("held")?.as_u64()

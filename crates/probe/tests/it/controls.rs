@@ -1,4 +1,4 @@
-//! Each probe's control: the same attempt without the fence succeeds, or there is a reason why none can be made here.
+//! Each probe's control: the same attempt without the fence succeeds, or there is a reason why no control is possible here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsRawFd as _;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::bare::{As, EXE, hog, is_root, objects, on_stage};
 use crate::naive;
 
-/// Tries that cannot succeed on this or any machine without harming it, and why.
+/// Attempts that cannot succeed on this or any machine without harming it, and why.
 const IMPOSSIBLE: [(u16, &str, &str); 15] = [
     (
         13,
@@ -80,7 +80,7 @@ const HOGS: [(u16, &[&str], u64); 34] = [
     (162, &["netlink-queues", "2"], 16),
     (163, &["udp-queues", "2"], 16),
     (164, &["tcp-buffers", "2"], 16),
-    // The kernel gives a user less room in each once there are many, and others of this user may have theirs.
+    // The kernel gives a user smaller pipes once there are many, and other processes of this user may have theirs.
     (165, &["pipes", "2"], 2),
     (166, &["event-queues", "2"], 1),
     (167, &["page-tables", "2"], 64),
@@ -98,7 +98,7 @@ const HOGS: [(u16, &[&str], u64); 34] = [
 
 type Key = (u16, String);
 
-/// Every try with how it went.
+/// Every attempt with its outcome.
 fn rehearsed(right: As, ids: &[&str]) -> BTreeMap<Key, Value> {
     let words: Vec<&str> = [EXE, "probe-attempt", "rehearse", "FOLDER"]
         .into_iter()
@@ -124,7 +124,7 @@ fn is_impossible(key: &Key, line: &Value) -> bool {
     const INVALID: u64 = 22;
     const NO_SUCH_OPTION: u64 = 92;
     const NO_SUCH_FAMILY: u64 = 97;
-    // What a kernel was built without.
+    // Features that the kernel may have been built without.
     let absent = match key.0 {
         64 => line["errno"] == NO_SUCH_FAMILY,
         171 => line["errno"] == NO_SUCH_FAMILY || line["errno"] == NO_SUCH_OPTION,
@@ -138,7 +138,7 @@ fn is_impossible(key: &Key, line: &Value) -> bool {
     absent || listed
 }
 
-/// The tries that are made inside, as a stranger and, where this is root, once more with root's own rights.
+/// The attempts of a program inside, as a stranger and, where this is root, once more with root's own privileges.
 fn inside() -> BTreeSet<u16> {
     let mut tries = rehearsed(As::Stranger, &[]);
     if is_root() {
@@ -166,7 +166,7 @@ fn inside() -> BTreeSet<u16> {
     good
 }
 
-/// 144: somebody passes a descriptor on standard input.
+/// 144: a descriptor is passed on standard input.
 fn passed_descriptor() -> BTreeMap<Key, Value> {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let passed = std::fs::File::open("/dev/null").unwrap();
@@ -235,7 +235,7 @@ fn abuses() -> BTreeSet<u16> {
     good
 }
 
-/// 82: without a deadline it is still there after a while.
+/// 82: without a deadline the program still runs after a while.
 fn never_ends() -> bool {
     let mut child = Command::new(EXE)
         .args(["probe-attempt", "hog", "blocked"])
@@ -253,7 +253,7 @@ fn never_ends() -> bool {
     waits
 }
 
-/// 84: its process is there when it has ended.
+/// 84: its process still exists after the program has ended.
 fn leaves_a_daemon() -> bool {
     let script =
         format!("{EXE} probe-attempt hog daemon > /dev/null; grep -l ringfence-probe /proc/[0-9]*/comm | wc -l");
@@ -261,10 +261,10 @@ fn leaves_a_daemon() -> bool {
     String::from_utf8_lossy(&output.stdout).trim() == "1"
 }
 
-/// 85: a first process that does not reap leaves them all.
+/// 85: a first process that does not reap leaves all zombies.
 fn leaves_zombies() -> bool {
     let count = "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l";
-    // Whoever counts goes with the first process, which lives on for a while after the last of them.
+    // The counting process ends with the first process, which lives on for a while after the last of them.
     let counts = format!("until n=$({count}); [ $n -ge 40 ]; do sleep 0.02; done; echo $n >&2");
     let script = format!("({counts}) & exec {EXE} probe-attempt hog orphans 50");
     let output = on_stage(As::Stranger, &["sh", "-c", &script]);
@@ -287,11 +287,11 @@ fn every_probe_can_succeed_without_the_fence() {
         }
     }
     if !is_root() {
-        // Ordinary users own no file of root's, and have no capability of the machine's own.
+        // Ordinary users own none of root's files, and have no capability on the machine itself.
         absent.extend([54, 66]);
     }
     let known = |id: &u16| good.contains(id) || absent.contains(id) || WITHOUT.iter().any(|(without, _)| without == id);
-    // Those at the door have a test of their own.
+    // The egress probes have a test of their own.
     let ids = catalogue().filter(|probe| !probe.is_at_door()).map(|probe| probe.id);
     let missing: Vec<u16> = ids.filter(|id| !known(id)).collect();
     println!(

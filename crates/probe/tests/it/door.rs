@@ -1,4 +1,4 @@
-//! The probes at the door without a fence: before a door that judges nothing, every one goes through.
+//! The egress probes without a fence: with a naive proxy, every one succeeds.
 
 use std::path::Path;
 

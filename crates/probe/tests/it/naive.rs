@@ -1,4 +1,5 @@
-//! What a host without care would do with a program's files, names and processes: each goes wrong, so that the probe can.
+//! What a careless host would do with a program's files, names and processes: each one goes wrong, so that the probe can
+//! succeed.
 
 use std::fs;
 use std::hash::{Hash as _, Hasher as _};
@@ -40,7 +41,7 @@ fn places() -> Places {
     }
 }
 
-/// Follows everything, keeps everything.
+/// Copies everything and follows every link.
 fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -67,7 +68,7 @@ fn link() -> bool {
     has_secret(&places.copy.join("link"))
 }
 
-/// 17: a folder that was looked at becomes a link before it is entered.
+/// 17: a folder that was checked becomes a link before it is entered.
 fn swapped() -> bool {
     let places = places();
     let (swap, other) = (places.inside.join("swap"), places.inside.join("other"));
@@ -84,7 +85,7 @@ fn swapped() -> bool {
     let started = Instant::now();
     let mut escaped = false;
     while !escaped && started.elapsed() < Duration::from_secs(5) {
-        // Looked at without following, entered by name: what a careful but naive copy does.
+        // Checked without following, entered by name: what a careful but naive copy does.
         let is_folder = fs::symlink_metadata(&swap).is_ok_and(|found| found.is_dir());
         if is_folder {
             escaped = has_secret(&swap.join("canary"));
@@ -126,7 +127,7 @@ fn fifo() -> bool {
     waits
 }
 
-/// 86 and 160: a process lives on after whoever started it.
+/// 86 and 160: a process outlives the one that started it.
 fn outlives() -> bool {
     let script = "setsid sleep 30 </dev/null >/dev/null 2>&1 & echo $!; sleep 30";
     let mut parent = Command::new("sh")
@@ -138,7 +139,7 @@ fn outlives() -> bool {
     io::BufRead::read_line(&mut io::BufReader::new(parent.stdout.as_mut().unwrap()), &mut line).unwrap();
     let pid: i32 = line.trim().parse().unwrap();
     let own = parent.id();
-    // Its own foreground sleeper goes with the group of nobody: it is ended by number too.
+    // Its own foreground sleeper goes with the group of no process: it is ended by number too.
     let children = fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
     parent.kill().unwrap();
     parent.wait().unwrap();
@@ -155,7 +156,7 @@ fn outlives() -> bool {
     lives
 }
 
-/// 152: a file made without a user namespace belongs to whoever made it.
+/// 152: a file made without a user namespace belongs to its maker.
 fn owned_by_root() -> bool {
     let places = places();
     fs::metadata(places.outside.join("canary")).unwrap().uid() == 0
@@ -186,7 +187,7 @@ fn written_through() -> bool {
     places.outside.join("new").exists()
 }
 
-/// 157: what the standard library takes for a number.
+/// 157: what the standard library accepts as a number.
 fn strange_times() -> bool {
     ["NaN", "-1", "inf", "1e99"]
         .iter()
@@ -202,7 +203,7 @@ fn no_ceiling() -> bool {
         .is_ok()
 }
 
-/// 181: a name below the mount is all that is compared.
+/// 181: only names below the mount are compared.
 fn named() -> bool {
     let places = places();
     let folder = places.inside.join(".ssh");
@@ -213,7 +214,7 @@ fn named() -> bool {
     !deny.iter().any(|glob| glob.hides(&below)) && has_secret(&folder.join("id"))
 }
 
-/// 182: a cover lies on a file, and goes with it.
+/// 182: a cover lies on a file, and disappears with it.
 fn uncovered() -> bool {
     let script = "cd \"$1\"; echo old > .env; echo secret > new
         unshare --mount --propagation private sh -c 'mount --bind /dev/null .env && touch ready
@@ -223,7 +224,7 @@ fn uncovered() -> bool {
     String::from_utf8_lossy(&output.stdout).contains("secret")
 }
 
-/// 185: a cover lies on one of the places where a folder is shown.
+/// 185: a cover lies on only one of the paths at which a folder is shown.
 fn uncovered_elsewhere() -> bool {
     let script = "cd \"$1\"; mkdir shown one two; echo secret > shown/.env
         mount --bind shown one; mount --bind shown two; mount --bind /dev/null one/.env
@@ -232,7 +233,7 @@ fn uncovered_elsewhere() -> bool {
     String::from_utf8_lossy(&output.stdout) == "secret\n"
 }
 
-/// 186: what is not there cannot be covered.
+/// 186: what does not exist cannot be covered.
 fn never_covered() -> bool {
     let script = "cd \"$1\"; mkdir shown view; echo old > shown/.env; mount --bind shown view
         for name in .env .netrc; do [ ! -e view/$name ] || mount --bind /dev/null view/$name; done
@@ -241,7 +242,7 @@ fn never_covered() -> bool {
     String::from_utf8_lossy(&output.stdout) == "secret\n"
 }
 
-/// 183: whoever sees a socket can talk to whoever listens.
+/// 183: a process that sees a socket can talk to its listener.
 fn late_socket() -> bool {
     let places = places();
     let path = places.inside.join("late.sock");
@@ -257,7 +258,7 @@ fn made_behind_a_link() -> bool {
     places.outside.join("made").is_dir()
 }
 
-/// 221: whoever reads files to their end reads what was never written.
+/// 221: a process that reads files to their end reads bytes that were never written.
 fn reads_holes() -> bool {
     const STORED: u64 = 16 << 20;
     let places = places();
@@ -276,7 +277,7 @@ fn reads_holes() -> bool {
     read > STORED * 3
 }
 
-/// 222: two that write before they read wait for each other.
+/// 222: two processes that write before they read wait for each other.
 fn two_that_write_wait() -> bool {
     let (one, other) = UnixStream::pair().unwrap();
     let write = |mut end: UnixStream| {
@@ -294,14 +295,14 @@ fn two_that_write_wait() -> bool {
     one && other
 }
 
-/// 223: a supervisor that lives where the program does is stopped by it.
+/// 223: a supervisor in the program's process namespace is stopped by it.
 fn stops_its_supervisor() -> bool {
     let script = "timeout 0.2 sh -c 'kill -STOP $PPID; sleep 1; echo outlived'; true";
     let output = on_stage(As::Stranger, &["timeout", "-s", "KILL", "2", "sh", "-c", script]);
     String::from_utf8_lossy(&output.stdout).contains("outlived")
 }
 
-/// A server that takes a dot in two bytes for a dot leaves the folder it shows.
+/// A server that decodes a dot in two bytes as a dot leaves the folder it shows.
 fn read_as_dots() -> bool {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("public")).unwrap();
@@ -317,7 +318,7 @@ fn no_limit_named() -> bool {
     draft.under(&Ceiling::own_word()).is_ok()
 }
 
-/// 191: whoever writes down every refusal, as it was, writes as long as a program is refused.
+/// 191: a host that records every refusal writes for as long as a program is refused.
 fn every_refusal_is_written() -> bool {
     let places = places();
     let path = places.outside.join("journal");
@@ -330,7 +331,7 @@ fn every_refusal_is_written() -> bool {
     fs::metadata(&path).unwrap().len() > 4 << 20
 }
 
-/// 192: a chain alone does not know how long it was.
+/// 192: a chain alone does not show how long it was.
 fn a_shorter_chain_is_a_chain() -> bool {
     let link = |before: u64, text: &str| {
         let mut hasher = std::hash::DefaultHasher::new();
@@ -358,7 +359,7 @@ fn a_shorter_chain_is_a_chain() -> bool {
     verifies(&whole) && verifies(&rolled_back)
 }
 
-/// Each probe of what the host does, with what goes wrong without care. `None`: not on this machine.
+/// Each probe of what the host does, with the outcome without care. `None`: not on this machine.
 pub(crate) fn controls() -> Vec<(u16, Option<bool>)> {
     let outlived = outlives();
     vec![

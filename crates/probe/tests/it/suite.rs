@@ -42,7 +42,7 @@ async fn nothing_is_broken() {
     assert_eq!(absent, [21, 22, 70, 159]);
 }
 
-/// What a machine without control groups for us cannot hold: parts of a processor.
+/// What a machine without control groups for this user cannot enforce: parts of a processor.
 fn is_excused(finding: &Finding) -> bool {
     finding.id == 83 && finding.by != "cgroup"
 }

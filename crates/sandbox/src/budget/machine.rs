@@ -1,28 +1,29 @@
-//! How much memory this machine has for us: what the kernel says, and less where a control group of our own says less.
+//! How much memory this machine has for this process: what the kernel reports, or less where a control group around the
+//! process says so.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use ringfence_jail::cgroup::{Controller, Machine, Tree, Version};
 
-/// The memory of a machine, or of the group that this process lives in.
+/// The memory of the machine, or of the control group that this process runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineMemory {
-    /// All of it.
+    /// Bytes of memory in total.
     pub total: u64,
-    /// What programs could have now without pushing others out.
+    /// Bytes that programs could allocate now without swapping others out.
     pub available: u64,
 }
 
-/// Where the machine says what it has: found once, asked often.
+/// Where this machine reports its memory: found once, read often.
 #[derive(Debug, Clone)]
 pub struct MemorySource {
-    /// Control groups around this process.
+    /// The control groups around this process that have a memory limit.
     groups: Vec<(PathBuf, Version)>,
 }
 
 impl MemorySource {
-    /// Looks for the control groups that bound this process.
+    /// Finds the control groups that limit this process.
     pub fn find() -> MemorySource {
         MemorySource::on(&Machine::here().map_or_else(|_| Vec::new(), |machine| machine.trees()))
     }
@@ -37,7 +38,7 @@ impl MemorySource {
         }
     }
 
-    /// Asks now. None: the machine does not say.
+    /// Reads the current values; `None` when the machine does not report them.
     pub fn read(&self) -> Option<MachineMemory> {
         let text = fs::read_to_string("/proc/meminfo").ok()?;
         let machine = MachineMemory {
@@ -53,7 +54,7 @@ impl MemorySource {
 }
 
 impl MachineMemory {
-    /// As much of it as a group leaves.
+    /// Lowers the values to what a control group leaves.
     fn within(self, folder: &Path, version: Version) -> MachineMemory {
         let used = match version {
             Version::One => "memory.usage_in_bytes",
@@ -78,7 +79,7 @@ fn limit_file(version: Version) -> &'static str {
     }
 }
 
-/// `max`, no such file, or more than any machine has, is no limit.
+/// Whether a control group has a limit: a missing file, `max`, and a number above any machine's memory are no limit.
 fn has_limit(folder: &Path, version: Version) -> bool {
     number(&folder.join(limit_file(version))).is_some_and(|limit| limit < 1 << 60)
 }
@@ -96,7 +97,7 @@ fn kibibytes(text: &str, name: &str) -> Option<u64> {
         .checked_mul(1024)
 }
 
-/// Pages of files that the kernel gives up first.
+/// Bytes of inactive file pages, which the kernel reclaims first.
 fn inactive_files(text: &str) -> u64 {
     let names = ["total_inactive_file ", "inactive_file "];
     let found = names

@@ -132,7 +132,7 @@ async fn free_memory_counts_also_where_others_took_it() {
         Shortage::Free
     );
     drop((one, other));
-    // Alone it goes: what it really needs nobody knows.
+    // The only execution is admitted whatever it asks for: its real need is unknown.
     budget.admit(request(1, 400)).await.unwrap();
 }
 

@@ -6,7 +6,7 @@ const WALL: Duration = Duration::from_secs(10);
 const LIFE: Duration = Duration::from_hours(1);
 const PART: Duration = Duration::from_millis(30);
 
-/// How long the clock stood after one stretch of waiting, with so much processor time used in it.
+/// How much time the clock excludes after one stretch of waiting in which `cpu` was used.
 fn stood(cpu: Duration, cpu_millis: u32, waits: bool) -> Duration {
     let mut clock = Clock::start(WALL, LIFE, cpu_millis);
     clock.waits(waits);

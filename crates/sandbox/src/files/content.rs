@@ -1,4 +1,4 @@
-//! What is in a file, read in order, with its holes as holes: nothing is read that was never written.
+//! Reads the content of a file in order and keeps holes as holes: it does not read bytes that were never written.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 const CHUNK: usize = 128 * 1024;
 const ZEROS: [u8; 4096] = [0; 4096];
-/// What one block of `st_blocks` holds.
+/// Bytes in one block of `st_blocks`.
 const BLOCK: u64 = 512;
 
 /// The length of a file, and how much of it is stored.
@@ -21,7 +21,7 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// Of a plain file; anything else is an error.
+    /// The extent of a plain file; anything else is an error.
     pub(super) fn of(file: &File) -> io::Result<Extent> {
         let found = file.metadata()?;
         if !found.is_file() {
@@ -33,19 +33,19 @@ impl Extent {
         })
     }
 
-    /// Bytes that read as zero and are stored nowhere.
+    /// Bytes that read as zero and are not stored.
     pub(super) fn holes(self) -> u64 {
         self.length - self.stored
     }
 }
 
-/// A part of a file.
+/// A piece of a file: a hole or stored bytes.
 enum Part<'a> {
     Bytes(&'a [u8]),
     Hole(u64),
 }
 
-/// Reads files one after another, until there is no more time.
+/// Reads files one after another until its deadline.
 #[derive(Debug)]
 pub(super) struct Reader {
     buffer: Vec<u8>,
@@ -60,7 +60,7 @@ impl Reader {
         }
     }
 
-    /// Whether there is time left; else the error that says so.
+    /// Fails with `TimedOut` when the deadline has passed.
     pub(super) fn check_time(&self) -> io::Result<()> {
         if Instant::now() < self.deadline {
             Ok(())
@@ -69,7 +69,7 @@ impl Reader {
         }
     }
 
-    /// The digest of a file as it reads.
+    /// The digest of a file's content, with holes as zeroes.
     pub(super) fn digest(&mut self, file: &File, extent: Extent) -> io::Result<String> {
         let mut digest = Sha256::new();
         let deadline = self.deadline;
@@ -77,7 +77,7 @@ impl Reader {
             match part {
                 Part::Bytes(bytes) => digest.update(bytes),
                 Part::Hole(length) => {
-                    /// So much is looked at between two looks at the time.
+                    /// The deadline is checked once in this many chunks.
                     const ROUNDS: u64 = 32;
                     let (mut left, mut round) = (length, 0u64);
                     while left > 0 {
@@ -96,7 +96,7 @@ impl Reader {
         Ok(hex(&digest.finalize()))
     }
 
-    /// Copies a file with its holes.
+    /// Copies a file and keeps its holes.
     pub(super) fn copy(&mut self, from: &File, extent: Extent, to: &mut File) -> io::Result<()> {
         self.parts(from, extent, |part| match part {
             Part::Bytes(bytes) => to.write_all(bytes),
@@ -108,7 +108,7 @@ impl Reader {
         to.set_len(extent.length)
     }
 
-    /// The parts of a file in order. One that became shorter ends early.
+    /// Calls `each` with the parts of a file in order. A file that became shorter ends early.
     fn parts(
         &mut self,
         file: &File,
@@ -146,7 +146,7 @@ impl Reader {
     }
 }
 
-/// Where stored bytes begin at or behind `at`, and where they end; a file system that knows no holes has none.
+/// Where the next stored bytes at or after `at` begin and end; on a file system without holes, all bytes are stored.
 fn next_data(file: &File, at: u64, length: u64) -> io::Result<(u64, u64)> {
     use rustix::io::Errno;
     let data = match seek(file, FileSeek::Data(at)) {
@@ -163,7 +163,7 @@ fn next_data(file: &File, at: u64, length: u64) -> io::Result<(u64, u64)> {
     Ok((data.min(length), end.min(length)))
 }
 
-/// Copies all of `from`; answers the digest.
+/// Copies all of `from` and returns the digest.
 pub(super) fn pour(from: &mut impl Read, to: &mut File) -> io::Result<String> {
     let mut digest = Sha256::new();
     let mut buffer = vec![0; CHUNK];

@@ -1,32 +1,32 @@
-//! What was not copied out, file by file, for who wanted it.
+//! The files that were not copied out, one by one, for the caller.
 
 use ringfence_policy::RelPath;
 use serde::Serialize;
 
 use super::{Collected, CopyOutcome, Skipped};
 
-/// Files that stayed in the sandbox although a folder was there for them.
+/// Files that stayed in the sandbox although the caller gave a folder for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftBehind {
-    /// The first of them.
+    /// The first of them, with their reasons.
     pub files: Vec<LeftFile>,
-    /// How many more there are.
+    /// The number of files that are not in the list.
     pub more: u64,
 }
 
 /// A file that was not copied out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftFile {
-    /// Its path below the workspace.
+    /// The path below the workspace.
     pub path: String,
-    /// Why it stayed.
+    /// Why the file was not copied, as a phrase.
     pub reason: &'static str,
-    /// What helps.
+    /// What the program can do so that the file can leave.
     pub hint: &'static str,
 }
 
 impl Collected {
-    /// What stays in the sandbox, file by file: first what the program wants to go out.
+    /// The files that stay in the sandbox, one by one: those that the program emitted come first.
     pub fn left_behind(&self) -> LeftBehind {
         let is_withheld = |path: &str| self.withheld.iter().any(|(named, _)| named == path);
         let skipped = self.skipped.named().iter().filter(|(path, _)| !is_withheld(path));
@@ -48,7 +48,7 @@ impl Collected {
         }
     }
 
-    /// Takes those files out of the list that were not copied; answers them, and the paths of those that were written.
+    /// Removes the files that were not copied from the list. Returns them, and the paths of those that were written.
     pub fn drop_uncopied(&mut self, outcomes: &[CopyOutcome]) -> (Skipped, Vec<RelPath>) {
         let (mut skipped, mut written) = (Skipped::default(), Vec::new());
         let mut outcomes = outcomes.iter();

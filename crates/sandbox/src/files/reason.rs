@@ -1,43 +1,43 @@
-//! Why a file that a program left stays behind: the rule that holds it, and what helps.
+//! Why a file that a program left is not copied: the rule that holds it, and what helps.
 
-/// Names that are listed; more are counted.
+/// How many names are listed; the rest is only counted.
 const MAX_NAMED: usize = 100;
 
 /// Why a file does not leave the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkipReason {
-    /// `fs.deny` names it.
+    /// A pattern of `fs.deny` matches it.
     Denied,
     /// It is a symbolic link.
     Link,
     /// It is a device, a socket or a fifo.
     NotPlain,
-    /// Its name is no plain text, or its path is too long.
+    /// Its name is not plain text, or its path is too long.
     Name,
-    /// The bytes of its name are no text at all.
+    /// The bytes of its name are not UTF-8.
     NotUtf8,
     /// The host cannot read it.
     Unreadable,
-    /// There is no such file, or it went away while the host looked.
+    /// There is no such file, or it disappeared while the host read the workspace.
     Gone,
-    /// It holds more bytes than its place has left.
+    /// It holds more bytes than the limit has left.
     Bytes,
     /// Its holes are larger than its place.
     Holes,
-    /// It lies too deep.
+    /// It lies in too many nested folders.
     Depth,
     /// There are too many entries before it.
     Entries,
-    /// The time for collecting was over.
+    /// The time for collecting files is over.
     Time,
-    /// The folder it should go to has something of that name.
+    /// The target folder already has a file of that name.
     Exists,
-    /// Something else is there where it, or a folder above it, should be: a link, a folder, a file.
+    /// A link, a folder or another file stands where it, or a folder above it, should be.
     Occupied,
 }
 
 impl SkipReason {
-    /// The reason in words.
+    /// The reason, as a phrase for people.
     pub fn why(self) -> &'static str {
         match self {
             SkipReason::Denied => "fs.deny",
@@ -57,7 +57,7 @@ impl SkipReason {
         }
     }
 
-    /// The rule that keeps it.
+    /// The rule that keeps the file in the sandbox.
     pub fn rule(self) -> &'static str {
         match self {
             SkipReason::Denied => "fs.deny",
@@ -73,7 +73,7 @@ impl SkipReason {
         }
     }
 
-    /// What a program can do so that it leaves.
+    /// What a program can do so that the file can leave.
     pub fn hint(self) -> &'static str {
         match self {
             SkipReason::Denied => "use another name",
@@ -90,7 +90,7 @@ impl SkipReason {
         }
     }
 
-    /// Whether the host would have taken it, had there been less.
+    /// Whether only a limit kept the host from copying the file.
     pub fn is_limit(self) -> bool {
         match self {
             SkipReason::Bytes | SkipReason::Holes | SkipReason::Depth | SkipReason::Entries | SkipReason::Time => true,
@@ -107,29 +107,29 @@ impl SkipReason {
     }
 }
 
-/// What was left behind: the first of it by name, all of it by number.
+/// Files that were not copied: the first ones by name, all of them by number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Skipped {
     named: Vec<(String, SkipReason)>,
     counts: std::collections::BTreeMap<SkipReason, SkipCount>,
 }
 
-/// How much was left behind for one reason.
+/// How many files were not copied for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkipCount {
-    /// The first of it.
+    /// The path of the first file.
     pub first: String,
-    /// How many files and folders.
+    /// The number of files and folders.
     pub count: u64,
 }
 
 impl Skipped {
-    /// Notes one more.
+    /// Adds one file that was not copied for `reason`.
     pub fn add(&mut self, path: &str, reason: SkipReason) {
         self.add_many(path, reason, 1);
     }
 
-    /// Several of one reason, of which `path` is the first.
+    /// Adds `count` files of one reason, the first of which is `path`.
     pub fn add_many(&mut self, path: &str, reason: SkipReason, count: u64) {
         self.counts
             .entry(reason)
@@ -143,17 +143,17 @@ impl Skipped {
         }
     }
 
-    /// The first hundred, in the order in which they were found.
+    /// The first hundred, in the order in which the host found them.
     pub fn named(&self) -> &[(String, SkipReason)] {
         &self.named
     }
 
-    /// By reason.
+    /// The counts, in the order of their reasons.
     pub fn counts(&self) -> impl Iterator<Item = (SkipReason, &SkipCount)> {
         self.counts.iter().map(|(reason, count)| (*reason, count))
     }
 
-    /// Notes all that another has.
+    /// Adds everything that `other` holds.
     pub fn add_all(&mut self, other: &Skipped) {
         for (reason, more) in &other.counts {
             let counted = self.counts.entry(*reason).or_insert_with(|| SkipCount {
@@ -166,12 +166,12 @@ impl Skipped {
         self.named.extend(other.named.iter().take(room).cloned());
     }
 
-    /// How many there are.
+    /// The number of all files that were not copied.
     pub fn total(&self) -> u64 {
         self.counts.values().map(|count| count.count).sum()
     }
 
-    /// The same without what never leaves anyway.
+    /// Keeps only the files that a limit held back.
     #[must_use]
     pub fn limits_only(mut self) -> Skipped {
         self.named.retain(|(_, reason)| reason.is_limit());
@@ -179,8 +179,8 @@ impl Skipped {
         self
     }
 
-    /// What is missed of it where nobody asked for all of them: what a bound of the host's own work kept, and what its name kept.
-    /// Links and devices never leave, and are missed by nobody.
+    /// The files that a caller misses who did not ask for all of them: those that a limit held back, and those whose reason
+    /// is in `by_name`. Links and devices never leave, and no caller misses them.
     #[must_use]
     pub fn missed(&self, by_name: &[SkipReason]) -> Skipped {
         let mut missed = self.clone().limits_only();
@@ -190,12 +190,12 @@ impl Skipped {
         missed
     }
 
-    /// Whether everything could be taken.
+    /// Whether every file was copied.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// Whether a bound of the host's own work kept something.
+    /// Whether a limit held any file back.
     pub fn has_limit(&self) -> bool {
         self.counts.keys().any(|reason| reason.is_limit())
     }

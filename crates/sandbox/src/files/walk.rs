@@ -1,4 +1,4 @@
-//! Looks through what programs left, within bounds: bytes stored, holes, entries, depth, names and time. Nothing is followed.
+//! Walks through what programs left, within limits on bytes, holes, entries, depth, names and time. Follows no link.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -14,25 +14,25 @@ use super::content::{Extent, Reader};
 use super::reason::{SkipReason, Skipped};
 use super::{CollectError, open_beneath};
 
-/// What the host spends on what programs left.
+/// What the host spends on collecting files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CollectLimits {
-    /// Bytes that are stored.
+    /// Bytes that are stored on disk or in memory.
     pub stored: u64,
-    /// Bytes of holes: nobody stores them, and they are hashed like others.
+    /// Bytes of holes: they take no space but are hashed like others.
     pub holes: u64,
-    /// Files, folders and all else that is looked at.
+    /// Files, folders and other entries that the host visits.
     pub entries: u64,
-    /// Folders one in another.
+    /// Levels of nested folders.
     pub depth: usize,
-    /// Bytes of the paths that are kept.
+    /// Bytes of all paths together.
     pub names: u64,
-    /// How long it may take.
+    /// How long the walk may take.
     pub time: Duration,
 }
 
 impl CollectLimits {
-    /// What a place of this size is worth.
+    /// The limits for a workspace of this size.
     pub fn for_quota(quota: u64) -> CollectLimits {
         CollectLimits {
             stored: quota,
@@ -44,7 +44,7 @@ impl CollectLimits {
         }
     }
 
-    /// So little that a thread which serves others can do it in passing.
+    /// Limits so low that a thread that serves requests can walk inline.
     pub const IN_PASSING: CollectLimits = CollectLimits {
         stored: 64 << 10,
         holes: 64 << 10,
@@ -55,7 +55,7 @@ impl CollectLimits {
     };
 }
 
-/// A plain file that was found.
+/// A plain file that the walk found.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) path: RelPath,
@@ -63,21 +63,21 @@ pub(super) struct Found {
     pub(super) digest: String,
 }
 
-/// Whether to go on looking.
+/// Whether the walk goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Go,
     Stop,
 }
 
-/// One look through a workspace.
+/// One walk through a workspace.
 pub(super) struct Walk<'a> {
     root: BorrowedFd<'a>,
     deny: &'a [Glob],
     left: CollectLimits,
     reader: Reader,
     pub(super) found: Vec<Found>,
-    /// Those that were looked at by name before all others.
+    /// Paths that were visited by name before all others.
     named: HashSet<String>,
     pub(super) skipped: Skipped,
 }
@@ -96,7 +96,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Looks at one file before all others. Answers why it cannot be taken.
+    /// Visits one emitted file before all others. Returns why it cannot be copied.
     pub(super) fn wanted(&mut self, path: &str) -> Option<SkipReason> {
         let relative = match path.parse::<RelPath>() {
             Ok(relative) if path.matches('/').count() <= self.left.depth => relative,
@@ -111,14 +111,14 @@ impl<'a> Walk<'a> {
         }
         self.named.insert(path.to_owned());
         let reason = self.take(self.root, path, relative).err();
-        // What is no plain file is met again.
+        // The full walk visits files again that are not plain.
         if let Some(reason) = reason.filter(|reason| reason.is_limit()) {
             self.skipped.add(path, reason);
         }
         reason
     }
 
-    /// Looks at everything.
+    /// Visits every entry of the workspace that was not visited by name.
     pub(super) fn all(&mut self) -> Result<(), CollectError> {
         let look = |source: io::Error| CollectError::Look {
             name: ".".to_owned(),
@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
         Ok(Next::Go)
     }
 
-    /// Takes one entry off what is left; answers why there is nothing left.
+    /// Spends one entry of the budget; returns a reason when the budget is used up.
     fn spend(&mut self, path: &str) -> Option<SkipReason> {
         let (entries, names) = (
             self.left.entries.checked_sub(1),
@@ -220,7 +220,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// A file that cannot be read, or is exchanged for something else while we look, is left.
+    /// Adds a file. A file that cannot be read, or is replaced during the walk, is skipped.
     fn take(&mut self, above: BorrowedFd<'_>, name: &str, path: RelPath) -> Result<(), SkipReason> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let file = open_beneath(above, name, flags, Mode::empty()).map_err(|error| reason_of(&error))?;

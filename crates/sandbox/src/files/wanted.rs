@@ -1,8 +1,8 @@
-//! What a program wants to go out, beside what was found.
+//! The files that a program emits, in addition to those that the host finds.
 
 use ringfence_wire::Emit;
 
-/// What a program wants to go out, each file once: what it said of it last counts.
+/// The files that a program emits, each once: the last mention of a file counts.
 #[derive(Debug)]
 pub(super) struct Wanted<'a>(Vec<(&'a str, &'a str)>);
 
@@ -22,13 +22,13 @@ impl<'a> Wanted<'a> {
         self.0.iter().map(|(path, _)| *path)
     }
 
-    /// What a file is said to be, if it is wanted.
+    /// The media type of a file; `None` when the program did not emit it.
     pub(super) fn media_type(&self, path: &str) -> Option<String> {
         let wanted = self.0.iter().find(|(wanted, _)| *wanted == path);
         wanted.map(|(_, media_type)| (*media_type).to_owned())
     }
 
-    /// Its place among those that are wanted; behind them for others.
+    /// The position of an emitted file in the program's order; other files come after them.
     pub(super) fn place(&self, path: &str) -> usize {
         let place = self.0.iter().position(|(wanted, _)| *wanted == path);
         place.unwrap_or(self.0.len())

@@ -38,7 +38,7 @@ fn hostile() -> (tempfile::TempDir, PathBuf, PathBuf) {
     (base, place, outside)
 }
 
-/// A folder in a folder, so often that no path reaches the last.
+/// Makes nested folders, so many that no path reaches the last.
 fn deep(place: &Path, levels: u32) {
     let mut at = openat(CWD, place, OFlags::DIRECTORY | OFlags::RDONLY, Mode::empty()).unwrap();
     for _ in 0..levels {

@@ -21,7 +21,7 @@ fn lines_of_locks_are_counted_and_no_others() {
 fn a_lock_counts_once_however_often_its_file_is_open() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
-    // A lock of an open file, so that another process has it too: nobody else's locks are among that one's.
+    // A lock of the open file, so that another process has it too: that process has no other locks.
     let file = File::create(&path).unwrap();
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let same = || Stdio::from(file.try_clone().unwrap());
@@ -43,7 +43,7 @@ fn a_thread_that_has_ended_is_gone_and_any_other_must_be_looked_at() {
     let refused = || -> std::io::Result<()> { Err(std::io::ErrorKind::PermissionDenied.into()) };
     let mut process = Command::new("true").spawn().unwrap();
     let task = std::path::PathBuf::from(format!("/proc/{0}/task/{0}", process.id()));
-    // Nobody has asked how it ended, so it is still there.
+    // The parent has not reaped it, so it still exists.
     while !fs::read_to_string(task.join("stat")).unwrap().contains(") Z ") {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }

@@ -16,7 +16,7 @@ use super::{
     has_unaccepted, mapping, mount_of, netlink,
 };
 
-/// A process that has a file of 1 MiB open, and nobody else has; with its folder, its path and its number.
+/// A process that alone has a file of 1 MiB open; with its folder, its path and its number.
 struct Holder {
     process: Child,
     folder: tempfile::TempDir,
@@ -39,7 +39,7 @@ impl Holder {
             .stderr(file)
             .spawn()
             .unwrap();
-        // Before, it has files of its own open for a moment.
+        // Before that, it has files of its own open for a moment.
         let mut ready = String::new();
         BufReader::new(process.stdout.take().unwrap())
             .read_line(&mut ready)
@@ -66,7 +66,7 @@ impl Holder {
         }
     }
 
-    /// The folder itself, as a place is always among those with a name.
+    /// The folder itself, because a place always has a name.
     fn named(&self) -> HashMap<FileId, u64> {
         let found = fs::metadata(self.folder.path()).unwrap();
         HashMap::from([((found.dev(), found.ino()), 4096)])
@@ -172,7 +172,7 @@ fn a_file_without_a_name_counts_as_long_as_it_is_open() {
     assert_eq!(deleted.count(&holder.owners(), holder.named(), 0), nothing);
 }
 
-/// As an ordinary user sees the files of our own child in a sandbox.
+/// As an ordinary user sees the files of Ringfence's own child in a sandbox.
 #[test]
 fn where_files_are_only_told_those_with_a_name_are_seen_and_others_are_not() {
     let holder = Holder::start();
@@ -235,13 +235,13 @@ fn what_is_not_seen_is_bounded_by_what_the_disk_grew_since_everything_was() {
     const MIB: u64 = 1 << 20;
     let mut growth = DiskGrowth::new(1000 * MIB, 10 * MIB);
     let mut bound = |in_use: u64, counted: u64, visibility| growth.bound(in_use * MIB, counted * MIB, visibility) / MIB;
-    // One look at which something is on its way says nothing; after the second what grew is the sandbox's, but for 64 MiB.
+    // One partial scan proves nothing; after the second the growth counts as the sandbox's, except for 64 MiB.
     assert_eq!(bound(1100, 20, Visibility::Partial), 20);
     assert_eq!(bound(1100, 20, Visibility::Partial), 46);
     assert_eq!(bound(1100, 20, Visibility::Complete), 20);
     assert_eq!(bound(1110, 20, Visibility::Partial), 20);
     assert_eq!(bound(1110, 20, Visibility::Partial), 20);
     assert_eq!(bound(1190, 25, Visibility::Partial), 46);
-    // What others delete makes nothing less than what is seen.
+    // What others delete does not lower what the host sees.
     assert_eq!(bound(500, 25, Visibility::Partial), 25);
 }

@@ -87,12 +87,12 @@ fn data(stream: u16, bytes: &[u8]) -> Vec<u8> {
     [&header.write()[..], bytes].concat()
 }
 
-/// What the host makes of a child that has its job and then says `bytes`.
+/// How the host reacts to a child that has its job and then sends `bytes`.
 async fn hear(bytes: &[u8]) -> (Result<(), PipeError>, Kept, Pipe) {
     hear_of(&job(), bytes).await
 }
 
-/// What the host makes of a child that has this job.
+/// How the host reacts to a child that has this job and then sends `bytes`.
 async fn hear_of(job: &ToChild, bytes: &[u8]) -> (Result<(), PipeError>, Kept, Pipe) {
     let (ours, mut child) = Socket::pair().unwrap();
     let mut pipe = Pipe::new(ours.into()).unwrap();
@@ -103,7 +103,7 @@ async fn hear_of(job: &ToChild, bytes: &[u8]) -> (Result<(), PipeError>, Kept, P
     pipe.give(job).unwrap();
     let bytes = bytes.to_vec();
     let writer = std::thread::spawn(move || {
-        // A host that hears nonsense does not read on.
+        // A host that receives invalid data stops reading.
         let _ = child.write_all(&bytes);
     });
     let heard = loop {
@@ -160,7 +160,7 @@ async fn a_child_that_breaks_the_rules_of_calls_is_not_heard_further() {
         PipeError::NotText,
     )
     .await;
-    // Such a message cannot be made with this crate's own words.
+    // The types of this crate cannot express such a message.
     let mut short = frames(&[started]);
     short.extend_from_slice(&Header::new(Kind::Control, 0, 6).unwrap().write());
     short.extend_from_slice(&[3, 1, 3, 1, 9, 0]);
@@ -256,7 +256,7 @@ async fn a_child_that_breaks_the_rules_of_files_is_not_heard_further() {
         .chain(std::iter::repeat_n(emit("a"), 10_000))
         .collect();
     check(frames(&flood), turn(OutOfTurn::TooManyEmits)).await;
-    // Such messages cannot be made with this crate's own words: `../x`, and a type of two lines.
+    // The types of this crate cannot express such messages: `../x`, and a media type of two lines.
     for (payload, unfit) in [
         (&b"\x08\x04../x\x03a/b"[..], Unfit::Path),
         (b"\x08\x01x\x04a/\nb", Unfit::MediaType),

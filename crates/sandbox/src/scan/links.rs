@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat, openat, statat};
 
 use super::{Budget, FOLDER, MAX_DEPTH};
 
-/// A file, whatever it is called.
+/// The device and inode number of a file, whatever its name is.
 type Inode = (u64, u64);
 
 /// The files of a folder that have more than one name.
@@ -18,7 +18,7 @@ pub(super) struct HardLinks {
 }
 
 impl HardLinks {
-    /// Notes a plain file.
+    /// Adds a plain file.
     pub(super) fn add(&mut self, found: &Stat, path: &str, hidden: bool) {
         if found.st_nlink < 2 {
             return;
@@ -31,7 +31,7 @@ impl HardLinks {
         }
     }
 
-    /// Notes the files of a hidden folder. What cannot be looked at has no name that could be compared.
+    /// Adds the files of a hidden folder. An entry that cannot be inspected has no number to compare.
     pub(super) fn deny_below(&mut self, folder: &OwnedFd, name: &str, budget: &mut Budget) {
         if let Ok(opened) = openat(folder, name, FOLDER, Mode::empty()) {
             self.deny_in(&opened, budget, 0);
@@ -46,7 +46,7 @@ impl HardLinks {
                 continue;
             }
             if budget.spend_entry().is_err() {
-                // The walk asks the budget next, and refuses the folder.
+                // The scan checks the budget next and refuses the folder.
                 return;
             }
             let Ok(found) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {

@@ -19,7 +19,7 @@ fn globs(texts: &[&str]) -> Vec<Glob> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-/// What is hidden below `from`, when `ceiling` is shown by whoever is above.
+/// What is hidden below `from` when `ceiling` is the folder that is shown.
 fn look_below(ceiling: &Path, from: &Path, deny: &[&str]) -> Result<Shown, ScanError> {
     let real = fs::canonicalize(from).unwrap();
     Scanner::new(&globs(deny), std::iter::once(ceiling)).look(&real)
@@ -122,7 +122,7 @@ fn what_is_hidden_is_hidden_by_its_whole_real_path() {
         matches!(&shown, Shown::Folder { hidden } if hidden.contains("a")),
         "{shown:?}"
     );
-    // A glob without `**` is relative to what is shown, and to nothing else.
+    // A glob without `**` is relative to what is shown and to nothing else.
     let shown = look_below(&work.join("vault"), &work.join("vault"), &deny).unwrap();
     assert!(
         matches!(&shown, Shown::Folder { hidden } if !hidden.contains("a")),
@@ -144,7 +144,7 @@ fn what_is_hidden_in_one_shown_folder_is_not_shown_through_another() {
         hidden.contains("proj/private") && !hidden.contains("proj/open"),
         "{hidden:?}"
     );
-    // Where the inner one is not shown by itself, the glob means the top only.
+    // Where the inner folder is not shown by a mount of its own, the glob applies to the top only.
     let shown = Scanner::new(&deny, std::iter::once(real.as_path())).look(&real);
     let Ok(Shown::Folder { hidden }) = shown else {
         panic!("{shown:?}")

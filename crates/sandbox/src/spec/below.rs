@@ -1,4 +1,4 @@
-//! Places below read-only ones: where the host's folder has no room for them, nothing can be made there.
+//! Places below read-only ones: the host's folder must hold a mount point, because none can be made there.
 
 use std::fs::FileType;
 use std::path::Path;
@@ -7,7 +7,7 @@ use ringfence_policy::{Access, Fs, RelPath};
 
 use super::SpecError;
 
-/// Refuses a place below a read-only one that its host folder has no room for.
+/// Refuses a place below a read-only one whose host folder cannot hold a mount point for it.
 pub(super) fn check(fs: &Fs) -> Result<(), SpecError> {
     for mount in &fs.mounts {
         let around = fs.mounts.iter().filter_map(|outer| {
@@ -33,7 +33,7 @@ pub(super) fn check(fs: &Fs) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// Whether a host folder has a folder, or a plain file, at a path that no link is a part of.
+/// Whether a host folder has a folder, or a plain file, at a path without links.
 fn has(folder: &Path, path: &RelPath, is_folder: bool) -> bool {
     let mut place = folder.to_owned();
     let mut found: Option<FileType> = None;

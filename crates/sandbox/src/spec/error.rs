@@ -1,67 +1,67 @@
-//! Why a policy cannot become a place on this machine: the key that asks for it, and what to do next.
+//! Why a policy cannot become a sandbox on this machine: the key that asks for it, and what to do next.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::scan::ScanError;
 
-/// Why a policy cannot become a place here.
+/// Why a policy cannot become a sandbox here.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
-    /// A host folder that does not exist or cannot be looked at.
+    /// A host path does not exist or cannot be inspected.
     #[error("cannot use `{}` for `{to}`", path.display())]
     From {
-        /// Which.
+        /// The path on the host.
         path: PathBuf,
 
-        /// Where it is inside.
+        /// The path inside the sandbox.
         to: String,
 
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// What is in a host folder.
+    /// The scan of a host folder failed.
     #[error(transparent)]
     Scan(#[from] ScanError),
-    /// A host folder that programs could change.
+    /// A host folder would be writable for programs.
     #[error("`{}` cannot be shown writable at `{to}`", path.display())]
     Writable {
-        /// Which.
+        /// The folder on the host.
         path: PathBuf,
 
-        /// Where it is inside.
+        /// The path inside the sandbox.
         to: String,
     },
-    /// A place on disk without a place to make it.
+    /// A writable place is too large for memory, and there is no folder on disk to make it in.
     #[error("`{path}` is larger than memory allows, and no folder was given for it")]
     NoFolder {
-        /// Which.
+        /// The path of the place inside the sandbox.
         path: String,
     },
-    /// A place below a read-only one that its host folder has no room for.
+    /// A place lies below a read-only one whose host folder cannot hold a mount point for it.
     #[error("`{path}` lies below `{outer}`, which is read-only and has no {kind} `{rest}` to put it on")]
     BelowReadOnly {
-        /// Which.
+        /// The path of the place inside the sandbox.
         path: String,
-        /// The read-only one around it.
+        /// The path of the read-only place around it.
         outer: String,
         /// What is missing there: a folder or a plain file.
         kind: &'static str,
-        /// Where it is missing, below the read-only one.
+        /// Where it is missing, below the read-only place.
         rest: String,
     },
-    /// The configured interpreter.
+    /// The configured interpreter cannot be used.
     #[error("cannot use `{}` as Python", path.display())]
     Python {
-        /// Which.
+        /// The path of the interpreter, as configured.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl SpecError {
-    /// It with its cause, in words without the system's number.
+    /// The error with its cause, without the system's error number.
     pub fn whole(&self) -> String {
         let Some(cause) = std::error::Error::source(self) else {
             return self.to_string();
@@ -73,7 +73,7 @@ impl SpecError {
         format!("{self}: {}", first.chain(letters).collect::<String>())
     }
 
-    /// The key of the policy or of the configuration that cannot be had.
+    /// The key of the policy or of the configuration that cannot be met.
     pub fn rule(&self) -> String {
         let rule = match self {
             SpecError::BelowReadOnly { path, .. } => return format!("fs.mounts[{path}]"),
@@ -97,7 +97,7 @@ impl SpecError {
         rule.to_owned()
     }
 
-    /// What to do about it.
+    /// What the user can do about it.
     pub fn hint(&self) -> String {
         const READABLE: &str =
             "name a folder that exists and that the sandbox's user may read, or hide the file by `fs.deny`";

@@ -46,7 +46,7 @@ enum Heard {
 }
 
 impl Host {
-    /// What the child said reaches the host.
+    /// Moves what the child sent to the host.
     fn carry_up(&mut self) {
         while self.child.pending() {
             let chunk = self.child.chunk().to_vec();
@@ -61,7 +61,7 @@ impl Host {
         }
     }
 
-    /// What the host says reaches the child.
+    /// Moves what the host sent to the child.
     fn carry_down(&mut self) -> Vec<Heard> {
         self.tunnels.serve(&mut self.inbound, &mut self.outbound);
         let mut all = Vec::new();
@@ -119,7 +119,7 @@ async fn one_that_is_dropped_is_reset() {
     tunnel.write_all(b"lost").await.unwrap();
     drop(tunnel);
     assert_eq!(host.carry_down(), [Heard::Close]);
-    // What was under way is heard by nobody, and is no offence.
+    // Bytes that were already in transit are dropped and are no violation.
     host.child.tunnels_mut().data(host.id, b"late");
     host.child.tunnels_mut().grant(host.id, 1);
     host.child.tunnels_mut().close(host.id);
@@ -161,7 +161,7 @@ fn bytes(heard: &[Heard]) -> usize {
     heard.iter().map(bytes).sum()
 }
 
-/// A program that does not read holds a window in the pipe and some ahead of it, and then its writer waits.
+/// A program that does not read lets a window and one buffer fill up, and then its writer waits.
 #[tokio::test]
 async fn a_writer_waits_for_a_slow_program() {
     let (mut host, mut tunnel) = host();
@@ -200,7 +200,7 @@ async fn a_program_waits_for_a_slow_reader() {
     assert_eq!(host.carry_down(), [Heard::Credit(WINDOW / 2)]);
 }
 
-/// Who does not take tunnels does not get more of them than there are numbers, whatever the program does.
+/// A handler that takes no tunnels gets at most as many as there are numbers, whatever the program does.
 #[tokio::test]
 async fn tunnels_that_nobody_takes_keep_their_numbers() {
     let (offered, mut taken) = mpsc::channel(1);

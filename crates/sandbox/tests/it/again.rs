@@ -1,4 +1,4 @@
-//! Code that is run again does the same again, and what only waits for a person is released.
+//! Replayed code does the same again, and an execution that only waits for a person is released.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ mod python;
 
 type Answer = Result<String, Refusal>;
 
-/// What a keeper of a door has seen.
+/// What a handler of calls has seen.
 #[derive(Debug, Default)]
 struct Seen {
     calls: Vec<Asked>,
@@ -33,7 +33,7 @@ impl Seen {
     }
 }
 
-/// Where a keeper stands.
+/// The handler's ends of a call port.
 struct Post {
     calls: mpsc::Receiver<Asked>,
     answers: mpsc::Sender<Answered>,
@@ -46,7 +46,8 @@ fn at_a_door(mut task: Task) -> (Task, Post) {
     (task, Post { calls, answers, held })
 }
 
-/// Answers known calls, and others but those of tools called `wait`: when nothing else is open, these wait for a person.
+/// Replies to known calls, and to others except those of tools called `wait`: when nothing else is open, these wait for a
+/// person.
 fn keep(mut post: Post, known: BTreeMap<u32, Answer>) -> JoinHandle<Seen> {
     tokio::spawn(async move {
         let mut seen = Seen::default();
@@ -119,13 +120,13 @@ async fn what_waits_for_people_is_released_and_goes_on_elsewhere() {
         "{first:?}"
     );
 
-    // The place is as good as before.
+    // The sandbox is as good as before.
     assert!(sandbox.is_sound());
     let next = run_in(&mut sandbox, code(Language::TypeScript, "6 * 7")).await;
     assert_eq!(next.value(), "42", "{next:?}");
     sandbox.end().await.unwrap();
 
-    // A person has answered: somewhere else it goes on as if nothing had happened.
+    // A person has answered: the replay goes on elsewhere as if nothing had happened.
     let trace = [seen.trace(), first.ended.trace].concat();
     assert!(!trace.is_empty());
     let mut known = seen.answers.clone();
@@ -155,7 +156,7 @@ async fn what_waits_for_people_is_released_and_goes_on_elsewhere() {
         "{second:?}"
     );
 
-    // And all of it once more, from the record alone.
+    // The whole run is replayed from the record alone.
     let whole = [trace, then.trace(), second.ended.trace.clone()].concat();
     let (third, last) = run_kept(ts(PROGRAM, Again { trace: whole, ..again }), then.answers.clone()).await;
     assert_eq!(
@@ -170,7 +171,7 @@ async fn what_waits_for_people_is_released_and_goes_on_elsewhere() {
     );
 }
 
-/// Says that one call waits for a person, and stops the program after a while: it was not released.
+/// Reports that one call waits for a person, and stops the program after a while: the host did not release it.
 async fn check_stays(source: &str, held: usize) -> Ran {
     let (task, mut post) = at_a_door(ts(source, fresh(1)));
     let (switch, stop) = Stop::new();
@@ -189,17 +190,17 @@ async fn check_stays(source: &str, held: usize) -> Ran {
 
 #[tokio::test]
 async fn what_does_more_than_wait_is_not_released() {
-    // A timer that is due soon, again and again.
+    // A timer that is due soon repeats.
     check_stays("setInterval(() => {}, 300); await tools.a.wait()", 1).await;
-    // Another call is open.
+    // Another call has no reply.
     check_stays("tools.a.b(); await tools.a.wait()", 1).await;
-    // It computes.
+    // The program computes.
     check_stays(
         "tools.a.wait(); const t = Date.now(); while (Date.now() - t < 5000); 1",
         1,
     )
     .await;
-    // Nobody says that all of them wait.
+    // The handler reports more waiting calls than there are.
     check_stays("await tools.a.wait()", 2).await;
 }
 
@@ -226,7 +227,7 @@ async fn a_timer_that_is_due_later_is_told() {
         panic!("{ran:?}")
     };
     assert!(due > now + 35_900_000 && due <= now + 36_000_100, "{due} {now}");
-    // Once its time has come it goes on: here the clock began two hours ago.
+    // The program goes on once its time has come: here the clock began two hours ago.
     let mut again = fresh(1);
     again.clock -= 72_000_000;
     again.trace = vec![0, 0, 0];
@@ -247,7 +248,7 @@ async fn a_wait_that_ends_again_keeps_the_program() {
     let keeper = tokio::spawn(async move {
         for _ in 0..2 {
             let asked = post.calls.recv().await.unwrap();
-            // A person who is quicker than the look: held, and answered at once.
+            // A person answers before the query: the call is held and answered at once.
             post.held.send_replace(Some(1));
             post.held.send_replace(None);
             let (number, answer) = (asked.number, Ok("1".to_owned()));
@@ -298,7 +299,7 @@ async fn a_program_that_changed_is_told_so() {
 
 #[tokio::test]
 async fn a_trace_that_grows_too_long_is_given_up() {
-    // As much as there may be was given, in numbers longer than need be: whatever comes is too much.
+    // The trace is as large as allowed, in numbers that are longer than necessary: any further byte is too much.
     let number = [&[0x80; 9][..], &[0]].concat();
     let reading = [&[0][..], &number, &number].concat();
     let readings = (4 << 20) / reading.len();

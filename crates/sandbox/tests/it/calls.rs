@@ -1,4 +1,4 @@
-//! Calls leave through the door and come back, in every order, size and kind of trouble.
+//! Calls leave through the call port and replies come back, in every order and size, and with every kind of failure.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::harness::{Ran, code, run, run_until};
 type Calls = mpsc::Receiver<Asked>;
 type Answers = mpsc::Sender<Answered>;
 
-/// Runs `task` with a door behind which `behind` stands.
+/// Runs `task` with a call port that `behind` serves.
 async fn run_with(task: Task, settings: &[(&str, &str)], behind: impl FnOnce(Calls, Answers) -> JoinHandle<()>) -> Ran {
     let (task, keeper) = at_a_door(task, 1024, behind);
     let ran = run(task, settings).await;
@@ -29,7 +29,7 @@ fn at_a_door(
     (task, behind(calls, answers))
 }
 
-/// Answers every call with what `answer` makes of it.
+/// Replies to every call with the result of `answer`.
 fn each(
     mut answer: impl FnMut(Asked) -> Result<String, Refusal> + Send + 'static,
 ) -> impl FnOnce(Calls, Answers) -> JoinHandle<()> {
@@ -50,7 +50,7 @@ fn echo() -> impl FnOnce(Calls, Answers) -> JoinHandle<()> {
     each(|asked| Ok(asked.body))
 }
 
-/// Takes calls and never answers.
+/// Takes calls and never replies.
 fn silence(mut calls: Calls, answers: Answers) -> JoinHandle<()> {
     tokio::spawn(async move {
         while calls.recv().await.is_some() {}
@@ -140,7 +140,7 @@ async fn questions_about_tools_go_the_same_road() {
 
 #[tokio::test]
 async fn a_thousand_calls_are_under_way_together() {
-    // None is answered before all have come, and then the last one first.
+    // No call gets a reply before all have arrived, and then the last one comes first.
     let together = |mut calls: Calls, answers: Answers| {
         tokio::spawn(async move {
             let mut held = Vec::new();
@@ -347,7 +347,7 @@ async fn a_stop_does_not_wait_for_answers() {
     }
 }
 
-/// Answers after a while.
+/// Replies after a while.
 fn after(wait: Duration) -> impl FnOnce(Calls, Answers) -> JoinHandle<()> {
     move |mut calls, answers| {
         tokio::spawn(async move {
@@ -362,7 +362,7 @@ fn after(wait: Duration) -> impl FnOnce(Calls, Answers) -> JoinHandle<()> {
 
 #[tokio::test]
 async fn the_clock_stands_while_only_the_outside_is_waited_for() {
-    // An interpreter starts within the wall as well; all wait at once, which costs nothing.
+    // An interpreter starts within the wall time as well; all of them wait at once, which costs nothing.
     let wall = Duration::from_secs(3);
     let waits = async |task: Task| {
         let settings = [("proc.wall_timeout", "3s")];

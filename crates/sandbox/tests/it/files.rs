@@ -1,4 +1,4 @@
-//! Files in and out: only plain ones, only with plain names, following nothing.
+//! Files in and out: only plain ones, only with plain names, without following links.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -194,7 +194,7 @@ async fn a_host_folder_is_seen_without_what_the_policy_hides() {
     let ran = run(shell(script), &[("fs.mounts", &mounts)]).await;
     assert_eq!(ran.stdout, "X = 41", "{ran:?}");
     assert!(ran.stderr.contains("Read-only file system"), "{ran:?}");
-    // What is hidden is not there, and where the folder is on the host is told nobody.
+    // Hidden names do not exist, and nothing shows where the folder is on the host.
     assert!(ran.stderr.contains("/deps:\nlib.py\nsub\n\n/deps/sub:\n"), "{ran:?}");
     assert!(!ran.stderr.contains(&*folder.path().to_string_lossy()), "{ran:?}");
     let ran = run(

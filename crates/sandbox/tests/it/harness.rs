@@ -1,11 +1,11 @@
-//! Making sandboxes and running things in them, in as few words as possible.
+//! Helpers that make sandboxes and run tasks in them.
 
 use std::sync::Arc;
 
 use ringfence_policy::{Ceiling, Draft, Policy};
 use ringfence_sandbox::{Ended, Language, Native, Options, Output, Sandbox, Spec, Stop, Task, TaskKind, Words};
 
-/// What a run left.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) ended: Ended,
@@ -56,7 +56,7 @@ pub(crate) async fn run_in(sandbox: &mut Sandbox, task: Task) -> Ran {
     follow(sandbox, task, stop).await
 }
 
-/// Runs `task` in a sandbox of its own until it ends or is stopped.
+/// Runs `task` in a new sandbox until it ends or is stopped.
 pub(crate) async fn run_until(task: Task, settings: &[(&str, &str)], stop: Stop) -> Ran {
     let native = native();
     let mut sandbox = native.launch(&spec(settings)).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is hidden of a host folder stays hidden while the host changes it, and what a program leaves leads nowhere.
+//! What is hidden in a host folder stays hidden while the host changes it, and links that a program leaves lead nowhere.
 
 use std::fs;
 use std::io::Read as _;
@@ -42,7 +42,7 @@ async fn what_the_host_replaces_stays_hidden() {
         .unwrap();
     let read = "cat /data/.env /data/.ssh/id /data/sub/key.pem /data/.netrc /data/sub/.env /data/plain 2>/dev/null";
     assert_eq!(run_in(&mut sandbox, shell(read)).await.stdout, "plain");
-    // As editors save, as a folder is made anew, and a name that was not there before.
+    // The host saves as editors do, makes a folder anew, and adds a name that did not exist.
     write(&at("new"), "NEW");
     fs::rename(at("new"), at(".env")).unwrap();
     fs::remove_dir_all(at(".ssh")).unwrap();
@@ -52,7 +52,7 @@ async fn what_the_host_replaces_stays_hidden() {
     write(&at(".netrc"), "NEW");
     write(&at("sub/.env"), "NEW");
     assert_eq!(run_in(&mut sandbox, shell(read)).await.stdout, "plain");
-    // What the host writes into a file is seen.
+    // The sandbox sees what the host writes into a file.
     fs::write(at("plain"), "newer").unwrap();
     assert_eq!(run_in(&mut sandbox, shell(read)).await.stdout, "newer");
     sandbox.end().await.unwrap();
@@ -106,7 +106,7 @@ async fn a_socket_or_pipe_that_appears_later_leads_nowhere() {
 #[tokio::test]
 async fn links_in_a_kept_place_are_not_followed_when_something_is_mounted_below_it() {
     let (kept, outside, data) = (open_folder(), open_folder(), open_folder());
-    // Whoever the sandbox is on the host could write there.
+    // The sandbox's user could write there, whoever it is on the host.
     fs::set_permissions(outside.path(), fs::Permissions::from_mode(0o777)).unwrap();
     fs::set_permissions(kept.path(), fs::Permissions::from_mode(0o777)).unwrap();
     write(&data.path().join("plain"), "plain");

@@ -48,7 +48,7 @@ async fn a_sleeper_and_a_stopped_process_reach_the_wall() {
     .await;
 }
 
-/// What a program can stop is not waited for: its end comes at its deadline, and the sandbox goes on.
+/// The host does not wait for what a program can stop: the end comes at its deadline, and the sandbox goes on.
 #[tokio::test]
 async fn a_program_that_stops_its_helpers_ends_in_time() {
     let everything = "import os, signal\nos.kill(-1, signal.SIGSTOP)\nwhile True: pass";
@@ -210,7 +210,7 @@ async fn a_place_without_programs_runs_code_and_starts_nothing_else() {
         let (_switch, mut stop) = Stop::new();
         let refused = sandbox.run(task, &mut Kept::default(), &mut stop).await;
         assert!(matches!(refused, Err(RunError::NoPrograms)), "{refused:?}");
-        // It is still a place for code.
+        // The sandbox still runs code.
         let ran = run_in(&mut sandbox, code(Language::TypeScript, "1 + 1")).await;
         assert_eq!(ran.value(), "2", "{ran:?}");
         sandbox.end().await.unwrap();

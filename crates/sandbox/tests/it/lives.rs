@@ -1,4 +1,4 @@
-//! The life of a sandbox: one execution after another, stopped, crashed, reused, gone.
+//! The life of a sandbox: consecutive executions, stops, crashes, reuse, and the end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -119,7 +119,7 @@ async fn a_program_that_kills_its_own_interpreter_is_told_so() {
     assert_eq!(ran.ended.outcome.unwrap().error.unwrap().code.as_str(), "python.ended");
 }
 
-/// A host without any control group, whoever runs this.
+/// Runs on a host without any control group, whoever starts the test.
 async fn without_groups(task: Task, settings: &[(&str, &str)]) -> crate::harness::Ran {
     let machine = Machine {
         mounts: String::new(),
@@ -160,7 +160,7 @@ async fn limits_hold_without_control_groups() {
     let ran = without_groups(
         code(
             Language::TypeScript,
-            // Several times as long as the pause between two looks at the processes.
+            // Several times as long as the pause between two checks of the processes.
             "const from = Date.now(); while (Date.now() - from < 400); true",
         ),
         &[],

@@ -83,10 +83,10 @@ async fn buffers_of_connections_count_as_memory() {
     check_bounded(&run_on(&native(), &flood(TCP)).await);
 }
 
-/// Connections that nobody accepts, whose makers are gone: the kernel charges them to nobody.
+/// Connections that are not accepted and whose makers are gone: the kernel charges them to no process.
 const TCP_UNACCEPTED: &str = "        l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(4096); keep.append(l)\n        \
     for _ in range(4000):\n            c = socket.socket(); c.connect(l.getsockname()); c.close()";
-/// Datagrams that are put together and never sent.
+/// Datagrams that are assembled and never sent.
 const CORKED: &str = "        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); keep.append(s); s.connect(('127.0.0.1', 9))\n        \
     s.send(bytes(60000), socket.MSG_MORE)";
 
@@ -98,12 +98,12 @@ async fn what_a_group_does_not_count_of_sockets_counts_as_memory() {
     }
 }
 
-/// One byte in each of many connections that nobody accepts, from senders that are gone.
+/// One byte in each of many connections that are not accepted, from senders that are gone.
 const UNACCEPTED: &str = "        l = socket.socket(socket.AF_UNIX); l.bind('\\0' + str(os.getpid()) + '-' + str(len(keep))); l.listen(4096); keep.append(l)\n        \
     for _ in range(200):\n            c = socket.socket(socket.AF_UNIX); c.setblocking(False); c.connect(l.getsockname())\n            \
     try:\n                while True: c.send(b'x')\n            \
     except BlockingIOError: c.close()";
-/// Datagrams whose first one is empty, from senders that are gone.
+/// Datagrams of which the first one is empty, from senders that are gone.
 const EMPTY_FIRST: &str = "        s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.bind('\\0' + str(os.getpid()) + '-' + str(len(keep))); keep.append(s)\n        \
     for n in range(8):\n            c = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); c.setblocking(False)\n            \
     c.sendto(bytes(60000 if n else 0), s.getsockname()); c.close()";
@@ -154,7 +154,7 @@ async fn queues_whose_sender_is_gone_and_mappings_count_without_groups() {
     }
 }
 
-/// More than sixteen, of each kind, with nothing in them.
+/// More than sixteen empty sockets of each kind.
 #[tokio::test]
 async fn sockets_without_anything_in_them_count_as_what_they_are() {
     let script = "cat > /tmp/fresh.py <<'END'\nimport socket, time\nkeep = []\nfor n in range(160):\n    \
@@ -202,10 +202,10 @@ async fn shared_memory_that_nobody_looks_at_counts_without_groups() {
 
 #[tokio::test]
 async fn room_for_files_in_memory_is_not_the_programs() {
-    // 100 MiB lie within the group's own limit of 64 MiB and 152 MiB for files.
+    // 100 MiB fit into the group's own limit of 64 MiB and 152 MiB for files.
     let script = "python3 -c 'import time; x = bytearray(100 << 20); time.sleep(15); print(len(x))'";
     let ran = run_on(&native(), script).await;
-    // Where each process has a limit of its own, that one answers first.
+    // Where each process has a limit of its own, that limit applies first.
     if !ran.stderr.contains("MemoryError") {
         check_bounded(&ran);
     }
@@ -270,7 +270,7 @@ async fn files_without_a_name_count_against_the_quota_on_disk() {
             "[{ path: /workspace, access: rw, quota: 32MiB, keep: true }]",
         ),
     ];
-    // Opened and deleted; mapped, closed and deleted; on the way to another process.
+    // A file that is opened and deleted; mapped, closed and deleted; in transit to another process.
     let held = [
         "keep.append(f)",
         "L.mmap(None, ctypes.c_size_t(4096), 1, 1, f.fileno(), ctypes.c_long(0)); f.close()",
@@ -312,7 +312,7 @@ async fn in_a_kept_place(script: &str) -> Vec<Ran> {
 /// A file system that no build and no other test writes to.
 const FILES_IN_MEMORY: &str = "/dev/shm";
 
-/// Held by one test of this user at a time, whatever process it is in.
+/// A lock that one test of this user holds at a time, in whatever process it runs.
 fn alone_in_memory() -> File {
     let user = rustix::process::geteuid().as_raw();
     let file = File::create(format!("{FILES_IN_MEMORY}/ringfence-test-alone-{user}")).unwrap();
@@ -320,11 +320,11 @@ fn alone_in_memory() -> File {
     file
 }
 
-/// The same with several scripts; answers with what the last one did.
+/// Runs several scripts there; returns the result of the last one.
 async fn one_after_another_in_a_kept_place(scripts: &[&str]) -> Vec<Ran> {
     let mounts = "[{ path: /workspace, access: rw, quota: 32MiB, keep: true }]";
     let mut all = Vec::new();
-    // What the file system grows by is among what is judged: nobody else writes to this one.
+    // The growth of the file system is among what the test judges: nothing else writes to this one.
     let _alone = alone_in_memory();
     for native in [native(), without_groups()] {
         let folder = tempfile::tempdir_in(FILES_IN_MEMORY).unwrap();
@@ -347,7 +347,7 @@ async fn one_after_another_in_a_kept_place(scripts: &[&str]) -> Vec<Ran> {
 
 #[tokio::test]
 async fn a_kept_place_that_cannot_be_counted_is_held_to_its_quota() {
-    // More folders in each other than a path has room for.
+    // More nested folders than fit into a path.
     let deep = "python3 -c \"\nimport os\nfor n in range(300): os.mkdir('x' * 200); os.chdir('x' * 200)\n\"";
     let write = "head -c 100000000 /dev/zero > /workspace/a; sleep 1; echo written";
     for ran in one_after_another_in_a_kept_place(&[deep, write]).await {
@@ -399,7 +399,7 @@ async fn other_names_and_closed_folders_end_nobody() {
     }
 }
 
-/// Files of 1 MiB that never had a name, each sent on at once by `send`, more than the place holds; then a wait.
+/// Files of 1 MiB that never had a name, each passed on immediately by `send`, more than the place holds; then a wait.
 fn sent_files(send: &str) -> String {
     format!(
         "cat > /tmp/sent.py <<'END'\nimport os, socket, time\na, b = socket.socketpair()\n\

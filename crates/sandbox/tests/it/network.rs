@@ -1,4 +1,4 @@
-//! Programs reach whoever stands behind the door through a port of their own loopback, and nothing else.
+//! Programs reach the caller's handler through a port of their own loopback interface, and nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::harness::{Ran, native, program, run_in, shell, spec};
 
 const NET: &[(&str, &str)] = &[("net.enabled", "true"), ("proc.open_files", "1024")];
 
-/// What every script starts with.
+/// The beginning of every script.
 const PRELUDE: &str = "
 import socket, sys, os, threading, time
 def connect():
@@ -41,7 +41,7 @@ fn with_network(mut task: Task, room: usize) -> (Task, mpsc::Receiver<Tunnel>) {
     (task, taken)
 }
 
-/// Runs `task` with `each` behind the door, for every connection.
+/// Runs `task` and calls `each` for every connection.
 async fn run<F>(task: Task, settings: &[(&str, &str)], each: impl Fn(Tunnel) -> F + Send + 'static) -> Ran
 where
     F: Future<Output = ()> + Send + 'static,
@@ -65,7 +65,7 @@ where
     ran
 }
 
-/// Sends back what comes until it ends, then ends too.
+/// Sends back what arrives until the stream ends, then ends too.
 async fn echo(mut tunnel: Tunnel) {
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -140,7 +140,7 @@ async fn the_program_finds_its_variables_and_its_certificates() {
     );
 }
 
-/// Whatever the program before left at the place of the certificates.
+/// The file of certificates is the same, whatever the previous program left in its place.
 #[tokio::test]
 async fn one_execution_after_the_other_finds_the_same() {
     let native = native();
@@ -212,7 +212,7 @@ except ConnectionResetError: print('reset')";
     })
     .await;
     check(&ran, "reset\n");
-    // Nobody takes it at all.
+    // The handler takes no tunnel at all.
     let (task, taken) = with_network(python(source), 1);
     drop(taken);
     let native = native();
@@ -237,7 +237,7 @@ s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); s.cl
     check(&ran, "");
 }
 
-/// What was said before the program ended is heard, an end that was told is an end, and the rest is over.
+/// The host receives what the program sent before it ended; an announced end is an end, and everything else is a reset.
 #[tokio::test]
 async fn the_end_of_a_program_ends_its_tunnels() {
     let source = "
@@ -251,7 +251,7 @@ os._exit(0)";
     let ran = run(python(source), NET, move |mut tunnel| {
         let ends = Arc::clone(&kept);
         async move {
-            // Both were taken before anything is said.
+            // Both tunnels are open before any byte is sent.
             tunnel.write_u8(0).await.unwrap();
             let mut all = Vec::new();
             let end = tunnel.read_to_end(&mut all).await.is_ok();
@@ -274,7 +274,7 @@ print(sum(all(s) == bytes([i]) * 10000 for i, s in enumerate(ss)))";
     check(&run(python(source), NET, echo).await, "100\n");
 }
 
-/// One after the other, many more than there are numbers.
+/// One connection after the other, many more than there are numbers.
 #[tokio::test]
 async fn numbers_are_used_again() {
     let source = "
@@ -287,7 +287,7 @@ print('done')";
     check(&run(python(source), NET, echo).await, "done\n");
 }
 
-/// The ones above the most wait until others are over.
+/// Connections above the maximum wait until others are over.
 #[tokio::test]
 async fn more_than_the_most_wait() {
     let source = "
@@ -301,7 +301,7 @@ for s in ss:
     done += all(s) == b'x'; s.close()
 print(done)";
     let most = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
-    // None is answered before so many are there, however slow the machine is.
+    // No connection gets a reply before all are open, however slow the machine is.
     let (counted, all_here) = (Arc::clone(&most), Arc::new(Semaphore::new(0)));
     let ran = run(python(source), NET, move |tunnel| {
         let (most, all_here) = (Arc::clone(&counted), Arc::clone(&all_here));
@@ -339,7 +339,7 @@ print(sum(int(p.communicate()[0]) for p in ps))";
     check(&run(python(&source), &few, echo).await, "60\n");
 }
 
-/// Ten thousand connections that nobody completes, and a flood that nobody reads, cost neither memory nor the execution.
+/// Ten thousand connections without an end, and a flood that nothing reads, cost neither memory nor the execution.
 #[tokio::test]
 async fn a_flood_is_held_where_it_is() {
     let source = "
@@ -362,7 +362,7 @@ print('output goes on')";
     assert!(ran.ended.usage.peak_memory < 200 << 20, "{ran:?}");
 }
 
-/// A program that does not read what it is sent stops its writer, and nobody else's.
+/// A program that does not read what it receives stops its own writer and no other.
 #[tokio::test]
 async fn a_program_that_does_not_read_stops_its_writer_only() {
     let source = "
@@ -406,7 +406,7 @@ print(sorted(times)[150])";
     assert!(median < 0.001, "{median} s");
 }
 
-/// Waiting for the network is time that counts, and an end that comes meanwhile is not late.
+/// Waiting for the network counts as time, and an end that comes meanwhile is not late.
 #[tokio::test]
 async fn waiting_for_the_network_is_time() {
     let settings = [NET[0], ("proc.wall_timeout", "500ms")];

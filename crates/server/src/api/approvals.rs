@@ -1,4 +1,4 @@
-//! Questions to people: list, show, approve, deny. Operators answer; an agent's access token never does.
+//! Approval requests: list, show, approve, deny. Only operators answer them; an agent's access token never does.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -112,7 +112,7 @@ fn previews() -> Value {
     described
 }
 
-/// The schema of a question.
+/// The schema of an approval request.
 pub(super) fn schema() -> Value {
     let text = text();
     let time = json!({ "type": "string", "format": "date-time" });
@@ -198,13 +198,13 @@ async fn show(State(api): Shared, Extension(caller): Extension<Caller>, Segment(
     seen(caller, id, found.map_err(|error| unread(&error))?).map(Json)
 }
 
-/// A question that the caller may see. Another's does not exist for it.
+/// An approval request that the caller may see. One of another principal counts as unknown.
 fn seen(caller: Caller, id: ApprovalId, found: Option<Shown>) -> Result<Shown, Problem> {
     let found = found.filter(|shown| caller.sees(shown.principal));
     found.ok_or_else(|| problem(&AnswerError::Unknown(id)))
 }
 
-/// What an answer says.
+/// The body of an answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {
@@ -215,7 +215,7 @@ struct Body {
     when: Option<Value>,
 }
 
-/// What became of it.
+/// The result of an answer.
 #[derive(Debug, Serialize)]
 struct Taken {
     again: bool,
@@ -265,7 +265,7 @@ async fn deny(
     api.answer(caller, parsed(&id)?, None, body).await
 }
 
-/// What an answer for good would write.
+/// Previews the standing rule that an approval with scope `always` would add.
 async fn preview(
     State(api): Shared,
     Extension(caller): Extension<Caller>,
@@ -284,7 +284,7 @@ async fn preview(
     Ok(Json(json!({ "rule": preview.rule, "changes": preview.changes })))
 }
 
-/// Nothing, or an object.
+/// Reads a body that is empty or an object.
 fn given(body: Given) -> Result<Body, Problem> {
     let body = match body {
         Ok(Some(Json(body))) => body,
@@ -309,7 +309,7 @@ impl Api {
         seen(caller, id, found.map_err(|error| unread(&error))?)
     }
 
-    /// A yes for so long, or a no.
+    /// Answers an approval request: a scope approves it, `None` denies it.
     async fn answer(&self, caller: Caller, id: ApprovalId, scope: Option<ApprovalScope>, body: Body) -> Answer<Taken> {
         self.approval(caller, id).await?;
         let shown: Option<Hash> = body.shown.map(|text| text.parse()).transpose().map_err(|_| {

@@ -1,4 +1,4 @@
-//! The `OpenAPI` document: every path says of itself what it takes and gives.
+//! The `OpenAPI` document. Each path describes its own operations.
 
 use axum::Json;
 use axum::routing::get;
@@ -19,7 +19,7 @@ async fn show() -> Json<Value> {
     Json(document())
 }
 
-/// The whole document.
+/// The document with all paths and schemas.
 pub(super) fn document() -> Value {
     let paths: Map<String, Value> = paths()
         .into_iter()
@@ -43,7 +43,7 @@ pub(super) fn document() -> Value {
     })
 }
 
-/// The segments of a path in braces are parameters of all its methods.
+/// Adds the segments in braces as parameters of all methods of a path.
 fn with_parameters(path: &str, mut described: Value) -> Value {
     let named = [("{id}", "id"), ("{*path}", "path")];
     let named = named.iter().filter(|(part, _)| path.contains(part));
@@ -56,7 +56,7 @@ fn with_parameters(path: &str, mut described: Value) -> Value {
     described
 }
 
-/// A method that answers with `schema`.
+/// An operation that returns JSON with `schema`.
 pub(super) fn described(summary: &str, status: &str, schema: &Value) -> Value {
     json!({
         "summary": summary,
@@ -70,7 +70,7 @@ pub(super) fn described(summary: &str, status: &str, schema: &Value) -> Value {
     })
 }
 
-/// A method that answers with one thing.
+/// An operation that returns one object.
 pub(super) fn one(summary: &str, schema: &str) -> Value {
     described(
         summary,
@@ -79,7 +79,7 @@ pub(super) fn one(summary: &str, schema: &str) -> Value {
     )
 }
 
-/// A method that answers with a page of things.
+/// An operation that returns a page of objects.
 pub(super) fn list(summary: &str, schema: &str, filters: &[(&str, Value)]) -> Value {
     let page = json!({
         "type": "object",
@@ -103,7 +103,7 @@ pub(super) fn list(summary: &str, schema: &str, filters: &[(&str, Value)]) -> Va
     described
 }
 
-/// A method that answers with a stream of events, which goes on after the one whose id is of this schema.
+/// An operation that returns a stream of events, which resumes after the event whose id has this schema.
 pub(super) fn stream(summary: &str, description: &str, id: &Value) -> Value {
     let mut described = described(summary, "200", &json!(true));
     described["description"] = description.into();
@@ -115,14 +115,14 @@ pub(super) fn stream(summary: &str, description: &str, id: &Value) -> Value {
     described
 }
 
-/// A method that answers with nothing.
+/// An operation that returns no body.
 pub(super) fn empty(summary: &str) -> Value {
     let mut described = described(summary, "204", &json!(true));
     described["responses"]["204"] = json!({ "description": summary });
     described
 }
 
-/// What `state` and the like may be.
+/// The schema of a parameter with fixed values, such as `state`.
 pub(super) fn one_of(names: &[&str]) -> Value {
     json!({ "type": "string", "enum": names })
 }
@@ -131,7 +131,7 @@ pub(super) fn text() -> Value {
     json!({ "type": "string" })
 }
 
-/// What the API takes beyond the tool.
+/// The inputs of a run that the API accepts and the tool does not.
 fn with_program_inputs(ask: &Map<String, Value>) -> Value {
     let mut schema = Value::Object(ask.clone());
     let text = json!({ "type": "string" });

@@ -1,4 +1,4 @@
-//! The journal as it grows, as server-sent events that resume after any of them without loss.
+//! The journal as a stream of server-sent events, which resumes after any event without loss.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -24,22 +24,22 @@ use super::{Api, Path, Shared, bad_query, parsed, unread};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;
 
-/// Streams at once.
+/// The most event streams that are open at the same time.
 pub(super) const MOST: usize = 64;
-/// A client hears something at least so often.
+/// The longest time without a line on a stream.
 pub(super) const ALIVE: Duration = Duration::from_secs(15);
-/// Owners of sessions that a stream remembers.
+/// The most sessions whose visibility a stream caches.
 const OWNERS: usize = 10_000;
 pub(super) const LAST: &str = "last-event-id";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct From {
-    /// The number of the event after which to begin.
+    /// The number of the event after which the stream starts.
     after: Option<u64>,
 }
 
-/// What the stream has.
+/// The description of the stream in the document.
 const ABOUT: &str =
     "Server-sent events. `id` is the event's number, `data` a record of the journal as `audit export` prints it.";
 
@@ -89,7 +89,7 @@ async fn of_session(
     follow(api, caller, Some(session), after).await
 }
 
-/// The event after which the client wants to go on; one that never was cannot be gone on from.
+/// The event after which the client resumes. A number beyond the journal is refused.
 fn asked(headers: &HeaderMap, query: Result<Query<From>, QueryRejection>, last: u64) -> Result<Option<u64>, Problem> {
     let Query(from) = query.map_err(|rejection| bad_query(&rejection))?;
     let wrong = || {
@@ -141,7 +141,7 @@ async fn follow(api: Arc<Api>, caller: Caller, only: Option<SessionId>, after: u
         owners: HashMap::new(),
         _place: place,
     };
-    // The first words go out at once: a client sees that it is heard.
+    // A comment is sent at once, so that the client knows that the stream is open.
     let hello = futures::stream::once(async { Ok(Bytes::from_static(b"retry: 1000\n: hello\n\n")) });
     let events = futures::stream::unfold(Some(follow), step);
     let body = Body::from_stream(futures::StreamExt::chain(hello, events));
@@ -154,7 +154,7 @@ struct Follow {
     caller: Caller,
     only: Option<SessionId>,
     tail: Tail,
-    /// Whether the caller may see what happens in a session.
+    /// Whether the caller may see the events of a session.
     owners: HashMap<SessionId, bool>,
     closing: watch::Receiver<bool>,
     _place: OwnedSemaphorePermit,
@@ -164,7 +164,7 @@ async fn step(follow: Option<Follow>) -> Option<(Result<Bytes, ReadError>, Optio
     let mut follow = follow?;
     let page = tokio::select! {
         biased;
-        // The server ends, or is gone: so does the stream.
+        // The stream ends when the server stops, or its sender is dropped.
         _ = follow.closing.wait_for(|closing| *closing) => return None,
         page = tokio::time::timeout(ALIVE, follow.tail.next_page()) => page,
     };
@@ -196,7 +196,7 @@ impl Follow {
             let _ = write!(text, "id: {n}\nevent: record\ndata: {}\n\n", record.line());
         }
         if let Some(n) = hidden {
-            // Nothing to see, but the client goes on from here.
+            // An event without data lets the client resume after the hidden ones.
             let _ = write!(text, "id: {n}\n\n");
         }
         Ok(text)

@@ -1,4 +1,4 @@
-//! Files that a run left, one by one, as their owner may see them.
+//! Downloads of the files of a run, for callers that may see them.
 
 use axum::body::Body;
 use axum::extract::{Extension, State};
@@ -18,7 +18,7 @@ use super::{Path, Shared, parsed};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;
 
-/// What a file is of which its program said nothing.
+/// The media type of a file if the program declared none.
 const UNSAID: &str = "application/octet-stream";
 
 pub(super) fn paths() -> Vec<Path> {
@@ -51,7 +51,7 @@ async fn download(
     let said = said.and_then(|said| HeaderValue::try_from(said).ok());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, said.unwrap_or(HeaderValue::from_static(UNSAID)));
-    // What a program made must not run as a page of ours.
+    // A file from a program must not run as a page of this origin.
     headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
     Ok(response)

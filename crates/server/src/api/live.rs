@@ -1,4 +1,4 @@
-//! One run as it goes on, as server-sent events: what it prints, where it stands, and how it ended.
+//! One run as a stream of server-sent events: its output, its status, and its result.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use crate::http::problem::Problem;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct From {
-    /// The id of the event after which to begin.
+    /// The id of the event after which the stream starts.
     after: Option<String>,
 }
 
-/// What the stream has.
+/// The description of the stream in the document.
 const ABOUT: &str = "Server-sent events: `output` with `{stdout, stderr}` in whole lines, `status` with `{status}`, and at last `end` with the run, \
     or `error` with a problem. The `id` of `output` is where to go on from; it takes nothing from other readers.";
 
@@ -65,7 +65,7 @@ async fn follow(
         _api: api,
         _seat: seat,
     };
-    // The first words go out at once: a client sees that it is heard.
+    // A comment is sent at once, so that the client knows that the stream is open.
     let hello = futures::stream::once(async { Ok(Bytes::from_static(b"retry: 1000\n: hello\n\n")) });
     let events = futures::stream::unfold(Some(live), step);
     let body = Body::from_stream(futures::StreamExt::chain(hello, events));
@@ -79,7 +79,7 @@ fn full() -> Problem {
         .retry(ALIVE)
 }
 
-/// The place in the output after which the client wants to go on.
+/// The position in the output after which the client resumes.
 fn place(headers: &HeaderMap, query: Result<Query<From>, QueryRejection>) -> Result<OutputCursor, Problem> {
     let Query(from) = query.map_err(|rejection| bad_query(&rejection))?;
     let given = match headers.get(LAST) {
@@ -111,7 +111,7 @@ async fn step(live: Option<Live>) -> Option<(Result<Bytes, WaitError>, Option<Li
     let mut live = live?;
     let happened = tokio::select! {
         biased;
-        // The server ends, or is gone: so does the stream.
+        // The stream ends when the server stops, or its sender is dropped.
         _ = live.closing.wait_for(|closing| *closing) => return None,
         happened = heard(&mut live.follower) => happened,
     };
@@ -129,7 +129,7 @@ async fn step(live: Option<Live>) -> Option<(Result<Bytes, WaitError>, Option<Li
     Some((Ok(text.into()), goes_on.then_some(live)))
 }
 
-/// What happens next, or that nothing did for a while; nothing after the end.
+/// The next change of the run, or an empty result after the keep-alive interval; `None` after the end.
 async fn heard(follower: &mut Follower) -> Option<Result<Option<Followed>, WaitError>> {
     match tokio::time::timeout(ALIVE, follower.next()).await {
         Err(_) => Some(Ok(None)),

@@ -1,4 +1,4 @@
-//! All of what a run printed and returned, also where its answer was cut; a part of it for who asks for a range.
+//! Downloads of the whole output and value of a run, also if its answer is truncated. Range requests get a part.
 
 use axum::body::Body;
 use axum::extract::{Extension, State};
@@ -17,7 +17,7 @@ use super::{Path, Shared, parsed};
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;
 
-/// An output of a run that has an address of its own.
+/// An output of a run with its own path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputKind {
     Stdout,
@@ -105,12 +105,12 @@ async fn download(
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind.media_type()));
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    // What a program printed must not run as a page of ours.
+    // Output of a program must not run as a page of this origin.
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
     Ok(response)
 }
 
-/// The bytes that a `Range` header asks for. Several ranges at once, and what is no range of bytes, are answered with all of it.
+/// Responds with the bytes that a `Range` header requests. Several ranges, or units other than bytes, get the whole output.
 fn part_of(bytes: Vec<u8>, range: Option<&HeaderValue>) -> Response {
     let total = bytes.len();
     let asked = range

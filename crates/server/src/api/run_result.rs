@@ -1,8 +1,8 @@
-//! What the document says of a run: its whole object, which models are told in fewer words.
+//! The schema of a run in the document. It is complete; the tool for models has a shorter one.
 
 use serde_json::{Map, Value, json};
 
-/// A run that is over.
+/// The schema of a run that has ended.
 pub(super) fn ended() -> Value {
     let (text, count, flag) = (text(), count(), json!({ "type": "boolean" }));
     let error = object(
@@ -60,7 +60,7 @@ pub(super) fn ended() -> Value {
     )
 }
 
-/// A run that goes on.
+/// The schema of a run that is still running.
 pub(super) fn going_on() -> Value {
     let text = text();
     let status = json!({ "enum": ["running", "waiting_approval"] });
@@ -116,7 +116,7 @@ fn file() -> Value {
     )
 }
 
-/// An object with fields that are always there, and others.
+/// An object schema with required fields and optional ones.
 fn object(always: &[(&str, &Value)], sometimes: &[(&str, &Value)]) -> Value {
     let required: Vec<&str> = always.iter().map(|(name, _)| *name).collect();
     let all = always.iter().chain(sometimes);

@@ -26,13 +26,13 @@ use crate::mcp::Fault;
 
 type JsonObject = serde_json::Map<String, Value>;
 
-/// The longest that a request waits for a run.
+/// The longest time that a request waits for a run.
 const WAIT: Duration = Duration::from_secs(45);
 
-/// The most characters of what a client says of itself.
+/// The most characters of each client-supplied trace field.
 const CLAIM: usize = 200;
 
-/// What a client calls a request that it may send again, and how it is told that it was known.
+/// The header with the idempotency key of a request, and the header that marks a replayed response.
 const KEY: &str = "idempotency-key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const LONGEST_KEY: usize = 255;
@@ -61,11 +61,11 @@ impl From<Execution> for Row {
     }
 }
 
-/// How long to wait.
+/// The query of a request that may wait for a run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Patience {
-    /// Seconds.
+    /// How long to wait, in seconds.
     wait: Option<f64>,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn paths() -> Vec<Path> {
     ]
 }
 
-/// One that is waited for: it may go on.
+/// Adds the `wait` parameter to an operation. The run may still be running when the wait ends.
 fn waits(described: Value) -> Value {
     let mut described = goes_on(described);
     let wait = json!({ "type": "number", "minimum": 0, "maximum": WAIT.as_secs() });
@@ -151,7 +151,7 @@ async fn all(
     Ok(Json(page(rows, limit, |row| row.id.to_string(), Row::from)))
 }
 
-/// Begins a run and stays with it for a while. A client that leaves meanwhile never learns its id: the run ends.
+/// Begins a run and waits for it. If the client disconnects meanwhile, it never learns the id, so the run is cancelled.
 async fn begin(
     State(api): Shared,
     Extension(caller): Extension<Caller>,
@@ -163,7 +163,7 @@ async fn begin(
     let hint = "send a JSON object such as {\"language\": \"typescript\", \"code\": \"1 + 1\"}";
     let Json(given) = body.map_err(|rejection| bad_body(&rejection, hint))?;
     let key = key(&headers)?;
-    // The same request, whatever the order of its keys.
+    // The order of keys does not make it another request.
     let mut asked = Value::Object(given.clone());
     asked.sort_all_objects();
     let asked = Hash::of(asked.to_string().as_bytes());
@@ -181,7 +181,7 @@ async fn begin(
         left.stayed();
         return response;
     };
-    // Whoever gave a key can ask again: the run goes on without its client.
+    // A client with a key can repeat the request, so the run continues without it.
     let begun = api.engine.begin_once(caller.principal, ask, &key, asked).await;
     match begun.map_err(|error| failed(&error))? {
         Once::Begun(id) => begun_run(&api, caller, id, wait).await,
@@ -201,7 +201,7 @@ async fn begin(
     }
 }
 
-/// Where a run stands that a request asks for, after a while.
+/// Waits for a begun run and returns its state.
 async fn begun_run(api: &Api, caller: Caller, id: ExecutionId, wait: Duration) -> Result<Response, Problem> {
     let until = ringfence_engine::Patience::People;
     let from = OutputFrom::Beginning;
@@ -212,7 +212,7 @@ async fn begun_run(api: &Api, caller: Caller, id: ExecutionId, wait: Duration) -
     Ok(response)
 }
 
-/// The key that a client gave so that its request can be sent again.
+/// The idempotency key of a request; `None` without the header.
 fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut given = headers.get_all(KEY).iter();
     let Some(key) = given.next() else { return Ok(None) };
@@ -228,7 +228,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
-/// Ends a run whose client left before it heard of it.
+/// Cancels a run if the client disconnects before it gets the response.
 struct Left {
     engine: Arc<Engine>,
     principal: Principal,
@@ -253,7 +253,7 @@ impl Drop for Left {
     }
 }
 
-/// What the client says of itself and its request.
+/// The trace fields that the client supplies about itself and its request.
 fn trace(headers: &HeaderMap) -> Trace {
     let text = |name: &str| -> Option<String> {
         let text = headers.get(name)?.to_str().ok()?;
@@ -266,14 +266,14 @@ fn trace(headers: &HeaderMap) -> Trace {
     }
 }
 
-/// What was asked is not as it must be.
+/// The problem of a request with invalid arguments.
 fn wrong(fault: Fault) -> Problem {
     let problem = Problem::new(StatusCode::BAD_REQUEST, fault.code, fault.message);
     let problem = fault.rule.into_iter().fold(problem, Problem::rule);
     fault.hint.into_iter().fold(problem, Problem::hint)
 }
 
-/// Nothing was begun, or nothing came of it.
+/// A run that did not start, or that failed.
 pub(super) fn failed(error: &RunError) -> Problem {
     let status = match error.code() {
         "server.closing" => StatusCode::SERVICE_UNAVAILABLE,
@@ -282,7 +282,7 @@ pub(super) fn failed(error: &RunError) -> Problem {
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     tracing::warn!(code = error.code(), error = error.chain(), "a run failed");
-    // What the asker can mend is told with its cause.
+    // The caller gets the cause only of an error that it can correct.
     let message = if error.is_askers() {
         error.chain()
     } else {
@@ -315,7 +315,7 @@ async fn cancel(
     answer(shown(&api, owner, id, WAIT).await)
 }
 
-/// Where a run stands, with all that it printed: reading takes nothing from other readers.
+/// The state of a run with all its output. Reading consumes nothing.
 async fn shown(api: &Api, owner: Principal, id: ExecutionId, wait: Duration) -> Result<Progress, WaitError> {
     let until = ringfence_engine::Patience::End;
     api.engine
@@ -324,16 +324,16 @@ async fn shown(api: &Api, owner: Principal, id: ExecutionId, wait: Duration) -> 
 }
 
 impl Api {
-    /// Whose run this is, as far as the caller may know: an operator acts on everybody's.
+    /// The owner of a run, as far as the caller may know it: an operator acts on the runs of all principals.
     pub(super) async fn owner(&self, caller: Caller, id: ExecutionId) -> Result<Principal, Problem> {
         if caller.view().is_some() {
             return Ok(caller.principal);
         }
         let store = self.engine.store();
-        // First, for it is gone as soon as the execution is there.
+        // The promise is read first, because it is removed when the execution is recorded.
         let promise = store.promise(id).await.map_err(|error| unread(&error))?;
         let Some(execution) = store.execution(id).await.map_err(|error| unread(&error))? else {
-            // Without a promise it can only be the caller's own.
+            // Without a promise, the run can only belong to the caller.
             return Ok(promise.map_or(caller.principal, |promise| promise.principal));
         };
         let session = store.session(execution.session).await.map_err(|error| unread(&error))?;
@@ -341,7 +341,7 @@ impl Api {
     }
 }
 
-/// Where a run stands, as it is answered.
+/// The response for the state of a run.
 fn answer(progress: Result<Progress, WaitError>) -> Result<Response, Problem> {
     match progress.map_err(|error| gone(&error))? {
         Progress::Running(running) => Ok((StatusCode::ACCEPTED, Json(running)).into_response()),
@@ -353,7 +353,7 @@ fn answer(progress: Result<Progress, WaitError>) -> Result<Response, Problem> {
     }
 }
 
-/// Why nothing can be said of a run.
+/// The problem of a run that cannot be read.
 pub(super) fn gone(error: &WaitError) -> Problem {
     let (status, code, hint) = match error {
         WaitError::Unknown(_) => (StatusCode::NOT_FOUND, "run.unknown", "`GET /api/v1/runs` lists them"),

@@ -1,4 +1,4 @@
-//! The parts of a path that change, read such that one that cannot be read is told like every other problem.
+//! Path parameters whose parse errors have the same form as every other problem.
 
 use axum::extract::{FromRequestParts, Path};
 use http::StatusCode;
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::http::problem::Problem;
 
-/// A part of a path, or several as a tuple.
+/// A path parameter, or several as a tuple.
 pub(super) struct Segment<T>(pub(super) T);
 
 impl<T, S> FromRequestParts<S> for Segment<T>

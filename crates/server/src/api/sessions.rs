@@ -1,4 +1,4 @@
-//! Sessions: list, show, stop, other rules.
+//! Sessions: list, show, stop, and change their rules.
 
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Extension, Query, State};
@@ -18,7 +18,7 @@ use super::{Answer, MOST, Page, Path, Shared, Which, bad_body, bad_query, page, 
 use crate::http::auth::Caller;
 use crate::http::problem::Problem;
 
-/// A session, as the API shows it.
+/// A session in a response.
 #[derive(Debug, Serialize)]
 struct View {
     session_id: SessionId,
@@ -29,7 +29,7 @@ struct View {
     created: String,
     used: String,
     runs: u64,
-    /// The files that it keeps beyond its process.
+    /// The workspace that outlives the session's process.
     workspace: Option<Workspace>,
 }
 
@@ -97,13 +97,13 @@ pub(super) fn paths() -> Vec<Path> {
     ]
 }
 
-/// Where a session stands after it was stopped or removed.
+/// The schema of a session after it was stopped or removed.
 fn stands() -> Value {
     let state = one_of(&["open", "closed", "lost", "stopping"]);
     json!({ "type": "object", "required": ["session_id", "state"], "properties": { "session_id": text(), "state": state } })
 }
 
-/// What stops a session.
+/// The operation that stops a session.
 fn stops() -> Value {
     let mut stop = described("Stop a session: everything of it dies now", "202", &stands());
     stop["responses"]["200"] = stop["responses"]["202"].clone();
@@ -111,7 +111,7 @@ fn stops() -> Value {
     stop
 }
 
-/// What changes the rules of a session.
+/// The operation that changes the rules of a session.
 fn changes() -> Value {
     let summary = "Other rules for a session that runs here: the sections given (`net`, `tools`, `data`, `approvals`) \
         replace the session's, under the ceiling; answered when they are in force";
@@ -135,7 +135,7 @@ fn changes() -> Value {
     put
 }
 
-/// Puts other rules in force, for an operator: what an agent may ask for, it asks for with each run.
+/// Changes the rules of a session, for operators only. An agent requests its rules with each run.
 async fn change(
     State(api): Shared,
     Extension(caller): Extension<Caller>,
@@ -225,7 +225,7 @@ async fn show(State(api): Shared, Extension(caller): Extension<Caller>, Segment(
     }))
 }
 
-/// Removes the files that a session keeps, where no process has it.
+/// Removes the workspace of a session that no process uses.
 async fn remove(
     State(api): Shared,
     Extension(caller): Extension<Caller>,
@@ -246,7 +246,7 @@ async fn remove(
         .hint("stop it first: `DELETE /api/v1/sessions/{id}`"))
 }
 
-/// Stops a session wherever it runs: here, or in another process of this home.
+/// Stops a session, whether it runs in this process or in another one of this home.
 async fn stop(
     State(api): Shared,
     Extension(caller): Extension<Caller>,
@@ -263,7 +263,7 @@ async fn stop(
     let asked = asked.map_err(|error| Problem::ours(error.code(), &error))?;
     match asked.first() {
         Some((_, Owner::Told)) => Ok(answer(StatusCode::ACCEPTED, "stopping")),
-        // What waits without a process ends here.
+        // A run that waits without a process ends here.
         Some((_, Owner::Nobody)) => {
             let closed = api.engine.close_orphan(session.id).await;
             closed.map_err(|error| Problem::ours(error.code(), &error))?;

@@ -19,7 +19,7 @@ use crate::http::auth::Caller;
 use crate::http::problem::Problem;
 use crate::mcp::{Fault, skills};
 
-/// Which skills, and which page of them.
+/// The query of a list of skills.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Which {
@@ -29,7 +29,7 @@ struct Which {
     limit: Option<u32>,
 }
 
-/// Whose skill is meant.
+/// The scope and session of the skill to remove.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Whose {
@@ -37,7 +37,7 @@ struct Whose {
     session_id: Option<String>,
 }
 
-/// In which session a skill is looked for.
+/// The session in which a skill is looked up.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Where {
@@ -75,7 +75,7 @@ pub(super) fn paths() -> Vec<Path> {
     ]
 }
 
-/// What the document says of a skill.
+/// The schema of a skill.
 pub(super) fn schema() -> Value {
     let text = text();
     json!({
@@ -175,13 +175,13 @@ async fn remove_one(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The open session of the caller that is meant, if one is.
+/// The open session that the request names; `None` if it names none.
 fn session(api: &Api, caller: Caller, name: Option<&str>) -> Result<Option<SessionId>, Problem> {
     let found = name.map(|name| api.engine.open_session_called(caller.principal, name));
     found.transpose().map_err(|error| wrong(error.into()))
 }
 
-/// What the caller can mend, and what it cannot.
+/// A problem that distinguishes errors of the caller from others.
 fn wrong(fault: Fault) -> Problem {
     let status = match fault.code.as_str() {
         "skill.unknown" | "session.unknown" => StatusCode::NOT_FOUND,
@@ -200,7 +200,7 @@ fn wrong(fault: Fault) -> Problem {
     }
 }
 
-/// What is everybody's is an operator's to change.
+/// Only operators may change the skills of the team.
 fn for_operators(caller: Caller) -> Result<(), Problem> {
     if caller.scope == Scope::Operator {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Tools that ask the client something in the middle of a call, as older revisions do.
+//! Tools that ask the client during a call, as older revisions of the protocol do.
 #![expect(deprecated, reason = "the suite tries what older revisions have")]
 
 use rmcp::model::{
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::made;
 
-/// Answers, if it is one of them.
+/// Calls the tool if this module has it; `None` otherwise.
 pub(super) async fn call(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,

@@ -1,4 +1,4 @@
-//! Tools that tell something on the way: how far they are, what they log, that a list has changed.
+//! Tools that send notifications during a call: progress, log messages and list changes.
 #![expect(deprecated, reason = "the suite tries what older revisions have")]
 
 use std::time::Duration;
@@ -11,14 +11,14 @@ use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::json;
 use tokio::sync::broadcast;
 
-/// What has changed.
+/// The list that has changed.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Tools,
     Prompts,
 }
 
-/// Whoever listens hears of changes.
+/// Broadcasts changes to all subscriptions.
 #[derive(Debug, Clone)]
 pub(super) struct Changes(broadcast::Sender<Change>);
 
@@ -29,7 +29,7 @@ impl Default for Changes {
 }
 
 impl Changes {
-    /// Tells one subscription until it is over.
+    /// Notifies one subscription until it ends.
     pub(super) async fn tell(&self, context: &SubscriptionContext) {
         let mut changes = self.0.subscribe();
         loop {
@@ -37,7 +37,7 @@ impl Changes {
                 change = changes.recv() => change,
                 () = context.cancelled() => return,
             };
-            // What a subscription did not ask for is not sent to it.
+            // The service drops notifications that the subscription did not request.
             let _sent = match change {
                 Ok(Change::Tools) => context.sink().notify_tool_list_changed().await,
                 Ok(Change::Prompts) => context.sink().notify_prompt_list_changed().await,
@@ -48,7 +48,7 @@ impl Changes {
     }
 }
 
-/// Answers, if it is one of them.
+/// Calls the tool if this module has it; `None` otherwise.
 pub(super) async fn call(
     changes: &Changes,
     request: &CallToolRequestParams,
@@ -74,7 +74,7 @@ pub(super) async fn call(
             "done"
         }
         "test_trigger_tool_change" => {
-            // Nobody may be listening.
+            // There may be no subscription.
             let _heard = changes.0.send(Change::Tools);
             "the tools have changed"
         }
@@ -94,7 +94,7 @@ async fn log(context: &RequestContext<RoleServer>) {
         "Tool execution completed",
     ] {
         let word = LoggingMessageNotificationParam::new(LoggingLevel::Info, json!(says));
-        // A client that is gone hears nothing, and the call ends by itself.
+        // A disconnected client gets no message, and its call ends by itself.
         let _sent = context.peer.notify_logging_message(word).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

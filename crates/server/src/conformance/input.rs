@@ -1,4 +1,4 @@
-//! Tools that answer with a question, as the newer revision does: the client repeats the call with its answers.
+//! Tools that return a question, as the newer revision does: the client repeats the call with its answers.
 
 use std::collections::BTreeMap;
 
@@ -32,14 +32,14 @@ fn roots() -> Value {
     json!({ "method": "roots/list", "params": {} })
 }
 
-/// A question.
+/// A result that asks these questions.
 pub(super) fn ask(questions: &[(&str, Value)], state: Option<String>) -> Result<InputRequiredResult, ErrorData> {
     let questions: BTreeMap<&str, &Value> = questions.iter().map(|(key, value)| (*key, value)).collect();
     let questions: InputRequests = made(json!(questions))?;
     Ok(InputRequiredResult::new(Some(questions), state))
 }
 
-/// What a form was answered with, if it was answered.
+/// The value of a field in the answer to a form; `None` without an answer.
 pub(super) fn field<'a>(answers: Option<&'a InputResponses>, key: &str, field: &str) -> Option<&'a Value> {
     let answer = answers?.get(key)?;
     if answer["action"] != "accept" {
@@ -48,7 +48,7 @@ pub(super) fn field<'a>(answers: Option<&'a InputResponses>, key: &str, field: &
     answer["content"].get(field)
 }
 
-/// Answers, if it is one of them.
+/// Calls the tool if this module has it; `None` otherwise.
 pub(super) fn call(
     states: &RequestStateCodec,
     request: &CallToolRequestParams,
@@ -90,7 +90,7 @@ fn said(text: String) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(text)]).into()
 }
 
-/// What the client kept for us, if it is what we gave it for this very tool.
+/// The state that the client carries, if this server issued it for this tool.
 fn state(states: &RequestStateCodec, request: &CallToolRequestParams) -> Result<Option<String>, ErrorData> {
     let Some(kept) = &request.request_state else {
         return Ok(None);
@@ -143,7 +143,7 @@ fn rounds(states: &RequestStateCodec, request: &CallToolRequestParams) -> Result
     Ok(ask(&[question], Some(sealed(states, request, "first")))?.into())
 }
 
-/// Only what the client says it can answer is asked.
+/// Asks only questions that the client's capabilities cover.
 fn within(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
     let client = context.client_capabilities().unwrap_or_default();
     let questions = [

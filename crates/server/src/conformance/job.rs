@@ -1,4 +1,4 @@
-//! Tools that become tasks where the client offers them.
+//! Tools that become tasks for clients that offer them.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::input::{ask, field, form};
 use super::made;
 
-/// Answers, if it is one of them.
+/// Calls the tool if this module has it; `None` otherwise.
 pub(super) fn call(
     tasks: &TaskManager,
     request: &CallToolRequestParams,
@@ -57,7 +57,7 @@ fn seconds(request: &CallToolRequestParams) -> Duration {
         .min(Duration::from_mins(2))
 }
 
-/// What a task does.
+/// The behaviour of a task.
 enum Job {
     Slow(Duration),
     Failing,

@@ -1,11 +1,11 @@
-//! The list of tools that the suite looks for.
+//! The list of tools that the suite expects.
 
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool};
 use serde_json::{Value, json};
 
-/// Tools that take nothing.
+/// Tools that have no arguments, with their descriptions.
 const BARE: [(&str, &str); 27] = [
     ("test_simple_text", "Answers with a text"),
     ("test_image_content", "Answers with an image"),
@@ -51,7 +51,7 @@ const BARE: [(&str, &str); 27] = [
     ("multi_input", "A task that asks two things at once"),
 ];
 
-/// All of them.
+/// All tools that the suite expects, with their schemas.
 pub(super) fn tools() -> Vec<Tool> {
     let nothing = || json!({ "type": "object", "properties": {} });
     let mut tools: Vec<Tool> = BARE.iter().map(|(name, says)| tool(name, says, nothing())).collect();

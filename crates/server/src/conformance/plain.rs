@@ -1,17 +1,17 @@
-//! Tools that answer at once, always the same.
+//! Tools that return a fixed result at once.
 
 use rmcp::model::{CallToolRequestParams, CallToolResult, ErrorData};
 use serde_json::{Value, json};
 
 use super::made;
 
-/// One red point.
+/// A PNG with a single red pixel, in base64.
 pub(super) const IMAGE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8Dwn4GBgYGBgQEABQABDQottAAAAABJRU5ErkJggg==";
-/// Silence.
+/// A WAV without any samples, in base64.
 const SOUND: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA=";
 
-/// Answers, if it is one of them.
+/// Calls the tool if this module has it; `None` otherwise.
 pub(super) fn call(request: &CallToolRequestParams) -> Result<Option<CallToolResult>, ErrorData> {
     let argument = |name: &str| {
         let value = request.arguments.as_ref().and_then(|given| given.get(name));

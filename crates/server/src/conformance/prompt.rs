@@ -7,7 +7,7 @@ use super::input::{ask, field, form};
 use super::plain::IMAGE;
 use super::{made, unknown};
 
-/// All of them.
+/// All prompts that the suite expects.
 pub(super) fn all() -> Vec<Prompt> {
     let argument = |name: &str, says: &str| PromptArgument::new(name).with_description(says).with_required(true);
     let two = vec![
@@ -32,7 +32,7 @@ pub(super) fn all() -> Vec<Prompt> {
     ]
 }
 
-/// One of them.
+/// Renders the named prompt with its arguments.
 pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResponse, ErrorData> {
     let argument = |name: &str| {
         let value = request.arguments.as_ref().and_then(|given| given.get(name));

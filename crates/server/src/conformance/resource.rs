@@ -6,7 +6,7 @@ use serde_json::json;
 use super::made;
 use super::plain::IMAGE;
 
-/// Those that can be listed.
+/// The resources with a fixed URI.
 pub(super) fn all() -> Vec<Resource> {
     let resource = |uri: &str, name: &str, says: &str, mime: &str| {
         Resource::new(uri, name).with_description(says).with_mime_type(mime)
@@ -23,7 +23,7 @@ pub(super) fn all() -> Vec<Resource> {
     ]
 }
 
-/// Those with a parameter.
+/// The resources whose URI has a parameter.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     let template = ResourceTemplate::new("test://template/{id}/data", "template");
     vec![
@@ -33,7 +33,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// Reads one.
+/// Reads a fixture by its URI.
 pub(super) fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let text = |mime: &str, text: String| json!({ "uri": uri, "mimeType": mime, "text": text });
     let contents = match uri {

@@ -35,7 +35,7 @@ fn a_client_is_told_of_its_own_arguments() {
     }
 }
 
-/// Whether a text has a flag, by itself or in a command.
+/// Whether a text contains a flag, alone or in a command.
 fn names_a_flag(text: &str) -> bool {
     ["`--", " --"].into_iter().any(|begin| {
         let mut after = text.split(begin).skip(1);
@@ -43,7 +43,7 @@ fn names_a_flag(text: &str) -> bool {
     })
 }
 
-/// Texts of a source file that name a flag in backticks.
+/// The texts in a source file that name a flag in backticks.
 fn flagged(source: &str) -> Vec<String> {
     let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
     let lines = code.filter(|line| names_a_flag(line));
@@ -82,11 +82,11 @@ fn no_hint_of_a_library_tells_a_client_of_a_flag() {
     }
     assert!(found.len() >= 5, "the texts with flags were not found: {found:?}");
     for (place, text) in found {
-        // A file for the operator, and the words of another program: no client reads them.
+        // No client reads these: one is a file for the operator, the other the message of another program.
         if place.ends_with("policy/src/standing.rs") || place.ends_with("credential/keyring.rs") {
             continue;
         }
-        // What the gateway and the door of a sandbox say is read by programs as it is.
+        // Programs read the messages of the gateway and of the sandbox's tool interface unchanged.
         let is_read_inside = place.contains("/gateway/src/") || place.ends_with("sandbox/src/exchange.rs");
         assert!(
             !is_read_inside,

@@ -1,4 +1,4 @@
-//! Who asks: the bearer of an access token, and what its scope lets it do.
+//! Authentication by the bearer of an access token, and authorization by its scope.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,28 +13,28 @@ use serde_json::{Value, json};
 
 use super::problem::Problem;
 
-/// Where clients find how to be let in.
+/// The path of the metadata that tells clients how to authenticate.
 pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource";
-/// Where people are asked.
+/// The path of approval requests.
 const APPROVALS: &str = "/api/v1/approvals";
-/// How often the last use of one access token is written down.
+/// The least time between two records of the last use of an access token.
 const NOTE: Duration = Duration::from_mins(1);
 
-/// How clients prove who they are.
+/// How clients authenticate themselves.
 #[derive(Debug, Clone)]
 pub enum Auth {
-    /// By an access token.
+    /// Clients need an access token.
     Tokens {
-        /// The address under which clients know this server, where it is not the one they ask.
+        /// The URL by which clients know this server; `None` if it is the one that they request.
         resource: Option<String>,
-        /// Who hands out access tokens to those who come without.
+        /// The authorization servers that issue access tokens to clients without one.
         issuers: Vec<String>,
     },
-    /// Not at all: everybody who reaches the door is this principal. Only for a door on loopback.
+    /// Clients need no token: everybody who can connect is this principal. Only for a listener on loopback.
     Off(Principal),
 }
 
-/// Who asks.
+/// The authenticated sender of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) principal: Principal,
@@ -42,18 +42,18 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Whose sessions it may see: an agent its own, others everybody's.
+    /// Whether it may see what belongs to `owner`: an agent sees its own, other scopes see everything.
     pub(crate) fn sees(&self, owner: Principal) -> bool {
         self.view().is_none_or(|only| only == owner)
     }
 
-    /// The principal whose things it is shown; none means everybody's.
+    /// The only principal whose resources it may see; `None` means all.
     pub(crate) fn view(&self) -> Option<Principal> {
         (self.scope == Scope::Agent).then_some(self.principal)
     }
 }
 
-/// Finds out who asks.
+/// Authenticates requests and checks their scopes.
 #[derive(Debug)]
 pub(crate) struct Gate {
     auth: Auth,
@@ -70,7 +70,7 @@ impl Gate {
         }
     }
 
-    /// Who sent these headers.
+    /// Authenticates the sender of these headers.
     pub(crate) fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         if let Auth::Off(principal) = &self.auth {
             return Ok(Caller {
@@ -96,7 +96,7 @@ impl Gate {
         })
     }
 
-    /// Whether a caller that was let in before still would be.
+    /// Whether an authenticated caller still has access.
     pub(crate) fn still(&self, caller: Caller) -> bool {
         match caller.principal {
             Principal::Local(_) => true,
@@ -110,7 +110,7 @@ impl Gate {
         }
     }
 
-    /// Refuses a caller whose scope is too small for this request.
+    /// Refuses a caller whose scope does not permit this request.
     pub(crate) fn scope(&self, caller: Caller, need: Need, headers: &HeaderMap) -> Result<(), Problem> {
         let Some(least) = need.refuses(caller.scope) else {
             return Ok(());
@@ -130,7 +130,7 @@ impl Gate {
         challenged(problem, &self.base(headers), error)
     }
 
-    /// How clients are to be let in (RFC 9728).
+    /// The protected-resource metadata (RFC 9728).
     pub(crate) fn metadata(&self, headers: &HeaderMap) -> Value {
         let base = self.base(headers);
         let mut metadata = json!({
@@ -147,7 +147,7 @@ impl Gate {
         metadata
     }
 
-    /// Our own address: what the operator says, else the name that was asked for, which was checked before.
+    /// The URL of this server: the configured one, otherwise the requested host, which was checked before.
     fn base(&self, headers: &HeaderMap) -> String {
         if let Auth::Tokens {
             resource: Some(url), ..
@@ -159,7 +159,7 @@ impl Gate {
         format!("http://{}", host.unwrap_or("localhost"))
     }
 
-    /// Writes down that an access token was used, now and then, beside the request.
+    /// Records the use of an access token at intervals, without delaying the request.
     fn note(&self, id: TokenId) {
         let now = Instant::now();
         {
@@ -182,7 +182,7 @@ fn challenged(problem: Problem, base: &str, error: &str) -> Problem {
     problem.challenge(&format!("Bearer {error}resource_metadata=\"{base}{METADATA}/mcp\""))
 }
 
-/// The one bearer token in these headers.
+/// The bearer token in these headers, of which there may be only one.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = all.next() else { return Ok(None) };
@@ -209,31 +209,32 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     }
 }
 
-/// What a request needs of the one who sends it.
+/// The access that a request requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Nothing: it says nothing about anybody.
+    /// No access: the response has no information on any principal.
     Nothing,
-    /// To look at sessions and runs.
+    /// Read access to sessions and runs.
     Look,
-    /// To run something.
+    /// Access that begins or changes runs.
     Run,
-    /// To see how the whole server does.
+    /// Access to the metrics of the whole server.
     Watch,
-    /// To say what others may do.
+    /// Access to decisions about other principals.
     Rule,
 }
 
 impl Need {
-    /// What a request to this route needs. A route that nobody thought of needs the most.
+    /// The access that a request to this route requires. Of the routes without an entry here, those that read below `/api/v1/`
+    /// require read access, and all others require access to run programs.
     pub(crate) fn of(method: &Method, route: &str) -> Need {
         match route {
             "/healthz" => Need::Nothing,
             _ if route.starts_with(METADATA) => Need::Nothing,
             "/metrics" => Need::Watch,
             "/api/v1/sessions/{id}/policy" => Need::Rule,
-            // An agent hears of what waits through its own runs. The inbox shows what would be sent, with real values where others
-            // have aliases: it is for those who answer.
+            // An agent learns of its pending requests through its own runs. The inbox shows what would be sent, with real values
+            // where others have aliases, so it is only for those who answer.
             _ if route == APPROVALS || route.strip_prefix(APPROVALS).is_some_and(|rest| rest.starts_with('/')) => {
                 Need::Rule
             }
@@ -242,7 +243,7 @@ impl Need {
         }
     }
 
-    /// The least scope that would do, where this one does not.
+    /// The least scope that would suffice; `None` if this one does.
     fn refuses(self, scope: Scope) -> Option<Scope> {
         let (may, least): (&[Scope], _) = match self {
             Need::Nothing | Need::Look => return None,

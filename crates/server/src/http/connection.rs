@@ -1,4 +1,4 @@
-//! One connection: how long it may take over everything, and how it ends.
+//! One HTTP connection: its time limits, and how it is closed.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -23,11 +23,11 @@ use super::stall::Stall;
 /// The most headers of a request, and the most bytes of them.
 const HEADERS: usize = 64;
 const HEADER_BYTES: usize = 64 * 1024;
-/// A client that still sends when its answer is out gets a moment to read it.
+/// How long, and for how many bytes, a connection lingers for a client that still sends, so that it can read its answer.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 16 << 20;
 
-/// Serves a connection until it ends, or until `closing` and what is under way is answered.
+/// Serves a connection until it ends, or until `closing` is true and the current request is answered.
 pub(crate) async fn serve(
     stream: TcpStream,
     routes: Router,
@@ -39,7 +39,7 @@ pub(crate) async fn serve(
         let (routes, slot) = (routes.clone(), Arc::clone(&slot));
         Box::pin(async move {
             let Some(active) = slot.begin_request() else {
-                // The connection is being closed to make room: what came too late is not begun.
+                // The connection is about to be closed to make room, so a late request does not start.
                 return std::future::pending().await;
             };
             let response = answer(routes, request.map(Body::new)).await;
@@ -62,7 +62,7 @@ pub(crate) async fn serve(
         let mut ended = pin!(std::future::poll_fn(|context| connection.poll_without_shutdown(context)));
         tokio::select! {
             outcome = &mut ended => Some(outcome),
-            // A dropped sender means that the server is gone: the same.
+            // A dropped sender means that the server is gone, which has the same effect.
             _ = closing.wait_for(|closing| *closing) => None,
         }
     };
@@ -73,7 +73,7 @@ pub(crate) async fn serve(
         std::future::poll_fn(|context| connection.poll_without_shutdown(context)).await
     };
     match outcome {
-        // When the server ends, nobody is waited for.
+        // When the server stops, the connection does not linger.
         Ok(()) if *closing.borrow() => {}
         Ok(()) => linger(connection.into_parts().io.into_inner().into_inner()).await,
         Err(error) => tracing::debug!(%error, "a connection broke"),
@@ -88,7 +88,7 @@ async fn answer(mut routes: Router, request: Request<Body>) -> Response<Body> {
     }
 }
 
-/// Ends our side, and takes a little of what the client still sends: closing at once would throw the answer away.
+/// Shuts down the write side and reads a little of what the client still sends: closing at once would discard the answer.
 async fn linger(mut stream: TcpStream) {
     if stream.shutdown().await.is_err() {
         return;
@@ -103,6 +103,6 @@ async fn linger(mut stream: TcpStream) {
             }
         }
     };
-    // Patience is over: the client's loss.
+    // After the timeout, the client may lose its answer.
     let _ = tokio::time::timeout(LINGER, rest).await;
 }

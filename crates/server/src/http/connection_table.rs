@@ -1,6 +1,6 @@
-//! The open connections: at most so many, and those on which nothing is under way make room for new ones.
+//! The table of open connections. It has a fixed capacity, and connections without a request make room for new ones.
 //!
-//! A connection that has not sent a whole head, or is idle between two requests, is never a reason to turn a client away.
+//! A connection that has not sent a whole head, or is idle between two requests, never causes a client to be rejected.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes};
 use http_body::{Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 
-/// Every open connection.
+/// The table of all open connections.
 #[derive(Debug)]
 pub(crate) struct ConnectionTable {
     capacity: usize,
@@ -20,15 +20,15 @@ pub(crate) struct ConnectionTable {
 
 #[derive(Debug, Default)]
 struct Connections {
-    /// Connections without a request, by when they began to wait; cancelling the token closes one.
+    /// Connections without a request, by the turn in which they began to wait. Cancelling the token closes the connection.
     waiting: BTreeMap<u64, CancellationToken>,
-    /// Connections whose request is being answered.
+    /// The number of connections with a request in progress.
     busy: usize,
-    /// Counts up: a smaller number has waited for longer.
+    /// The turn of the next connection that waits: a smaller number has waited longer.
     next_turn: u64,
 }
 
-/// A connection's entry in the table; dropping it removes it.
+/// The entry of a connection in the table; dropping it removes the entry.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     table: Arc<ConnectionTable>,
@@ -42,7 +42,7 @@ enum Stage {
     Busy,
 }
 
-/// A request that is being answered: its connection stays open until this is dropped.
+/// A request in progress: its connection stays open until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ActiveRequest(Arc<ConnectionSlot>);
 
@@ -54,8 +54,8 @@ impl ConnectionTable {
         })
     }
 
-    /// An entry for a new connection. A full table closes the connection that has waited for longest; none when every
-    /// connection has a request under way.
+    /// Adds a connection. A full table closes the connection that has waited longest; `None` if every connection has a request in
+    /// progress.
     pub(crate) fn admit(self: &Arc<Self>) -> Option<Arc<ConnectionSlot>> {
         let mut connections = self.connections();
         if connections.busy + connections.waiting.len() >= self.capacity {
@@ -86,12 +86,12 @@ impl Connections {
 }
 
 impl ConnectionSlot {
-    /// Waits until the connection must make room for another.
+    /// Waits until this connection has to make room for another.
     pub(crate) async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
 
-    /// Marks the connection as one with a request; none when it was told to make room before.
+    /// Marks the connection as busy; `None` if it already has to make room.
     pub(crate) fn begin_request(self: &Arc<Self>) -> Option<ActiveRequest> {
         let mut connections = self.table.connections();
         let mut stage = self.stage();
@@ -114,7 +114,7 @@ impl Drop for ConnectionSlot {
         let stage = *self.stage();
         let mut connections = self.table.connections();
         match stage {
-            // One that was closed to make room is gone from the table already.
+            // A connection that was closed to make room is no longer in the table.
             Stage::Waiting(turn) => drop(connections.waiting.remove(&turn)),
             Stage::Busy => connections.busy = connections.busy.saturating_sub(1),
         }
@@ -133,7 +133,7 @@ impl Drop for ActiveRequest {
     }
 }
 
-/// The body of an answer, which holds its request until it was taken or given up.
+/// The body of a response, which keeps its request in progress until it is sent or dropped.
 pub(crate) struct HeldBody {
     pub(crate) inner: Body,
     pub(crate) _request: ActiveRequest,

@@ -1,6 +1,6 @@
-//! What web pages of the operator's own origins may read: the headers of CORS, and the answer to a browser that asks first.
+//! CORS headers for web pages of the operator's origins, and responses to preflight requests.
 //!
-//! Only origins in `listen.origins` get them. A page of this machine may ask, as before, but not read from elsewhere.
+//! Only origins in `listen.origins` get these headers. Other pages of this machine may send requests, but not read the responses.
 
 use axum::response::{IntoResponse as _, Response};
 use http::header::{
@@ -19,20 +19,20 @@ const HEADERS: HeaderValue = HeaderValue::from_static(
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "Content-Range, Idempotent-Replayed, Location, Mcp-Session-Id, Retry-After, WWW-Authenticate",
 );
-/// Browsers ask again after so many seconds.
+/// How long browsers cache a preflight response, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
-/// A page of the public network that asks for an address of a private one.
+/// The header of a page in a public network that requests an address in a private one.
 const REQUEST_PRIVATE: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
-/// The origin of a request, where the operator listed it.
+/// The origin of a request, if the operator listed it.
 pub(super) fn listed(hosts: &Hosts, headers: &HeaderMap) -> Option<HeaderValue> {
     let mut origins = headers.get_all(ORIGIN).iter();
     let origin = origins.next().filter(|_| origins.next().is_none())?;
     hosts.lists(origin.to_str().ok()?).then(|| origin.clone())
 }
 
-/// The answer to a browser that asks whether a page may send a request: it carries no token, and does nothing.
+/// The response to a preflight request, which carries no token and has no effect.
 pub(super) fn preflight(method: &Method, asked: &HeaderMap) -> Option<Response> {
     if method != Method::OPTIONS || !asked.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return None;
@@ -48,7 +48,7 @@ pub(super) fn preflight(method: &Method, asked: &HeaderMap) -> Option<Response> 
     Some(response)
 }
 
-/// Lets a page of this origin read an answer.
+/// Allows a page of this origin to read the response.
 pub(super) fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);

@@ -1,4 +1,4 @@
-//! What stands before every route: the name, the caller, its scope, its share, the body; in this order.
+//! The guard in front of every route. It checks host name, caller, scope, the caller's limits and the body, in this order.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use super::limits::{Accounts, Limits, Place};
 use super::metrics::Metrics;
 use super::problem::Problem;
 
-/// Bodies are weighed in these.
+/// The unit in which the bytes of bodies are counted.
 const UNIT: usize = 1024;
-/// How often it is asked whether the holder of a long answer may still have it.
+/// The interval at which the caller of a streamed response is authenticated again.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Everything that a request meets before its route.
+/// The checks that a request passes before its route.
 #[derive(Debug)]
 pub(crate) struct Guard {
     hosts: Hosts,
@@ -72,7 +72,7 @@ impl Guard {
         }
     }
 
-    /// Lets a request in, whole, or says why not.
+    /// Admits a request with its whole body, or returns the reason for its refusal.
     async fn admit(&self, request: Request, route: &str) -> Result<Admitted, Problem> {
         let need = Need::of(request.method(), route);
         if need == Need::Nothing {
@@ -98,7 +98,7 @@ impl Guard {
         })
     }
 
-    /// The whole body, within its size, its time and what all bodies together may weigh.
+    /// Reads the whole body, within its size limit, its time limit and the limit of all bodies together.
     async fn receive(
         &self,
         body: Body,
@@ -155,14 +155,14 @@ impl Guard {
     }
 }
 
-/// A request that may go on, and what is given back when it is answered.
+/// An admitted request, with the permits that its response releases.
 struct Admitted {
     request: Request,
     caller: Option<(Caller, Place)>,
     weight: Option<OwnedSemaphorePermit>,
 }
 
-/// The one way in.
+/// The middleware that guards every request.
 pub(crate) async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let (method, began) = (request.method().clone(), Instant::now());
     let route = request
@@ -184,7 +184,7 @@ pub(crate) async fn guard(State(guard): State<Arc<Guard>>, request: Request, nex
     response
 }
 
-/// Keeps the caller's place until the answer is taken; a long one ends when its holder may no longer have it.
+/// Keeps the caller's permit until the response is sent. A streamed response ends when the caller loses access.
 fn hold(response: Response, caller: Option<(Caller, Place)>, gate: &Arc<Gate>) -> Response {
     let Some((caller, place)) = caller else {
         return response;
@@ -200,7 +200,7 @@ fn hold(response: Response, caller: Option<(Caller, Place)>, gate: &Arc<Gate>) -
     })
 }
 
-/// Waits until the caller would be refused.
+/// Waits until the caller loses access.
 async fn refused(gate: Arc<Gate>, caller: Caller) {
     loop {
         tokio::time::sleep(AGAIN).await;
@@ -210,7 +210,7 @@ async fn refused(gate: Arc<Gate>, caller: Caller) {
     }
 }
 
-/// An answer on its way.
+/// The body of a response in progress.
 struct Held {
     inner: Body,
     _place: Place,

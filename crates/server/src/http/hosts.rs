@@ -1,4 +1,4 @@
-//! Which names we answer to: a web page that made its own name point at us is refused.
+//! The host names that the server answers to. This stops a web page whose own name resolves to this server.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,32 +8,32 @@ use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
 use super::problem::Problem;
 
-/// Names of this machine for itself, on any port.
+/// The names of the local machine, on any port.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The names in `Host`, and the pages in `Origin`, that are let in.
+/// The allowed names in `Host`, and the allowed pages in `Origin`.
 #[derive(Debug, Clone)]
 pub struct Hosts {
     names: Vec<String>,
     origins: Vec<String>,
 }
 
-/// A name or an origin in the configuration that is none.
+/// An invalid name or origin in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostsError {
-    /// Not a host name.
+    /// The text is not a host name.
     #[error("`{0}` is no host name; write it like `ringfence.example.org`")]
     Name(String),
-    /// Not an origin.
+    /// The text is not an origin.
     #[error("`{0}` is no origin; write it like `https://console.example.org`")]
     Origin(String),
 }
 
 impl Hosts {
-    /// The names of this machine, the address that is listened on, and what the operator adds.
+    /// Allows the names of this machine, the address of the listener, and what the operator adds.
     pub fn new(address: SocketAddr, names: &[String], origins: &[String]) -> Result<Hosts, HostsError> {
         let mut all: Vec<String> = LOOPBACK.map(str::to_owned).into();
-        // `0.0.0.0` is where we listen, never a name that a page may use for us.
+        // `0.0.0.0` is an address to listen on, and never a name that a page may use.
         if !address.ip().is_unspecified() {
             all.push(match address.ip() {
                 IpAddr::V4(ip) => ip.to_string(),
@@ -54,7 +54,7 @@ impl Hosts {
         })
     }
 
-    /// Refuses a request that is not for us, or that a strange web page sends.
+    /// Refuses a request for another host, or from a web page of another origin.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let mut hosts = headers.get_all(HOST).iter();
         let given = hosts.next().filter(|_| hosts.next().is_none());
@@ -75,13 +75,13 @@ impl Hosts {
         Ok(())
     }
 
-    /// The names, as the MCP endpoint wants them: it looks once more.
+    /// The names for the MCP endpoint, which checks them again.
     pub(crate) fn names(&self) -> Vec<String> {
         let bare = |name: &String| name.trim_start_matches('[').trim_end_matches(']').to_owned();
         self.names.iter().map(bare).collect()
     }
 
-    /// The origins, as the MCP endpoint wants them.
+    /// The origins for the MCP endpoint, which checks them again.
     pub(crate) fn origins(&self) -> Vec<String> {
         let local = LOOPBACK
             .iter()
@@ -113,7 +113,7 @@ fn refuse(code: &'static str, header: &str, value: Option<&HeaderValue>, key: &'
         .last()
 }
 
-/// The host of `host[:port]`, in lower case; nothing else is one.
+/// The lower-case host of `host[:port]`; `None` for any other form.
 fn host_of(text: &str) -> Option<String> {
     let authority: Authority = text.parse().ok()?;
     let plain = !text.contains('@') && !authority.host().is_empty();
@@ -122,7 +122,7 @@ fn host_of(text: &str) -> Option<String> {
     (plain && port).then(|| authority.host().to_ascii_lowercase())
 }
 
-/// Where a web page comes from.
+/// The origin of a web page.
 struct Origin {
     scheme: &'static str,
     host: String,

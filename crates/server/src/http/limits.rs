@@ -1,4 +1,4 @@
-//! How much one client may take: sizes, times, and what a principal has under way and asks per second.
+//! Limits of one client: sizes, times, and the concurrency and rate of a principal's requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,26 +9,26 @@ use ringfence_journal::Principal;
 
 use super::problem::Problem;
 
-/// The limits of the HTTP doors.
+/// The limits of the HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// The longest request body, in bytes.
     pub body: usize,
-    /// Bytes of all bodies that are held at once.
+    /// The most bytes of all bodies in memory at the same time.
     pub bodies: usize,
-    /// Connections at once.
+    /// The most connections that are open at the same time.
     pub connections: usize,
-    /// Requests of one principal at once, open streams included.
+    /// The most requests of one principal at the same time, including open streams.
     pub requests: usize,
-    /// Requests of one principal per second; twice as many may come in a burst.
+    /// The most requests of one principal per second; a burst may have twice as many.
     pub rate: u32,
-    /// The time for a request's headers, and for a connection on which nothing is asked.
+    /// The time for a request's headers, and for a connection without a request.
     pub headers: Duration,
     /// The time for a request's body.
     pub receive: Duration,
-    /// The time in which a client must take something of what it is sent.
+    /// The time in which a client must read some bytes of its response.
     pub send: Duration,
-    /// What is under way may take so long to end when the server stops.
+    /// The time in which open runs may finish when the server stops.
     pub drain: Duration,
 }
 
@@ -48,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-/// What a principal has under way, and may still ask for.
+/// The open requests of a principal, and its remaining rate.
 #[derive(Debug)]
 struct Account {
     under_way: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Accounts {
     open: Mutex<HashMap<Principal, Account>>,
 }
 
-/// A place for one request, given back when it is dropped.
+/// The permit of one request, released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     principal: Principal,
@@ -80,7 +80,7 @@ impl Accounts {
         }
     }
 
-    /// A place for a request that comes now, or why there is none.
+    /// Admits a request that arrives now, or returns the reason for its refusal.
     pub(crate) fn admit(self: &Arc<Self>, principal: Principal, now: Instant) -> Result<Place, Problem> {
         let rate = f64::from(self.rate);
         let most = 2.0 * rate;

@@ -1,4 +1,4 @@
-//! Numbers for Prometheus. What happened in runs is counted from the journal, so that counting holds up no run.
+//! Metrics for Prometheus. Runs are counted from the journal, so counting never delays them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,12 +23,12 @@ use tokio::sync::Mutex;
 use super::problem::Problem;
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// Seconds that a run takes: from a warm one to the longest usual limits.
+/// The histogram buckets for the seconds of a run: from a warm one to the longest usual limits.
 const SECONDS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0,
 ];
 
-/// How often the journal is counted when nobody asks.
+/// The interval at which the journal is counted without a request for metrics.
 const EVERY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -52,13 +52,13 @@ struct Refused {
     code: String,
 }
 
-/// Everything that is counted.
+/// All metrics of the server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     engine: Arc<Engine>,
     registry: Registry,
     requests: Family<Answered, Counter>,
-    /// The place in the journal up to which is counted.
+    /// The position in the journal up to which events are counted.
     journal: Mutex<Tail>,
     counts: Counts,
     sessions: Gauge,
@@ -66,7 +66,7 @@ pub(crate) struct Metrics {
     misses: Counter,
 }
 
-/// What is counted from the journal.
+/// The metrics that are counted from the journal.
 #[derive(Debug)]
 struct Counts {
     runs: Family<Ended, Counter>,
@@ -75,7 +75,7 @@ struct Counts {
     refusals: Family<Refused, Counter>,
 }
 
-/// What of an event is counted.
+/// The fields of an event that are counted.
 #[derive(Debug, Deserialize)]
 struct Line {
     kind: String,
@@ -91,7 +91,7 @@ struct Usage {
 }
 
 impl Metrics {
-    /// Counts from now on.
+    /// Starts to count at the current end of the journal.
     pub(crate) async fn new(engine: Arc<Engine>) -> Result<Metrics, ReadError> {
         let journal = Mutex::new(engine.store().tail(0).await?);
         let mut registry = Registry::with_prefix("ringfence");
@@ -134,7 +134,7 @@ impl Metrics {
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// Counts what happened since it was last looked.
+    /// Counts the events since the last count.
     async fn catch_up(&self) -> Result<(), ReadError> {
         let mut tail = self.journal.lock().await;
         loop {
@@ -206,7 +206,7 @@ impl Counts {
     }
 }
 
-/// Counts now and then, so that whoever asks need not wait for much.
+/// Counts periodically, so that a request for metrics has little to catch up.
 pub(crate) async fn count(metrics: Arc<Metrics>) {
     loop {
         tokio::time::sleep(EVERY).await;
@@ -216,7 +216,7 @@ pub(crate) async fn count(metrics: Arc<Metrics>) {
     }
 }
 
-/// `GET /metrics`.
+/// Responds to `GET /metrics` with all metrics.
 pub(crate) async fn show(State(metrics): State<Arc<Metrics>>) -> Response {
     match metrics.text().await {
         Ok(text) => ([(CONTENT_TYPE, TYPE)], text).into_response(),

@@ -1,4 +1,4 @@
-//! What an HTTP client is told when it does not get what it asked for: `{code, message, hint}`.
+//! The body of an HTTP error: `{code, message, hint}`.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::hint::for_client;
 
-/// A refusal or a fault, as it is answered.
+/// A refusal or an error as an HTTP response.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem(Box<Inner>);
 
@@ -27,14 +27,14 @@ struct Inner {
     last: Last,
 }
 
-/// Whether the connection goes on after the answer.
+/// Whether the connection stays open after the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
     No,
     Yes,
 }
 
-/// A problem, as JSON.
+/// A problem as JSON.
 #[derive(Serialize)]
 pub(crate) struct Body<'a> {
     code: &'a str,
@@ -68,25 +68,25 @@ impl Problem {
         self
     }
 
-    /// When to try again.
+    /// Sets the time after which the client may retry.
     pub(crate) fn retry(mut self, after: Duration) -> Problem {
         self.0.retry = Some(after);
         self
     }
 
-    /// What the client should show instead.
+    /// Sets the challenge of the `WWW-Authenticate` header.
     pub(crate) fn challenge(mut self, challenge: &str) -> Problem {
         self.0.challenge = HeaderValue::from_str(challenge).ok();
         self
     }
 
-    /// The rest of the request is not read: the connection ends with the answer.
+    /// Closes the connection after the response, because the rest of the request is not read.
     pub(crate) fn last(mut self) -> Problem {
         self.0.last = Last::Yes;
         self
     }
 
-    /// Something of ours failed: the log knows more than the client.
+    /// An internal error: the log has more detail than the response.
     pub(crate) fn ours(code: &'static str, error: &dyn std::error::Error) -> Problem {
         tracing::error!(code, %error, "a request failed");
         Problem::new(
@@ -96,7 +96,7 @@ impl Problem {
         )
     }
 
-    /// What the client reads.
+    /// The JSON body of the response.
     pub(crate) fn body(&self) -> Body<'_> {
         Body {
             code: &self.0.code,
@@ -113,7 +113,7 @@ impl IntoResponse for Problem {
         let problem = *self.0;
         let headers = response.headers_mut();
         if let Some(after) = problem.retry {
-            // Rounded up: who comes back too early is refused again.
+            // The value is rounded up, because an early retry would be refused again.
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }

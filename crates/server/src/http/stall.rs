@@ -1,4 +1,4 @@
-//! A connection that gives up on a client which takes nothing of what it is sent.
+//! A write timeout: closes a connection whose client does not read.
 
 use std::io;
 use std::pin::Pin;
@@ -29,7 +29,7 @@ impl<S> Stall<S> {
         self.inner
     }
 
-    /// Whatever the write says, unless it has waited for too long.
+    /// Returns the result of a write, or a timeout if it has been pending too long.
     fn judge<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.waiting = None;

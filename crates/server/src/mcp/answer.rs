@@ -1,4 +1,4 @@
-//! Results as MCP has them: structured content that is complete in itself, the same in few words, and links.
+//! MCP results: structured content that is complete in itself, a short text with the same facts, and links.
 
 use ringfence_engine::{Engine, Execution, Running, Whole};
 use ringfence_journal::{ExecutionId, Principal, Status};
@@ -13,13 +13,13 @@ use super::link::{Link, Part};
 use super::words;
 use crate::hint::for_client;
 
-/// The most links to files in one answer; `links.files` says how the others are written.
+/// The most links to files in one result; `links.files` is the template for the others.
 const MOST_LINKS: usize = 16;
 
-/// The most questions in one answer.
+/// The most questions in one result.
 const MOST_ASKED: usize = 16;
 
-/// What went wrong before anything happened.
+/// The result of a call that failed before anything happened.
 pub(super) fn fault(fault: &Fault) -> CallToolResult {
     let mut error = json!(fault);
     tell_client(&mut error);
@@ -27,21 +27,21 @@ pub(super) fn fault(fault: &Fault) -> CallToolResult {
     complete(json!({ "error": error }), vec![ContentBlock::text(text)], true)
 }
 
-/// An error whose hint is for whoever reads it here.
+/// Rewords the hint of an error for a client.
 fn tell_client(error: &mut Value) {
     if let Some(Value::String(hint)) = error.get_mut("hint") {
         *hint = for_client(hint);
     }
 }
 
-/// Tools that were found, listed or described.
+/// The result of a search, a list or a description of tools.
 pub(super) fn tools(mut object: Map<String, Value>) -> CallToolResult {
     cut::fit_tools(&mut object, cut::ANSWER);
     let text = words::tools(&object);
     complete(Value::Object(object), vec![ContentBlock::text(text)], false)
 }
 
-/// An execution that is over.
+/// The result of an execution that has ended.
 pub(super) async fn ended(engine: &Engine, who: Principal, execution: &Execution) -> Result<CallToolResult, Fault> {
     let Ok(Value::Object(mut object)) = serde_json::to_value(execution) else {
         let message = "the result cannot be written as JSON";
@@ -62,8 +62,8 @@ pub(super) async fn ended(engine: &Engine, who: Principal, execution: &Execution
     Ok(answer)
 }
 
-/// Leaves of `enforcement` what is only watched here, or held for each process alone: what is held hard is the rule, and costs every
-/// answer. The whole is a resource of the run.
+/// Keeps in `enforcement` only rules that are merely watched, or enforced per process. Hard enforcement is the normal case, and
+/// would lengthen every result. A resource of the run has the complete list.
 fn only_soft_rules(object: &mut Map<String, Value>) {
     if let Some(Value::Array(held)) = object.get_mut("enforcement") {
         let is_soft = |one: &Value| one["by"] == "watch" || one["by"] == "rlimit";
@@ -76,7 +76,7 @@ fn only_soft_rules(object: &mut Map<String, Value>) {
     }
 }
 
-/// Where the whole of what was cut is.
+/// Links to the complete form of the truncated outputs.
 fn whole_links(execution: ExecutionId, whole: &Whole) -> Map<String, Value> {
     let parts = [
         ("value", Part::Value, whole.value.is_some()),
@@ -88,7 +88,7 @@ fn whole_links(execution: ExecutionId, whole: &Whole) -> Map<String, Value> {
         .collect()
 }
 
-/// One that goes on, and what it printed meanwhile.
+/// The result of an execution that is still running, with its output so far.
 pub(super) fn goes_on(running: Running) -> CallToolResult {
     let id = running.execution_id;
     let hint = match words::waits(&running.approvals) {
@@ -154,7 +154,7 @@ fn links(id: ExecutionId, object: &Map<String, Value>) -> Vec<ContentBlock> {
     });
     let files = object.get("files").and_then(Value::as_array);
     let files = files.into_iter().flatten().take(MOST_LINKS);
-    // What the program lets go out is what it was run for.
+    // Emitted files come first, because they are the purpose of the program.
     let (emitted, others): (Vec<_>, Vec<_>) = files.partition(|file| file.get("emitted").is_some());
     let link = |file| file_link(id, file);
     let emitted = emitted.into_iter().filter_map(link);

@@ -1,6 +1,7 @@
-//! Arguments as models write them: one string where a list is meant, seconds where a duration is, short names of languages.
+//! Parses arguments as models write them: one string in place of a list, seconds in place of a duration, short names of
+//! languages.
 //!
-//! What can only mean one thing is taken so; what is unknown or missing is refused with the nearest known name.
+//! A form with only one possible meaning is accepted. An unknown or missing argument is refused with the nearest known name.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use super::fault::Fault;
 
-/// The arguments of one call, taken one by one.
+/// The arguments of one call, which are taken one by one.
 #[derive(Debug)]
 pub(super) struct Arguments {
     given: JsonObject,
@@ -17,7 +18,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// The arguments of a call; an unknown one is refused.
+    /// The arguments of a call; an unknown name is refused.
     pub(super) fn new(given: Option<JsonObject>, known: &'static [&'static str]) -> Result<Arguments, Fault> {
         let mut given = given.unwrap_or_default();
         given.retain(|_, value| !value.is_null());
@@ -27,18 +28,18 @@ impl Arguments {
         Ok(Arguments { given, known })
     }
 
-    /// What is left, as it is.
+    /// The remaining arguments, unchanged.
     pub(super) fn rest(self) -> JsonObject {
         self.given
     }
 
-    /// An argument of any kind.
+    /// Takes an argument of any type.
     pub(super) fn any(&mut self, name: &str) -> Option<Value> {
         debug_assert!(self.known.contains(&name), "{name}");
         self.given.remove(name)
     }
 
-    /// A text.
+    /// Takes an optional text argument.
     pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, Fault> {
         match self.any(name) {
             None => Ok(None),
@@ -47,12 +48,12 @@ impl Arguments {
         }
     }
 
-    /// The session that is meant, by its id or name.
+    /// Takes the id or name of a session.
     pub(super) fn session(&mut self) -> Result<Option<String>, Fault> {
         Ok(self.text("session_id")?.filter(|called| !called.is_empty()))
     }
 
-    /// A text that must be there.
+    /// Takes a required text argument.
     pub(super) fn needed(&mut self, name: &str, hint: &str) -> Result<String, Fault> {
         self.text(name)?.ok_or_else(|| Fault {
             code: "arguments.missing".to_owned(),
@@ -62,7 +63,7 @@ impl Arguments {
         })
     }
 
-    /// Texts; one alone need not be a list, and a list may come as its JSON.
+    /// Takes a list of texts. A single text counts as a list, and a list may be given as its JSON text.
     pub(super) fn texts(&mut self, name: &str) -> Result<Option<Vec<String>>, Fault> {
         let value = match self.any(name) {
             None => return Ok(None),
@@ -84,7 +85,7 @@ impl Arguments {
         texts.collect::<Result<_, _>>().map(Some)
     }
 
-    /// Whether something is wanted.
+    /// Takes a Boolean argument, false by default.
     pub(super) fn flag(&mut self, name: &str) -> Result<bool, Fault> {
         match self.any(name) {
             None => Ok(false),
@@ -95,7 +96,7 @@ impl Arguments {
         }
     }
 
-    /// A length of time: `"30s"`, or a number of seconds.
+    /// Takes a duration: `"30s"`, or a number of seconds.
     pub(super) fn duration(&mut self, name: &str) -> Result<Option<Duration>, Fault> {
         let Some(value) = self.any(name) else {
             return Ok(None);
@@ -114,7 +115,7 @@ impl Arguments {
             .ok_or_else(|| wrong(name, "a length of time such as \"30s\" or a number of seconds", &value))
     }
 
-    /// A number from 0.
+    /// Takes a number that is not negative.
     pub(super) fn count(&mut self, name: &str) -> Result<Option<u64>, Fault> {
         let Some(value) = self.any(name) else {
             return Ok(None);
@@ -127,7 +128,7 @@ impl Arguments {
         count.map(Some).ok_or_else(|| wrong(name, "a whole number", &value))
     }
 
-    /// One of a few names, by any of its spellings.
+    /// Takes one of a few names, by any of its spellings.
     pub(super) fn one_of(
         &mut self,
         name: &str,
@@ -153,7 +154,7 @@ impl Arguments {
     }
 }
 
-/// A length of time with a unit.
+/// Parses a duration with a unit.
 fn span(name: &str, text: &str) -> Result<Duration, Fault> {
     let text = text.trim();
     let unit = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -191,7 +192,7 @@ fn unknown_argument(unknown: &str, known: &[&str]) -> Fault {
     }
 }
 
-/// An argument that is not what it must be.
+/// The fault of an argument with an invalid value.
 pub(super) fn wrong(name: &str, expected: &str, given: &Value) -> Fault {
     Fault {
         code: "arguments.invalid".to_owned(),
@@ -201,7 +202,7 @@ pub(super) fn wrong(name: &str, expected: &str, given: &Value) -> Fault {
     }
 }
 
-/// Words of the caller's own, in a message: a few of them.
+/// The start of the caller's own text, for a message.
 fn shorten(text: &str) -> String {
     const MOST: usize = 60;
     let mut short: String = text.chars().take(MOST).collect();

@@ -1,4 +1,4 @@
-//! Which tool a call means.
+//! Dispatches a call to its tool.
 
 use ringfence_journal::Principal;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData};
@@ -10,7 +10,7 @@ use super::fault::Fault;
 use super::{run, skills, tools};
 
 impl Face {
-    /// Answers a call: a result, a fault that the model can mend, or an error of the protocol.
+    /// Handles a call: a result, a fault that the model can correct, or a protocol error.
     pub(super) async fn answer(
         &self,
         who: Principal,
@@ -45,7 +45,7 @@ impl Face {
     }
 }
 
-/// There is no such tool: the nearest, or how one of the catalog is called.
+/// The error for an unknown tool, with the nearest name, or how to call a tool of the catalog.
 fn unknown(name: &str) -> ErrorData {
     let short: String = name.chars().take(80).collect();
     let names = [

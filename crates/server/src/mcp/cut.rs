@@ -1,4 +1,4 @@
-//! Answers short enough for a model: what is too long is cut, said to be cut, and linked to.
+//! Truncates answers to a length for models: a notice states what was truncated, and a link leads to the rest.
 
 use ringfence_engine::shares;
 use ringfence_journal::ExecutionId;
@@ -8,21 +8,22 @@ use super::link::{Link, Part};
 
 /// The most bytes of one answer.
 pub(super) const ANSWER: usize = 30 * 1024;
-/// What notices and links may take of it.
+/// The bytes that notices and links may take of it.
 const NOTICES: usize = 1536;
-/// The least that output is given, however long the rest is.
+/// The least bytes for output, however long the rest is.
 const LEAST: usize = 4 * 1024;
-/// Lists, and the most bytes of each.
+/// The lists of an answer, and the most bytes of each.
 const LISTS: [(&str, usize); 4] = [
     ("calls", 4096),
     ("files", 4096),
     ("violations", 2048),
     ("diagnostics", 3072),
 ];
-/// The most bytes of a sentence of an error.
+/// The most bytes of an error's message or hint.
 const SENTENCE: usize = 4096;
 
-/// Cuts an execution's object to `most` bytes. What was cut has a link in `links`, and all of it a word in `notices`.
+/// Truncates an execution's object to `most` bytes. Each truncated output gets a link in `links`, and everything truncated gets a
+/// notice in `notices`.
 pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most: usize) {
     let mut notices: Vec<Value> = match object.shift_remove("notices") {
         Some(Value::Array(notices)) => notices,
@@ -82,7 +83,7 @@ pub(super) fn fit(object: &mut Map<String, Value>, execution: ExecutionId, most:
     }
 }
 
-/// Leaves tools out of an answer until it has at most `most` bytes, the last first, and names them.
+/// Removes tools from an answer, the last first, until it has at most `most` bytes. A notice names them.
 pub(super) fn fit_tools(object: &mut Map<String, Value>, most: usize) {
     let mut over = size_of(object).saturating_sub(most);
     if over == 0 {
@@ -114,7 +115,7 @@ fn last_tool(object: &mut Map<String, Value>) -> Option<Value> {
     slots.max_by_key(|slots| slots.len())?.pop()
 }
 
-/// Cuts one output, and says how long it was.
+/// Truncates one output and returns its original length.
 fn cut(object: &mut Map<String, Value>, name: &str, share: usize) -> usize {
     match object.get_mut(name) {
         Some(Value::String(text)) if name != "value" => {
@@ -123,7 +124,7 @@ fn cut(object: &mut Map<String, Value>, name: &str, share: usize) -> usize {
             whole
         }
         Some(value) => {
-            // A part of a value is no value: what is shown of it is a text beside it.
+            // Part of a value is not a value, so its start is shown as text beside it.
             let text = value.take().to_string();
             object.insert("value_begins".to_owned(), Value::String(head(&text, share)));
             text.len()
@@ -132,12 +133,12 @@ fn cut(object: &mut Map<String, Value>, name: &str, share: usize) -> usize {
     }
 }
 
-/// A text cut so that its JSON has at most `most` bytes.
+/// Truncates a text in the middle so that its JSON has at most `most` bytes.
 fn within(text: &str, most: usize) -> String {
     shrink(text, most, middle_out)
 }
 
-/// The beginning of a text, so long that its JSON has at most `most` bytes.
+/// The start of a text whose JSON has at most `most` bytes.
 pub(super) fn head(text: &str, most: usize) -> String {
     shrink(text, most, |text, most| {
         text.get(..floor(text, most)).unwrap_or_default().to_owned()
@@ -152,12 +153,12 @@ fn shrink(text: &str, most: usize, cut: impl Fn(&str, usize) -> String) -> Strin
         if written <= most || raw < 64 {
             return short;
         }
-        // Quotes and control characters grow when written.
+        // Quotes and control characters take more bytes in JSON.
         raw = (raw * most / written).min(raw - 1);
     }
 }
 
-/// The beginning and the end of a text, and how much is missing between them.
+/// The start and the end of a text, with the length of the missing middle.
 fn middle_out(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -184,7 +185,7 @@ fn ceil(text: &str, at: usize) -> usize {
         .unwrap_or(text.len())
 }
 
-/// Drops what is over `most` bytes, and says how many entries that was.
+/// Removes entries above `most` bytes, and returns how many.
 fn shorten_list(list: &mut Vec<Value>, most: usize) -> Option<usize> {
     let mut used = 0;
     let keep = list
@@ -199,7 +200,7 @@ fn shorten_list(list: &mut Vec<Value>, most: usize) -> Option<usize> {
     (left_out > 0).then_some(left_out)
 }
 
-/// How many bytes a value is when written.
+/// The length of a value as JSON, in bytes.
 fn size(value: &Value) -> usize {
     value.to_string().len()
 }

@@ -1,4 +1,4 @@
-//! Upstream tools passed through one by one, for models that code poorly: the same gateway, the same policy, one call each.
+//! Upstream tools as tools of this server, for models that are weak at code. They use the same gateway and policy, one call each.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,24 +18,24 @@ use super::link::{Link, Part};
 use super::watch::{self, Leave, Seen, Stay};
 use super::{answer, cut, tools, trace, words};
 
-/// The longest name: clients put their own words before it, and the whole must have at most 64 characters.
+/// The most characters of a name: clients add a prefix, and the whole may have at most 64 characters.
 const LONGEST: usize = 48;
-/// How long a call is stayed with: its own deadline is the policy's `tools.call_timeout`.
+/// How long a call is waited for; its own timeout is the policy's `tools.call_timeout`.
 const STAY: Duration = Duration::from_hours(1);
-/// Characters of a digest that tell names apart.
+/// The characters of a digest that make a name unique.
 const DIGEST: usize = 6;
 
-/// A tool under the name that clients can use.
+/// An upstream tool under a name that clients accept.
 #[derive(Debug)]
 pub(super) struct Direct {
-    /// As clients see it.
+    /// The definition that clients see.
     pub(super) tool: Tool,
-    /// Its full name, `server.tool`.
+    /// The full name, `server.tool`.
     full_name: String,
 }
 
 impl Face {
-    /// The tools that are passed through, in the order of their names.
+    /// The exposed tools, in the order of their names.
     pub(super) async fn direct_tools(&self) -> Vec<Direct> {
         let patterns = &self.shared.options.direct;
         if patterns.is_empty() {
@@ -53,7 +53,7 @@ impl Face {
         tools
     }
 
-    /// One of them.
+    /// The exposed tool with this name; `None` if there is none.
     pub(super) async fn direct_tool(&self, name: &str) -> Option<Direct> {
         if !name.contains("__") {
             return None;
@@ -64,7 +64,7 @@ impl Face {
             .find(|direct| direct.tool.name == name)
     }
 
-    /// Calls one.
+    /// Calls an exposed tool in an execution of its own.
     pub(super) async fn call_direct(
         &self,
         who: Principal,
@@ -92,7 +92,7 @@ impl Face {
         self.follow_direct(who, id, promised, HashSet::new(), context).await
     }
 
-    /// Stays with a call until it is over, or waits for a person.
+    /// Waits for a call until it ends or has to wait for a person.
     async fn follow_direct(
         &self,
         who: Principal,
@@ -112,7 +112,7 @@ impl Face {
             Seen::Ended(execution) => Ok(answered(&execution, promised).into()),
             Seen::Asks(question) => Ok(CallToolResponse::InputRequired(*question)),
             Seen::GoesOn(running) => match words::waits(&running.approvals) {
-                // An error, for it is not what the tool's schema promises.
+                // A result other than the tool's schema promises has to be an error.
                 Some(waits) => {
                     let hint = format!("call wait_run with execution_id {id} later; do not make the call again");
                     Err(Fault::new("approval.waiting", waits, &hint))
@@ -123,7 +123,7 @@ impl Face {
     }
 }
 
-/// The tool's own answer, as far as it fits.
+/// The tool's own result, truncated if necessary.
 fn answered(execution: &Execution, promised: bool) -> CallToolResult {
     if let Some(error) = &execution.error {
         return answer::fault(&Fault::from(error.clone()));
@@ -139,7 +139,7 @@ fn answered(execution: &Execution, promised: bool) -> CallToolResult {
     let most = execution.most.unwrap_or(cut::ANSWER);
     if is_cut || text.len() > most {
         let resource = Resource::new(&uri, "value").with_mime_type("application/json");
-        // What was cut before says so itself.
+        // Text that was truncated before has its own notice.
         let shown = if text.len() > most {
             let head = cut::head(text, most);
             format!("{head}\n{} bytes in all; the whole is at {uri}", text.len())
@@ -147,7 +147,7 @@ fn answered(execution: &Execution, promised: bool) -> CallToolResult {
             text.to_owned()
         };
         let content = vec![ContentBlock::text(shown), ContentBlock::resource_link(resource)];
-        // What is cut is not what the tool's schema promises: clients that check would refuse it.
+        // A truncated value no longer matches the tool's schema, and clients that validate would refuse it.
         return if promised {
             CallToolResult::error(content)
         } else {
@@ -180,8 +180,8 @@ fn direct(upstream: DirectTool) -> Direct {
     Direct { tool, full_name: name }
 }
 
-/// A name of letters, digits, `_` and `-`: `github.list_issues` is `github__list_issues`. One that loses something on the way
-/// ends with a digest of the whole, so that no two are the same.
+/// A name of letters, digits, `_` and `-`: `github.list_issues` becomes `github__list_issues`. A name that loses characters ends
+/// with a digest of the full name, so that names stay unique.
 fn usable(full_name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name: String = full_name

@@ -1,4 +1,4 @@
-//! `search_tools`, `list_tools` and `describe_tools`: questions to the catalog, as the policy shows it.
+//! `search_tools`, `list_tools` and `describe_tools`: queries of the catalog, as far as the policy shows it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::arguments::Arguments;
 use super::fault::Fault;
 use super::{Shared, answer, tools};
 
-/// What is asked.
+/// The kind of query to the catalog.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Question {
     Search,
@@ -31,7 +31,7 @@ const LANGUAGES: &[(&str, &[&str])] = &[
     ("json", &["schema", "jsonschema"]),
 ];
 
-/// Asks.
+/// Answers a query with the policy's part of the catalog.
 pub(super) async fn ask(
     shared: &Shared,
     who: Principal,
@@ -69,7 +69,7 @@ pub(super) async fn ask(
     Ok(answer::tools(object))
 }
 
-/// The question, and the session whose skills are meant too.
+/// The query, and the session whose skills it includes.
 fn search(given: Option<JsonObject>) -> Result<(Value, Option<String>), Fault> {
     let mut given = Arguments::new(given, tools::SEARCH_TAKES)?;
     let mut intents = given.texts("intents")?.unwrap_or_default();

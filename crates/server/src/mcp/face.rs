@@ -1,4 +1,4 @@
-//! One client's view of the server: each request of the protocol, answered.
+//! The handler of one client's requests.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,18 +18,17 @@ use tokio_util::sync::CancellationToken;
 use super::watch::Leave;
 use super::{Shared, Whose, answer, link, resources, task, tools};
 
-/// How long a client may take the list of tools for true: it changes with the configuration only, or with what is passed
-/// through.
+/// How long a client may cache the list of tools: it changes only with the configuration, or with the exposed upstream tools.
 const LIST_HOLDS_MS: u64 = 60_000;
 
-/// One client's face.
+/// The MCP handler of one client; clones share its state.
 #[derive(Debug, Clone)]
 pub struct Face {
     pub(super) shared: Arc<Shared>,
     whose: Whose,
-    /// Cancelled when the client is gone.
+    /// Cancelled when the client disconnects.
     pub(super) gone: CancellationToken,
-    /// What it began and has not heard the end of.
+    /// The executions that the client started, and whose end it has not received.
     begun: Arc<Mutex<HashSet<ExecutionId>>>,
 }
 
@@ -43,7 +42,7 @@ impl Face {
         }
     }
 
-    /// Who asks; a request that nobody stands for is refused.
+    /// The principal of a request; a request without one is refused.
     pub(super) fn principal(&self, context: &RequestContext<RoleServer>) -> Result<Principal, ErrorData> {
         match self.whose {
             Whose::Of(principal) => Ok(principal),
@@ -65,7 +64,8 @@ impl Face {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    /// What becomes of an execution when the client is gone: what it began and never heard the end of is killed.
+    /// The fate of an execution when the client disconnects: one that the client started, and whose end it has not received, is
+    /// killed.
     pub(super) fn leave(&self, id: ExecutionId) -> Leave {
         if self.begun.lock().unwrap_or_else(PoisonError::into_inner).contains(&id) {
             Leave::Kill
@@ -74,12 +74,12 @@ impl Face {
         }
     }
 
-    /// Ends what the client began: it will not hear of it any more.
+    /// Cancels the executions that the client started, because it can no longer receive their results.
     pub(crate) async fn end_all(&self) {
         let begun = std::mem::take(&mut *self.begun.lock().unwrap_or_else(PoisonError::into_inner));
         let Whose::Of(principal) = self.whose else { return };
         for id in begun {
-            // One that is over or forgotten needs no end.
+            // An execution that has ended or is unknown needs no cancellation.
             let _over = self.shared.engine.cancel(principal, id).await;
         }
     }
@@ -145,7 +145,7 @@ impl ServerHandler for Face {
     }
 
     fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        // Nothing here changes by itself; a client that asks is told so at once instead of being left to wait.
+        // No list changes by itself, so the subscription is acknowledged at once without any notification.
         Some(SubscriptionFilter::new())
     }
 
@@ -203,7 +203,7 @@ impl ServerHandler for Face {
             "initialize",
         ];
         let method = request.method;
-        // A method that is known comes here only when its parameters are none.
+        // A known method arrives here only if its parameters are invalid.
         let (code, message): (_, Cow<'static, str>) = if KNOWN.contains(&method.as_str()) {
             (
                 ErrorCode::INVALID_PARAMS,

@@ -1,17 +1,17 @@
-//! What went wrong, in the words of the contract: a code, a sentence, the rule, what to do next.
+//! Errors in the form of the contract: a code, a message, the rule, and a hint.
 
 use serde::Serialize;
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Fault {
-    /// A stable code.
+    /// The stable error code, such as `arguments.invalid`.
     pub(crate) code: String,
-    /// A sentence.
+    /// The error as a sentence.
     pub(crate) message: String,
-    /// What to do next.
+    /// What the caller can do next.
     pub(crate) hint: Option<String>,
-    /// The policy's key that decided.
+    /// The key of the policy that decided.
     pub(crate) rule: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Files that come with a call: a map of names to texts, or a list, in plain or base64.
+//! Input files of a call: a map from names to texts, or a list, as text or base64.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::arguments::wrong;
 use super::fault::Fault;
 
-/// With or without padding, as it comes.
+/// Base64 with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The files of `value`, each with its place below the workspace.
+/// Parses the files of `value`, each with its path below the workspace.
 pub(super) fn read(value: Value) -> Result<Vec<(RelPath, Vec<u8>)>, Fault> {
     let files = each(value)?;
     let names = files.iter().map(|(name, _)| name.as_str());

@@ -1,8 +1,8 @@
-//! A question to the person at the client: only where the session's policy has `client` in `approvals.by` and the client can
-//! show a form.
+//! Elicitation: asks the person at the client for an approval. This happens only if the session's policy has `client` in
+//! `approvals.by` and the client can show a form.
 //!
-//! Clients of the older era are asked in the middle of a call; those of the newer get the question as the call's result, and
-//! repeat the call with the answer. What the form says is made here; a program's arguments are quoted in it as data.
+//! Clients of the older era are asked during a call. Clients of the newer era get the question as the result of the call, and
+//! repeat the call with the answer. The text of the form is written here, and quotes a program's arguments as data.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,26 +28,26 @@ use super::fault::Fault;
 
 mod text;
 
-/// Questions that one answer of the newer era carries.
+/// The most questions in one result of the newer era.
 const AT_ONCE: usize = 8;
-/// Forms that clients of the older era have open at once, all together.
+/// The most forms that all clients of the older era together have open.
 const MOST_OPEN: usize = 1024;
 
 /// How a client is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Not at all.
+    /// The client cannot show forms.
     None,
-    /// By a request of ours.
+    /// The server sends an elicitation request.
     Request,
-    /// By the result of its own.
+    /// The result of the call has the question.
     Result,
 }
 
 impl Way {
     fn of(context: &RequestContext<RoleServer>) -> Way {
         let client = context.client_capabilities().and_then(|client| client.elicitation);
-        // A client that says nothing of modes means forms.
+        // A client that declares no modes supports forms.
         let shows_forms = client.is_some_and(|shows| shows.form.is_some() || shows.url.is_none());
         let is_newer = context
             .protocol_version()
@@ -60,7 +60,7 @@ impl Way {
     }
 }
 
-/// Questions that clients of the older era look at now: nobody is asked the same twice at once.
+/// Approval requests that clients of the older era have open as forms, so that no request is shown twice at the same time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Opened(Arc<Mutex<VecDeque<ApprovalId>>>);
 
@@ -80,30 +80,30 @@ impl Opened {
     }
 }
 
-/// What is asked of the client during one call.
+/// The elicitation of one call.
 #[derive(Debug)]
 pub(super) struct Forms {
     way: Way,
-    /// Whether the policy lets the client answer, once that was looked up.
+    /// Whether the policy lets the client answer; `None` before it was looked up.
     may: Option<bool>,
-    /// What it was asked before.
+    /// The approval requests that the client was asked about.
     asked: HashSet<ApprovalId>,
     open: Option<JoinHandle<()>>,
 }
 
-/// What there is to do.
+/// The next step of an elicitation.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// Nothing: the client is not asked, or was asked all.
+    /// No step: the client may not be asked, or was asked everything.
     Nothing,
     /// A form is open at the client.
     Open,
-    /// This is to be the result.
+    /// The call returns this result.
     Ask(Box<InputRequiredResult>),
 }
 
 impl Forms {
-    /// Forms for the client of a request, which was asked some before.
+    /// The elicitation of a request whose client was already asked about `asked`.
     pub(super) fn new(context: &RequestContext<RoleServer>, asked: HashSet<ApprovalId>) -> Forms {
         Forms {
             way: Way::of(context),
@@ -118,7 +118,7 @@ impl Forms {
         self.way != Way::None && self.may != Some(false)
     }
 
-    /// Waits until there may be something to ask: a question of this execution, or that the form which is open is answered.
+    /// Waits for a new approval request of this execution, or for the answer to the open form.
     pub(super) async fn news(&mut self, words: &mut Receiver<Word>, execution: ExecutionId) {
         let asked = async {
             loop {
@@ -126,20 +126,20 @@ impl Forms {
                     Ok(Word::Asked(of, _)) if of == execution => return,
                     Ok(_) => {}
                     Err(RecvError::Lagged(_)) => return,
-                    // The engine has the sender, and is here.
+                    // The engine holds the sender, so this does not happen.
                     Err(RecvError::Closed) => return std::future::pending().await,
                 }
             }
         };
         match &mut self.open {
             None => asked.await,
-            // Whether it failed matters to nobody: the question stays where it is.
+            // A failed form changes nothing: the approval request stays pending.
             Some(open) => drop(open.await),
         }
         self.open = None;
     }
 
-    /// Asks what the execution waits for, where that may and can be done.
+    /// Asks the client about the pending approval requests, if it may and can be asked.
     pub(super) async fn attend(
         &mut self,
         face: &Face,
@@ -170,7 +170,8 @@ impl Forms {
         }
     }
 
-    /// Whether the policy lets the client answer. All questions of an execution come from one; each answer is judged by its own.
+    /// Whether the policy lets the client answer. All requests of an execution come from one policy; each answer is checked
+    /// against its own request.
     async fn may(&mut self, face: &Face, id: ApprovalId) -> Result<bool, Fault> {
         if self.way == Way::None {
             return Ok(false);
@@ -184,7 +185,7 @@ impl Forms {
         Ok(may)
     }
 
-    /// Opens one form; the others follow.
+    /// Opens one form; others follow after it.
     async fn request(
         &mut self,
         face: &Face,
@@ -210,7 +211,7 @@ impl Forms {
             let Some(params) = form(&shown) else { continue };
             let request = ServerRequest::ElicitRequest(ElicitRequest::new(params));
             let left = SystemTime::from(shown.expires).duration_since(SystemTime::now());
-            // Sent here, where it belongs to the client's own request; its answer may come after that is over.
+            // The form is sent within the client's own request; its answer may arrive after that has ended.
             let sent = context
                 .peer
                 .send_request_with_option(request, PeerRequestOptions::with_timeout(left.unwrap_or_default()))
@@ -230,7 +231,7 @@ impl Forms {
         Ok(Next::Nothing)
     }
 
-    /// The questions as a result.
+    /// Makes the result with the questions.
     async fn result(&mut self, face: &Face, execution_id: ExecutionId, new: &[&Inquiry]) -> Result<Next, Fault> {
         let requests = requests(&face.shared.engine, new).await?;
         self.asked.extend(new.iter().map(|asked| asked.id));
@@ -261,7 +262,7 @@ impl Drop for Open {
 }
 
 impl Open {
-    /// Waits for the answer, until somebody else gives it.
+    /// Waits for the answer, until the request is settled elsewhere.
     async fn hear(self, mut handle: RequestHandle<RoleServer>, gone: CancellationToken) {
         let mut words = self.engine.questions();
         let settled = async {
@@ -292,14 +293,14 @@ impl Open {
     }
 }
 
-/// Takes a form back.
+/// Cancels an open form.
 async fn withdraw(handle: &RequestHandle<RoleServer>, reason: &str) {
     let told = CancelledNotificationParam::new(Some(handle.id.clone()), Some(reason.to_owned()));
-    // A client that is gone needs no word.
+    // A disconnected client gets no notification.
     let _told = handle.peer.notify_cancelled(told).await;
 }
 
-/// What the client keeps for us between two calls. All of it is looked at again: it gives no right to anything.
+/// The state that the client carries between two calls. It is checked again, and grants no permission.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
@@ -307,14 +308,14 @@ struct State {
     asked: Vec<ApprovalId>,
 }
 
-/// What a client was asked, in a call that it makes again.
+/// A repeated call, with the approval requests that the client was asked about.
 #[derive(Debug)]
 pub(super) struct Repeated {
     pub(super) execution: ExecutionId,
     pub(super) asked: HashSet<ApprovalId>,
 }
 
-/// The call before, if this is one that is made again.
+/// Parses the state of a repeated call; `None` for a new call.
 pub(super) fn repeated(state: Option<&str>) -> Result<Option<Repeated>, Fault> {
     let Some(state) = state else { return Ok(None) };
     let state: State = serde_json::from_str(state).map_err(|_| {
@@ -327,7 +328,7 @@ pub(super) fn repeated(state: Option<&str>) -> Result<Option<Repeated>, Fault> {
     }))
 }
 
-/// Takes the answers of a client of the newer era, to questions of its own execution.
+/// Submits the answers of a client of the newer era, to requests of its own execution only.
 pub(super) async fn take(
     engine: &Arc<Engine>,
     who: Principal,
@@ -347,7 +348,7 @@ pub(super) async fn take(
     Ok(())
 }
 
-/// The questions of a task, where its client may answer them.
+/// The questions of a task that its client may answer.
 pub(super) async fn of_task(
     engine: &Arc<Engine>,
     running: &Running,
@@ -375,13 +376,13 @@ async fn requests(engine: &Engine, asked: &[&Inquiry]) -> Result<InputRequests, 
     Ok(requests)
 }
 
-/// A question, if nobody answered it.
+/// An approval request that is still pending.
 async fn pending(engine: &Engine, id: ApprovalId) -> Result<Option<Shown>, Fault> {
     let shown = approvals::show(engine.store(), id).await.map_err(AnswerError::Read)?;
     Ok(shown.filter(|shown| shown.state == ApprovalState::Pending))
 }
 
-/// What the person at the client says.
+/// The decision of the person at the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
     Approve(ApprovalScope),
@@ -391,7 +392,7 @@ enum Decision {
 impl Decision {
     const NAMES: [&str; 3] = ["approve_once", "approve_for_session", "deny"];
 
-    /// What an answer means; one that was put off, or says anything else, means nothing.
+    /// The decision in an answer; `None` for a cancelled or unknown one.
     fn of(answer: &Value) -> Option<Decision> {
         match answer["action"].as_str()? {
             "decline" => Some(Decision::Deny),
@@ -420,12 +421,12 @@ async fn say(engine: &Engine, who: Principal, id: ApprovalId, decision: Decision
         note: None,
     };
     if let Err(error) = approvals::answer(engine.store(), id, say).await {
-        // Somebody else was first, or it is over: what stands is shown with the run.
+        // The request was settled elsewhere or has expired; the run shows the decision that applies.
         tracing::info!(question = %id, code = error.code(), %error, "a client's answer does not count");
     }
 }
 
-/// The form of a question: one field.
+/// The form of an approval request, with a single field.
 fn form(shown: &Shown) -> Option<ElicitRequestParams> {
     let schema = json!({
         "type": "object",

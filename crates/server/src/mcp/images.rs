@@ -1,4 +1,4 @@
-//! Small images that a program lets go out: the answer itself shows them, beside their links.
+//! Small images that a program emits are part of the result, besides their links.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use super::cut;
 /// The most bytes of one image.
 const MOST: u64 = 256 * 1024;
 
-/// Puts them behind the words of an answer, as far as there is room in it.
+/// Adds the images after the text of a result, as far as there is space.
 pub(super) async fn add(engine: &Engine, who: Principal, execution: &Execution, answer: &mut CallToolResult) {
     let said = answer
         .structured_content
@@ -37,12 +37,12 @@ pub(super) async fn add(engine: &Engine, who: Principal, execution: &Execution, 
     }
 }
 
-/// The bytes of an image, if the rules about data let it be seen and it is one. Whoever reads its link is told why not.
+/// The bytes of an image, if it is one and the data rules allow it. Its link states the reason otherwise.
 async fn image(engine: &Engine, who: Principal, execution: &Execution, file: &FileReport) -> Option<Vec<u8>> {
     let part = Part::File(file.path.parse().ok()?);
     let bytes = engine.artifact(who, execution.execution_id, part).await.ok()??;
     let kind = file.media_type.as_deref()?;
-    // What is text was made clean as text: it is no image, whatever it says of itself.
+    // Text was cleaned as text, so it is never an image, whatever type it declares.
     let is_image = begins_as(kind, &bytes) && std::str::from_utf8(&bytes).is_err();
     is_image.then_some(bytes)
 }
@@ -51,7 +51,7 @@ fn is_shown(kind: &str) -> bool {
     matches!(kind, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
 }
 
-/// Whether bytes begin as those of such an image do.
+/// Whether bytes have the signature of this type of image.
 fn begins_as(kind: &str, bytes: &[u8]) -> bool {
     match kind {
         "image/png" => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),

@@ -1,4 +1,4 @@
-//! Addresses of what an execution left: `ringfence://executions/{id}/stdout`, `…/files/{path}`.
+//! Resource URIs of the results of an execution: `ringfence://executions/{id}/stdout`, `…/files/{path}`.
 
 use std::fmt::Write as _;
 
@@ -7,32 +7,32 @@ use rmcp::model::ResourceTemplate;
 
 const SCHEME: &str = "ringfence://executions/";
 
-/// Something that can be read.
+/// The URI of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Link {
-    /// Of which execution.
+    /// The execution that the resource belongs to.
     pub(super) execution: ExecutionId,
-    /// What of it.
+    /// The part of the execution that the resource holds.
     pub(super) part: Part,
 }
 
-/// A part of what an execution left.
+/// A part of an execution that can be read as a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// What it printed.
+    /// The standard output of the program.
     Stdout,
-    /// What it printed as errors.
+    /// The standard error of the program.
     Stderr,
-    /// Its value.
+    /// The value that the program returned.
     Value,
-    /// What held each rule.
+    /// The mechanism that enforced each rule.
     Enforcement,
     /// A file, by its path below the workspace.
     File(String),
 }
 
 impl Link {
-    /// Reads an address.
+    /// Parses a URI; `None` if it has another form.
     pub(super) fn parse(uri: &str) -> Option<Link> {
         let (execution, part) = uri.strip_prefix(SCHEME)?.split_once('/')?;
         let part = match part {
@@ -46,7 +46,7 @@ impl Link {
         Some(Link { execution, part })
     }
 
-    /// Writes it.
+    /// The text form of the URI.
     pub(super) fn uri(&self) -> String {
         let id = self.execution;
         match &self.part {
@@ -59,7 +59,7 @@ impl Link {
     }
 }
 
-/// What addresses there are.
+/// The templates of all resource URIs.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(format!("{SCHEME}{{execution_id}}/{{part}}"), "output")

@@ -1,4 +1,4 @@
-//! What results link to: the whole of an output, and files, for their owner only.
+//! Resources to which results link: complete outputs and files, readable only by their owner.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::link::{Link, Part};
 
-/// The most bytes of one resource; more goes out by the API or the command line.
+/// The most bytes of one resource; larger ones are available through the API or the command line.
 const MOST: usize = 8 * 1024 * 1024;
 
-/// Reads an address.
+/// Reads the resource with this URI.
 pub(super) async fn read(engine: &Arc<Engine>, who: Principal, uri: &str) -> Result<ReadResourceResponse, ErrorData> {
     let none = || ErrorData::resource_not_found(format!("there is no resource `{uri}`"), Some(json!({ "uri": uri })));
     let link = Link::parse(uri).ok_or_else(none)?;
@@ -46,7 +46,7 @@ pub(super) async fn read(engine: &Arc<Engine>, who: Principal, uri: &str) -> Res
     Ok(unchanging(contents(uri, media_type, bytes)))
 }
 
-/// What held each rule of an execution that is over.
+/// The enforcement of each rule in an execution that has ended.
 async fn enforcement(engine: &Arc<Engine>, who: Principal, link: &Link, uri: &str) -> Option<ReadResourceResponse> {
     let progress = engine.wait(who, link.execution, Duration::ZERO).await;
     let Ok(Progress::Ended(Ok(execution))) = progress else {
@@ -57,7 +57,7 @@ async fn enforcement(engine: &Arc<Engine>, who: Principal, link: &Link, uri: &st
     Some(unchanging(contents(uri, media_type, bytes)))
 }
 
-/// It never changes, and is nobody else's.
+/// A response that never changes and is private to its owner.
 fn unchanging(contents: ResourceContents) -> ReadResourceResponse {
     let mut result = ReadResourceResult::new(vec![contents]);
     result.ttl_ms = Some(60_000);

@@ -1,4 +1,4 @@
-//! `sandboxed_code_run` and `wait_run`: begin a run, stay with it for a while, and say where it stands.
+//! `sandboxed_code_run` and `wait_run`: start a run, wait for it, and return its state.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use super::form::{self, Forms};
 use super::watch::{self, Leave, Seen, Stay};
 use super::{answer, files, task, tools, trace};
 
-/// How long a call stays with its run: clients give up on silence at about a minute.
+/// How long a call waits for its run: clients time out after about a minute.
 const STAY: Duration = Duration::from_secs(45);
-/// How long before a client that offers tasks gets one instead of a result.
+/// How long a call waits before a client that offers tasks gets one instead of a result.
 const SOON: Duration = Duration::from_secs(1);
 
 pub(super) const LANGUAGES: &[(&str, &[&str])] = &[
@@ -29,7 +29,7 @@ pub(super) const LANGUAGES: &[(&str, &[&str])] = &[
     ("bash", &[]),
 ];
 
-/// Runs a program.
+/// Handles a call of `sandboxed_code_run`.
 pub(super) async fn run(
     face: &Face,
     who: Principal,
@@ -43,7 +43,7 @@ pub(super) async fn run(
     follow(face, who, id, HashSet::new(), context).await
 }
 
-/// A call that is made again with the person's answers: it goes on with its run, and begins none.
+/// Handles a repeated call with the person's answers. It resumes waiting for its run, and starts none.
 pub(super) async fn again(
     face: &Face,
     who: Principal,
@@ -63,7 +63,7 @@ pub(super) async fn again(
     Some(follow(face, who, repeated.execution, repeated.asked, context).await)
 }
 
-/// Stays with an execution that this call began: its end is the answer, or a task, or that it goes on.
+/// Waits for an execution that this call started. The response is its result, a task, or its state so far.
 async fn follow(
     face: &Face,
     who: Principal,
@@ -82,7 +82,7 @@ async fn follow(
         forms: Forms::new(context, asked),
     };
     match watch::watch(face, who, id, stay, context).await? {
-        // What a task waits for is asked when the client looks at it.
+        // The client of a task sees the pending questions when it polls the task.
         Seen::GoesOn(_) | Seen::Asks(_) if offers_tasks => Ok(task::begun(id).into()),
         seen @ (Seen::GoesOn(_) | Seen::Ended(_) | Seen::Asks(_)) => shown(face, who, seen).await,
     }
@@ -96,7 +96,7 @@ async fn shown(face: &Face, who: Principal, seen: Seen) -> Result<CallToolRespon
     }
 }
 
-/// Waits for a run that goes on, or ends it.
+/// Waits for a running execution, or cancels it.
 pub(super) async fn wait(
     face: &Face,
     who: Principal,
@@ -123,12 +123,12 @@ pub(super) async fn wait(
     shown(face, who, watch::watch(face, who, id, stay, context).await?).await
 }
 
-/// What a call asks to run.
+/// Parses the arguments of a call.
 fn ask(given: Option<JsonObject>) -> Result<Ask, Fault> {
     ask_from(Arguments::new(given, tools::RUN_TAKES)?)
 }
 
-/// What a request of the API asks to run: the same, and what a program that is not written for the occasion needs.
+/// Parses the body of an API request, which also accepts the inputs of a stored program.
 pub(crate) fn api_ask(given: JsonObject) -> Result<Ask, Fault> {
     let mut given = Arguments::new(Some(given), tools::API_RUN_TAKES)?;
     let args = given.texts("args")?.unwrap_or_default();
@@ -156,7 +156,7 @@ pub(crate) fn api_ask(given: JsonObject) -> Result<Ask, Fault> {
     })
 }
 
-/// The draft with variables of the environment added: they are a part of the policy like any other.
+/// Adds environment variables to the draft, because they are part of the policy.
 fn with_env(draft: Option<Value>, env: Option<Value>) -> Result<Option<Value>, Fault> {
     let Some(env) = env else { return Ok(draft) };
     let Value::Object(variables) = env else {
@@ -168,7 +168,7 @@ fn with_env(draft: Option<Value>, env: Option<Value>) -> Result<Option<Value>, F
     };
     match fields.entry("env").or_insert_with(|| Value::Object(JsonObject::new())) {
         Value::Object(there) => there.extend(variables),
-        // The policy says what is wrong with it.
+        // The policy reports the error.
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {}
     }
     Ok(Some(draft))
@@ -210,7 +210,7 @@ fn program(language: Language, file_name: &str, source: String) -> Program {
     }
 }
 
-/// A draft is an object; one that comes as its JSON is read.
+/// Parses a draft, given as an object or as its JSON text.
 fn draft(given: Option<Value>) -> Result<Option<Value>, Fault> {
     let value = match given {
         None => return Ok(None),

@@ -1,4 +1,4 @@
-//! `save_skill` and `list_skills`: programs kept for later, and found again.
+//! `save_skill` and `list_skills`: saved programs.
 
 use ringfence_engine::{NewScope, NewSkill, SkillLanguage, SkillProgram, SkillView, for_bash};
 use ringfence_journal::Principal;
@@ -10,12 +10,12 @@ use super::fault::Fault;
 use super::run::LANGUAGES;
 use super::{Shared, answer, files, tools};
 
-/// Skills of one page.
+/// The most skills of one page.
 const PAGE: usize = 50;
 
 const SCOPES: &[(&str, &[&str])] = &[("user", &["me", "mine"]), ("session", &[])];
 
-/// Saves a program.
+/// Handles a call of `save_skill`.
 pub(super) async fn save(shared: &Shared, who: Principal, given: Option<JsonObject>) -> Result<CallToolResult, Fault> {
     let new = wanted(given)?;
     let saved = shared.engine.save_skill(who, new).await?;
@@ -26,7 +26,7 @@ pub(super) async fn save(shared: &Shared, who: Principal, given: Option<JsonObje
     Ok(answer::complete(json!(saved), vec![ContentBlock::text(text)], false))
 }
 
-/// What a call asks to keep.
+/// Parses the arguments of a call into a new skill.
 pub(crate) fn wanted(given: Option<JsonObject>) -> Result<NewSkill, Fault> {
     let mut given = Arguments::new(given, tools::SAVE_TAKES)?;
     let name = given.needed(
@@ -67,7 +67,7 @@ fn program(given: &mut Arguments) -> Result<SkillProgram, Fault> {
                 let hint = "say `typescript`, `javascript`, `python`, `shell` or `bash`";
                 Fault::new("arguments.missing", "`language` is missing", hint)
             })?,
-            // A script is kept as `shell`, and its first line says whether it is for bash.
+            // A script is stored as `shell`; its first line selects bash.
             source: if is_bash { for_bash(source) } else { source },
             files,
         }),
@@ -97,7 +97,7 @@ fn program(given: &mut Arguments) -> Result<SkillProgram, Fault> {
     }
 }
 
-/// A schema is an object; one that comes as its JSON is read.
+/// Parses a schema, given as an object or as its JSON text.
 fn schema(given: &mut Arguments, name: &str) -> Result<Option<Value>, Fault> {
     let value = match given.any(name) {
         Some(Value::String(text)) => match serde_json::from_str(&text) {
@@ -113,7 +113,7 @@ fn schema(given: &mut Arguments, name: &str) -> Result<Option<Value>, Fault> {
     Err(wrong(name, "a JSON Schema", &value))
 }
 
-/// Lists skills.
+/// Handles a call of `list_skills`.
 pub(super) async fn list(shared: &Shared, who: Principal, given: Option<JsonObject>) -> Result<CallToolResult, Fault> {
     let mut given = Arguments::new(given, tools::LIST_SKILLS_TAKES)?;
     let (query, cursor) = (given.text("query")?, given.text("cursor")?);
@@ -153,7 +153,7 @@ pub(super) async fn list(shared: &Shared, who: Principal, given: Option<JsonObje
     ))
 }
 
-/// A page of skills behind the one that a cursor names, and the next cursor.
+/// The page of skills after the cursor, and the next cursor.
 pub(crate) fn page<'a>(
     all: &'a [SkillView],
     cursor: Option<&str>,

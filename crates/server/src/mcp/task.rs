@@ -1,4 +1,4 @@
-//! MCP tasks (SEP-2663): every execution is one, and its id is the task's.
+//! MCP tasks (SEP-2663): each execution is a task, with the execution's id.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use super::fault::Fault;
 use super::{answer, form, words};
 
-/// How often a client should ask.
+/// The interval at which a client should poll.
 const POLL_MS: u64 = 1_000;
 
-/// A run that goes on, as a task.
+/// A running execution as a task.
 pub(super) fn begun(id: ExecutionId) -> CreateTaskResult {
     CreateTaskResult::new(task(id, TaskStatus::Working).with_status_message("the program runs"))
 }
@@ -29,7 +29,7 @@ fn task(id: ExecutionId, status: TaskStatus) -> Task {
     Task::new(id.to_string(), status, id.created().to_string(), now).with_poll_interval_ms(POLL_MS)
 }
 
-/// Where a task stands, and the execution if it needs its client no more: it is over, or waits for people.
+/// The state of a task, and its execution if the client may disconnect without ending it: it has ended, or waits for people.
 pub(super) async fn get(
     engine: &Arc<Engine>,
     who: Principal,
@@ -77,7 +77,7 @@ fn failed(message: &str) -> TaskPayload {
     TaskPayload::Failed { error }
 }
 
-/// Takes a person's answers to what a task waits for.
+/// Submits a person's answers to the questions of a task.
 pub(super) async fn update(engine: &Arc<Engine>, who: Principal, request: &UpdateTaskParams) -> Result<(), ErrorData> {
     let id = parse(&request.task_id)?;
     engine
@@ -89,7 +89,7 @@ pub(super) async fn update(engine: &Arc<Engine>, who: Principal, request: &Updat
         .map_err(|fault| ErrorData::internal_error(fault.message, None))
 }
 
-/// Kills a task's run.
+/// Cancels the run of a task.
 pub(super) async fn cancel(engine: &Arc<Engine>, who: Principal, task_id: &str) -> Result<(), ErrorData> {
     let id = parse(task_id)?;
     engine.cancel(who, id).await.map_err(|error| unknown(&error))

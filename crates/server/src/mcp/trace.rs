@@ -1,15 +1,15 @@
-//! What a client says of itself and its request, so that its records and ours can be joined.
+//! Identifiers that the client supplies for itself and its request, so that its records can be matched with the journal.
 
 use ringfence_engine::Trace;
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
-/// Where clients put their own number of a call.
+/// The metadata keys in which clients send their own id of a call.
 const CALL_IDS: [&str; 2] = ["claudecode/toolUseId", "toolUseId"];
-/// The most characters of each.
+/// The most characters of each identifier.
 const MOST: usize = 200;
 
-/// The client's own names for this request.
+/// The client's identifiers of this request.
 pub(super) fn of(context: &RequestContext<RoleServer>) -> Trace {
     let meta = &context.meta.0.0;
     let text = |name: &str| meta.get(name).and_then(Value::as_str).map(short);

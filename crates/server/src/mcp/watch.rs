@@ -1,4 +1,4 @@
-//! Staying with an execution: its new words are gathered, the client is told that it goes on, and its leaving is heeded.
+//! Waits for an execution: collects its output, sends progress notifications, and reacts if the client disconnects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,53 +13,53 @@ use super::face::Face;
 use super::fault::Fault;
 use super::form::{Forms, Next};
 
-/// How often the client hears that a run goes on.
+/// The interval of progress notifications.
 const BEAT: Duration = Duration::from_secs(2);
-/// How long a word of progress may take to be sent, before it is left.
+/// How long sending a progress notification may take before it is dropped.
 const SENT: Duration = Duration::from_secs(1);
-/// How long the end of a killed run is waited for.
+/// How long to wait for the end of a killed run.
 const END: Duration = Duration::from_secs(5);
-/// How often it is looked at a run that waits for people: whether it goes on, or waits for more.
+/// The interval at which a run that waits for people is polled: whether it resumes, or has more questions.
 const LOOK: Duration = Duration::from_millis(200);
-/// The most of one line that a word of progress carries.
+/// The most characters of an output line in a progress notification.
 const LINE: usize = 160;
 
-/// What becomes of the run when the one who waits for it leaves.
+/// The fate of the run when the client that waits for it disconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leave {
-    /// It is killed.
+    /// The run is killed.
     Kill,
-    /// It goes on.
+    /// The run continues without it.
     Alone,
 }
 
-/// What was seen of an execution.
+/// The outcome of waiting for an execution.
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// Its end.
+    /// The execution has ended.
     Ended(Arc<Execution>),
-    /// That it goes on, and all that it printed meanwhile.
+    /// The execution is still running; all output since the wait began.
     GoesOn(Running),
-    /// That the client is to be asked something, and to call again with the answer.
+    /// The client is to be asked, and repeats the call with the answer.
     Asks(Box<InputRequiredResult>),
 }
 
-/// What is stayed for.
+/// The options of a wait.
 #[derive(Debug)]
 pub(super) struct Stay {
-    /// How long at most.
+    /// The longest time to wait.
     pub(super) at_most: Duration,
-    /// What becomes of the run when the client leaves.
+    /// The fate of the run when the client disconnects.
     pub(super) leave: Leave,
-    /// What a run waits for when the call comes, if that is no news to the client.
+    /// The questions that the client knew when the call arrived; `None` if all are new to it.
     pub(super) known: Option<Vec<ApprovalId>>,
-    /// Whether it is one call, which does nothing else while it waits for a person.
+    /// Whether the execution is a single call, which does nothing else while it waits for a person.
     pub(super) is_one_call: bool,
-    /// What is asked of the client meanwhile.
+    /// The elicitation during the wait.
     pub(super) forms: Forms,
 }
 
-/// Waits for an execution: until it is over, until it does nothing but wait for people, or for so long.
+/// Waits until the execution ends, until it only waits for people, or until the timeout.
 pub(super) async fn watch(
     face: &Face,
     who: Principal,
@@ -73,7 +73,7 @@ pub(super) async fn watch(
     let (mut stdout, mut stderr) = (String::new(), String::new());
     let mut beat = Instant::now() + BEAT;
     let mut words = engine.questions();
-    // What was asked before anybody listened is found by looking.
+    // Polling once finds the questions that were asked before the subscription.
     let mut step = Duration::ZERO;
     let mut patience = Patience::End;
     loop {
@@ -103,7 +103,7 @@ pub(super) async fn watch(
         }
         if until <= Instant::now() || is_left || is_news {
             if running.status == Status::WaitingApproval {
-                // The client was told its id, and people may take days: it does not end with the client.
+                // The client knows the id, and people may take days, so the run does not end with the client.
                 face.over(id);
             }
             return Ok(Seen::GoesOn(Running {
@@ -115,7 +115,7 @@ pub(super) async fn watch(
         let left = until.saturating_duration_since(Instant::now());
         (step, patience) = step_of(left, &running, token.is_some());
         if running.status == Status::WaitingApproval {
-            // One that no process has answers at once.
+            // `wait_until` returns at once for a run without a process.
             tokio::time::sleep(LOOK.min(left)).await;
         }
         if let Some(token) = token.as_ref().filter(|_| beat <= Instant::now()) {
@@ -125,7 +125,7 @@ pub(super) async fn watch(
     }
 }
 
-/// Whether a run waits for its session's turn, which another has that waits for a person: that may take days.
+/// Whether a run waits for another run of its session that waits for a person, which may take days.
 async fn is_behind_a_person(face: &Face, who: Principal, running: &Running) -> Result<bool, Fault> {
     match running.waits_behind {
         Some(ahead) => Ok(!face.shared.engine.waits_for(who, ahead).await?.is_empty()),
@@ -134,8 +134,8 @@ async fn is_behind_a_person(face: &Face, who: Principal, running: &Running) -> R
 }
 
 impl Stay {
-    /// Whether a run does nothing but wait for people, for something that the client does not know of. One whose questions
-    /// are all answered goes on any moment.
+    /// Whether a run only waits for people, and has a question that the client does not know. A run whose questions are all
+    /// answered resumes at any moment.
     fn is_news(&self, running: &Running) -> bool {
         let asked = running.approvals.iter().map(|asked| asked.id);
         let known = self.known.as_deref().unwrap_or_default();
@@ -144,7 +144,7 @@ impl Stay {
     }
 }
 
-/// How long is waited next, and for what: one that waits already is looked at again and again.
+/// How long to wait next, and for what. A run that already waits for people is polled.
 fn step_of(left: Duration, running: &Running, tells: bool) -> (Duration, Patience) {
     if running.status == Status::WaitingApproval {
         return (Duration::ZERO, Patience::End);
@@ -174,6 +174,6 @@ async fn say(context: &RequestContext<RoleServer>, token: &ProgressToken, runnin
         last => format!("running for {seconds:.0} s: {last}"),
     };
     let progress = ProgressNotificationParam::new(token.clone(), seconds).with_message(message);
-    // A client that does not listen is not waited for; it misses a word.
+    // A client that does not read misses a notification, but is not waited for.
     let _sent = tokio::time::timeout(SENT, context.peer.notify_progress(progress)).await;
 }

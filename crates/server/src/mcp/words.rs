@@ -1,4 +1,4 @@
-//! Answers in few words: the same facts as the structured content, for clients that show only text.
+//! Results as text: the same facts as the structured content, for clients that show only text.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use ringfence_journal::Text;
 use ringfence_policy::visible;
 use serde_json::{Map, Value};
 
-/// A text that grows by lines; writing to it does not fail.
+/// A text that grows by lines, without errors.
 #[derive(Debug, Default)]
 struct Lines(String);
 
@@ -20,8 +20,8 @@ impl Lines {
     }
 }
 
-/// An execution: what the host says of it first, each word of others on a line of ours; what the program says follows, so that
-/// nothing it prints can pass for a line of the host's.
+/// The text of an execution. The host's statements come first, with each quoted text on a line of the host; the program's output
+/// follows, so that it cannot imitate a statement of the host.
 pub(super) fn execution(object: &Map<String, Value>) -> String {
     let mut lines = Lines::default();
     lines.add(headline(object));
@@ -87,11 +87,11 @@ fn headline(object: &Map<String, Value>) -> String {
     line
 }
 
-/// Calls by tool and outcome, in the order of their first.
+/// Calls by tool and outcome, in the order of the first of each.
 fn calls(calls: &[Value]) -> Option<String> {
     let mut counted: Vec<((&str, &str, &str), u64)> = Vec::new();
     for call in calls {
-        // An item with a count stands for so many that are not listed.
+        // An entry with a count stands for several calls.
         let times = call["count"].as_u64().unwrap_or(1);
         let key = (plain(&call["tool"]), plain(&call["outcome"]), plain(&call["rule"]));
         match counted.iter_mut().find(|(known, _)| *known == key) {
@@ -114,7 +114,7 @@ fn calls(calls: &[Value]) -> Option<String> {
     (!words.is_empty()).then(|| format!("calls: {}", words.join(", ")))
 }
 
-/// What went wrong.
+/// The text of an error.
 pub(super) fn error(error: &Value) -> String {
     let mut lines = Lines::default();
     let message: Vec<_> = plain(&error["message"]).lines().map(one_line).collect();
@@ -128,7 +128,7 @@ pub(super) fn error(error: &Value) -> String {
     lines.0
 }
 
-/// That a run waits for people, and for what.
+/// The remark that a run waits for people, and for what; `None` if it does not.
 pub(super) fn waits(asked: &[Inquiry]) -> Option<String> {
     let first = asked.first()?;
     let more = match asked.len() - 1 {
@@ -141,7 +141,7 @@ pub(super) fn waits(asked: &[Inquiry]) -> Option<String> {
     ))
 }
 
-/// Tools that were found, listed or described.
+/// The text of a search, a list or a description of tools.
 pub(super) fn tools(object: &Map<String, Value>) -> String {
     let mut lines = Lines::default();
     for answer in list(object, "intents") {
@@ -231,7 +231,7 @@ fn plain(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A word of others on a line of ours: it cannot begin another.
+/// A quoted text on one line, so that it cannot start another.
 fn one(value: &Value) -> String {
     one_line(plain(value))
 }

@@ -1,4 +1,4 @@
-//! The entry point for fuzzing the pipe of a client: any bytes may be given, and a panic is a finding.
+//! The entry point for fuzzing the stdio transport: it accepts any bytes, and a panic is a finding.
 
 use futures::FutureExt as _;
 use tokio::io::BufReader;
@@ -6,10 +6,10 @@ use tokio::io::BufReader;
 use super::line::{Line, Lines};
 use super::message::{self, Heard};
 
-/// Reads a client's bytes as lines and messages. The first byte chooses how they are cut up and how long a line may be.
+/// Reads a client's bytes as lines and messages. The first byte selects the sizes of the pieces and the longest line.
 ///
 /// # Panics
-/// When a line is lost, changed or held beyond its bound.
+/// When a line is lost, changed or kept beyond its bound.
 pub fn fuzz_framing(bytes: &[u8]) {
     let [cut, input @ ..] = bytes else {
         return;
@@ -41,7 +41,7 @@ pub fn fuzz_framing(bytes: &[u8]) {
     assert_eq!(next(&mut lines), Line::End, "what follows the last line's end is none");
 }
 
-/// Bytes in memory are always there.
+/// Bytes in memory are always ready.
 fn next(lines: &mut Lines<BufReader<&[u8]>>) -> Line {
     match lines.next().now_or_never() {
         Some(Ok(line)) => line,

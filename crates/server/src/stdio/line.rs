@@ -1,30 +1,30 @@
-//! One line at a time, never more than a bound of it in memory.
+//! Reads one line at a time, with bounded memory.
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
-/// The most bytes of a line: a message with files in it fits, a flood does not.
+/// The most bytes of a line, enough for a message with files.
 pub(super) const LONGEST: usize = 16 * 1024 * 1024;
 
-/// How much of either end of a line that is too long is looked at for its id.
+/// The bytes at each end of a line that is too long, in which its id is searched.
 const EDGE: usize = 4096;
 
-/// What was read.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// A whole line, without its end.
+    /// A complete line, without its newline.
     Whole(Vec<u8>),
-    /// A line that was too long, both ends of it.
+    /// The two ends of a line that was too long.
     TooLong {
-        /// How it began.
+        /// The first bytes of the line.
         head: Vec<u8>,
-        /// How it ended.
+        /// The last bytes of the line.
         tail: Vec<u8>,
     },
-    /// Nothing more comes.
+    /// The stream has ended.
     End,
 }
 
-/// Lines of a stream. [`Lines::next`] may be dropped at any time and asked again: nothing is lost.
+/// The lines of a stream. A dropped [`Lines::next`] loses nothing; the next call continues.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     from: R,
@@ -45,7 +45,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next line; what follows the last newline is none.
+    /// The next line; an incomplete last line is dropped.
     pub(super) async fn next(&mut self) -> std::io::Result<Line> {
         loop {
             let piece = self.from.fill_buf().await?;

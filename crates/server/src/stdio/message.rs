@@ -1,4 +1,4 @@
-//! What a line is: a message, or why it is none and what to answer.
+//! Parses a line into a message, or explains why it is not one.
 
 use rmcp::RoleServer;
 use rmcp::model::{ErrorCode, ErrorData, NumberOrString, RequestId};
@@ -7,18 +7,18 @@ use serde_json::Value;
 
 use crate::weight::{MOST_VALUES, is_too_heavy};
 
-/// What a line turned out to be.
+/// The result of parsing a line.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// A message.
+    /// A valid request, notification or response.
     Message(Box<RxJsonRpcMessage<RoleServer>>),
-    /// Nothing that wants an answer.
+    /// A line without a message that needs no answer.
     Nothing,
-    /// No message, and what to say to that.
+    /// An invalid message, with the error to return and its id, if known.
     Wrong(ErrorData, Option<RequestId>),
 }
 
-/// Reads one line.
+/// Parses one line into a message.
 pub(super) fn read(line: &[u8]) -> Heard {
     let line = line.trim_ascii();
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
@@ -35,13 +35,13 @@ pub(super) fn read(line: &[u8]) -> Heard {
     }
 }
 
-/// The answer to a line that was too long to read.
+/// The error for a line that was too long to read.
 pub(super) fn too_long(head: &[u8], tail: &[u8], longest: usize) -> (ErrorData, Option<RequestId>) {
     let message = format!("a message of more than {longest} bytes is not read; send large files in parts");
     (ErrorData::invalid_request(message, None), edges_id(head, tail))
 }
 
-/// Why a line is no message.
+/// The error for a line that is not a message.
 fn explain(line: &[u8]) -> Heard {
     let value: Value = match serde_json::from_slice(line) {
         Ok(value) => value,
@@ -55,7 +55,7 @@ fn explain(line: &[u8]) -> Heard {
         return Heard::Wrong(ErrorData::invalid_request(message, None), None);
     };
     if fields.contains_key("method") && !fields.contains_key("id") {
-        // A notification that is not known: the protocol has none of it answered.
+        // An unknown notification, which the protocol leaves unanswered.
         return Heard::Nothing;
     }
     let id = fields.get("id").and_then(id);
@@ -67,7 +67,7 @@ fn id(value: &Value) -> Option<RequestId> {
     serde_json::from_value::<NumberOrString>(value.clone()).ok()
 }
 
-/// The id of a message of which only the ends are known: clients write it first or last.
+/// Finds the id of a message whose ends alone are known: clients write it first or last.
 fn edges_id(head: &[u8], tail: &[u8]) -> Option<RequestId> {
     const KEY: &[u8] = b"\"id\":";
     let params = find(head, b"\"params\"").unwrap_or(head.len());

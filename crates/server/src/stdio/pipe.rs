@@ -1,4 +1,5 @@
-//! The pipe between one client and the MCP service: bounded in both directions, and never silent about what it refuses.
+//! The transport between one client and the MCP service. It is bounded in both directions, and answers every request that it
+//! refuses.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,33 +18,33 @@ use tokio_util::sync::CancellationToken;
 use super::line::{LONGEST, Line, Lines};
 use super::message::{self, Heard};
 
-/// Requests of one client under way at once; each may hold an answer that waits to be read.
+/// The most requests of one client in progress; each may hold an answer that waits to be read.
 const MOST_OPEN: usize = 256;
-/// Answers on their way to the client.
+/// The capacity of the queue of answers to the client.
 const WAITING: usize = 16;
-/// How long what runs may go on once the client says no more.
+/// How long requests may continue after the client closes its input.
 const GRACE: Duration = Duration::from_secs(1);
 /// How long a client may take to read the last answers.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Why something could not be sent.
+/// The reason why a message could not be sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
-    /// The client is gone.
+    /// The client is disconnected.
     #[error("the client does not listen any more")]
     Gone,
-    /// It cannot be written as JSON.
+    /// The message cannot be serialized as JSON.
     #[error("a message could not be written as JSON")]
     Json(#[from] serde_json::Error),
 }
 
-/// A client at the other end of two streams.
+/// The connection to a client over two streams.
 #[derive(Debug)]
 pub(crate) struct Pipe<R> {
     lines: Lines<BufReader<R>>,
     out: Option<mpsc::Sender<Vec<u8>>>,
     writer: Option<JoinHandle<()>>,
-    /// An answer of the pipe's own that is not on its way yet.
+    /// An error of the transport itself that is not queued yet.
     owed: Option<Vec<u8>>,
     open: Arc<Open>,
     begun: bool,
@@ -51,10 +52,10 @@ pub(crate) struct Pipe<R> {
     gone: CancellationToken,
 }
 
-/// Requests under way.
+/// The requests of the client that are in progress.
 #[derive(Debug, Default)]
 struct Open {
-    /// Each, and whether its end is waited for when the client says no more.
+    /// The ids of the requests, and whether the end of each is awaited after the client closes its input.
     ids: Mutex<HashMap<RequestId, bool>>,
     fewer: Notify,
 }
@@ -75,7 +76,7 @@ impl Open {
 }
 
 impl<R: AsyncRead + Send + Unpin + 'static> Pipe<R> {
-    /// A pipe; `gone` is cancelled when the client has nothing more to say and what it asked for had its time.
+    /// Creates a transport. `gone` is cancelled after the client closes its input and its requests had time to finish.
     pub(crate) fn new<W>(read: R, write: W, gone: CancellationToken) -> Pipe<R>
     where
         W: AsyncWrite + Send + Unpin + 'static,
@@ -99,7 +100,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Pipe<R> {
         self.owed = line_of(&answer).ok();
     }
 
-    /// Whether a message goes on to the service; if not, what it is told is owed.
+    /// Whether a message is passed to the service; otherwise an error for the client is pending.
     fn admit(&mut self, message: &RxJsonRpcMessage<RoleServer>) -> bool {
         match message {
             JsonRpcMessage::Request(request) => {
@@ -125,7 +126,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Pipe<R> {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    // What is cancelled gets no answer.
+                    // A cancelled request gets no answer.
                     self.open.close(id);
                 }
                 self.begun
@@ -134,7 +135,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Pipe<R> {
         }
     }
 
-    /// Lets what runs end, for a while.
+    /// Waits a limited time for the requests in progress.
     async fn linger(&mut self) {
         let ended = *self.ended.get_or_insert_with(Instant::now);
         while self.open.waits() {
@@ -146,7 +147,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Pipe<R> {
         self.gone.cancel();
     }
 
-    /// The next message, or none when the client is done. May be dropped and asked again.
+    /// The next message; `None` when the client is done. A dropped call loses nothing.
     async fn hear(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             let out = self.out.clone()?;
@@ -231,7 +232,7 @@ fn line_of(message: &TxJsonRpcMessage<RoleServer>) -> Result<Vec<u8>, serde_json
     Ok(line)
 }
 
-/// Writes what waits, until nobody sends or nobody reads.
+/// Writes the queued answers until the sender or the client is gone.
 async fn write_all<W: AsyncWrite + Unpin>(mut to: W, mut waiting: mpsc::Receiver<Vec<u8>>) {
     while let Some(line) = waiting.recv().await {
         let written = async {

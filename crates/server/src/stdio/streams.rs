@@ -1,4 +1,4 @@
-//! Standard input and output without a thread between: clients give pipes or sockets.
+//! Standard input and output without an extra thread: clients pass pipes or sockets.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ pub(super) type Read = Box<dyn AsyncRead + Send + Unpin>;
 /// A stream to write to.
 pub(super) type Write = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Standard input and output: as sockets where they are, else as pipes, else by a thread.
+/// Standard input and output, as sockets or pipes if possible, otherwise through a thread.
 pub(super) fn standard() -> (Read, Write) {
     let sockets = socket(&io::stdin()).and_then(|read| Ok((read, socket(&io::stdout())?)));
     match sockets {

@@ -1,4 +1,4 @@
-//! Who is let in: names, access tokens, scopes.
+//! Access to the server: host names, access tokens, scopes.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn pages_of_listed_origins_may_read_and_no_others() {
     let world = World::new().await;
     let listed = "https://console.example.org";
     let asks = |origin| [("Origin", origin), ("Access-Control-Request-Method", "POST")];
-    // A browser asks first, without a token.
+    // A browser sends a preflight request without a token.
     let reply = send(world.address, "OPTIONS", "/api/v1/runs", &asks(listed), "").await;
     assert_eq!(reply.status, 204);
     assert_eq!(reply.header("access-control-allow-origin"), Some(listed));
@@ -51,11 +51,12 @@ async fn pages_of_listed_origins_may_read_and_no_others() {
         let allowed = reply.header("access-control-allow-headers").unwrap();
         assert!(allowed.split(", ").any(|one| one == header), "{header}: {allowed}");
     }
-    // What follows is an ordinary request: it needs its token, and the page may read also why it was refused.
+    // The actual request needs its token. The page may also read why it was refused.
     let reply = send(world.address, "POST", "/api/v1/runs", &[("Origin", listed)], "{}").await;
     assert_eq!((reply.status, reply.code().as_str()), (401, "auth.missing"));
     assert_eq!(reply.header("access-control-allow-origin"), Some(listed));
-    // A page of this machine is let in but may not read; any other is refused; nor is a method that no page asks about let in.
+    // A page of this machine is accepted but may not read the response; any other page is refused, and so is a method that no
+    // page may use.
     let local = "http://localhost:3000";
     let reply = send(world.address, "OPTIONS", "/api/v1/runs", &asks(local), "").await;
     assert_eq!((reply.status, reply.header("access-control-allow-origin")), (401, None));
@@ -102,7 +103,7 @@ async fn everything_but_health_and_metadata_needs_an_access_token() {
         let reply = send(world.address, "GET", "/api/v1/runs", &[("Authorization", value)], "").await;
         assert_eq!((reply.status, reply.code().as_str()), (status, code), "{value}");
     }
-    // In the address it would end up in logs: it is not looked for there.
+    // A token in the URL would appear in logs, so it is not accepted there.
     let holder = world.holder("a", Scope::Operator).await;
     let secret = holder.bearer.trim_start_matches("Bearer ");
     let reply = send(
@@ -186,7 +187,7 @@ async fn each_scope_does_what_it_may() {
             assert_eq!(code(&reply), expected, "{method} {path} {expected}");
         }
     }
-    // Of the runs above, an agent sees its own, and whoever looks sees all.
+    // Of the runs above, an agent sees its own; viewers and operators see all.
     let mut seen = Vec::new();
     for holder in [&viewer, &agent, &operator] {
         let runs = holder.get("/api/v1/runs").await.json();
@@ -211,7 +212,7 @@ async fn a_revoked_token_is_refused_at_the_next_request_and_its_streams_end() {
     let holder = world.holder("a", Scope::Agent).await;
     assert_eq!(holder.get("/api/v1/runs").await.status, 200);
     let mut events = holder.events("/api/v1/events", &[]).await;
-    // As another process does it.
+    // Another process revokes the token in the same way.
     world.engine.store().revoke_token(holder.id).await.unwrap();
     let reply = holder.get("/api/v1/runs").await;
     assert_eq!((reply.status, reply.code().as_str()), (401, "auth.invalid"));
@@ -252,7 +253,7 @@ async fn with_access_off_everybody_is_one_principal() {
     assert_eq!(send(world.address, "POST", "/api/v1/runs", &[], body).await.status, 200);
     let sessions = send(world.address, "GET", "/api/v1/sessions", &[], "").await.json();
     assert_eq!(sessions["items"][0]["principal"], "local:7");
-    // Names are checked all the same.
+    // Host names are checked without tokens as well.
     assert_eq!(
         send(world.address, "GET", "/api/v1/runs", &[("Host", "evil.example")], "")
             .await

@@ -107,7 +107,7 @@ async fn output_that_was_cut_is_fetched_whole_or_in_part_by_its_owner() {
     let whole = me.get(&format!("{place}/stdout")).await;
     assert_eq!((whole.status, whole.header("accept-ranges")), (200, Some("bytes")));
     assert!(whole.body.starts_with("line 0\nline 1\n") && whole.body.ends_with("line 8999\n"));
-    // Whoever reads does not use it up.
+    // Reading does not consume the output.
     assert_eq!(me.get(&format!("{place}/stdout")).await.body, whole.body);
     let part = me.get_range(&format!("{place}/stdout"), "bytes=7-12").await;
     assert_eq!((part.status, part.body.as_str()), (206, "line 1"));
@@ -240,7 +240,7 @@ async fn what_is_asked_wrongly_is_said() {
             "{method} {path} {body}"
         );
     }
-    // A wish above the ceiling is a run that was refused, naming each key.
+    // A draft above the ceiling gives a refused run that names each key.
     let body = json!({ "code": "1", "language": "js", "sandbox_policy": { "proc": { "mem_limit": "64GiB" } } });
     let refused = me.send("POST", "/api/v1/runs", &body.to_string()).await.json();
     assert_eq!(
@@ -270,7 +270,7 @@ async fn a_run_that_goes_on_is_cancelled_by_its_owner_or_an_operator() {
     }
 }
 
-/// Waits until the journal knows a run.
+/// Waits until the journal has a run.
 async fn running(holder: &Holder, place: &str) {
     let id = place.rsplit('/').next().unwrap();
     for _ in 0..500 {
@@ -369,7 +369,7 @@ async fn the_document_names_every_path_and_method_and_no_other() {
     for (path, described) in paths {
         for method in ["get", "post", "put", "patch", "delete"] {
             let path = path.replace("{id}", "wrong").replace("{path}", "x");
-            // A stream would not end: what is wrong with it is said before.
+            // A stream has no end, so an invalid parameter is refused before it starts.
             let path = format!("{path}?after=x&wait=x&limit=x");
             let reply = operator.send(&method.to_uppercase(), &path, "").await;
             let known = described.get(method).is_some();
@@ -377,7 +377,7 @@ async fn the_document_names_every_path_and_method_and_no_other() {
             assert_ne!((known, reply.status), (true, 404), "{method} {path}");
         }
     }
-    // Whatever is referred to is there.
+    // Every reference has its target.
     let text = document.to_string();
     for part in text.split("#/components/schemas/").skip(1) {
         let name = part.split('"').next().unwrap();

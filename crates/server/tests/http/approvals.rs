@@ -1,4 +1,4 @@
-//! Questions to people through the API: who sees them, who answers, and what each is told.
+//! Approval requests through the API: who sees them, who answers them, and the responses.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::world::{Holder, World};
 
 const CODE: &str = "await tools.mail.send({ to: 'ann' })";
 
-/// The one question that waits, once it does.
+/// Waits for the only pending approval request.
 async fn waiting(operator: &Holder) -> Value {
     for _ in 0..1000 {
         let page = operator.get("/api/v1/approvals?state=pending").await.json();
@@ -43,7 +43,7 @@ async fn an_operator_answers_and_an_agent_never_does() {
         (&json!({ "to": "ann" }), &json!("pending"), &told["execution_id"]),
         "{one}"
     );
-    // A single one has the code that asks.
+    // A single request includes the code that asks.
     let mut single = operator.get(&at(&one, "")).await.json();
     let source = single.as_object_mut().unwrap().remove("source");
     assert_eq!(source, Some(json!({ "text": CODE, "is_cut": false })));
@@ -123,7 +123,7 @@ async fn what_is_wrong_with_an_answer_is_said() {
     let late = operator.send("POST", &at(&one, "/approve"), "").await;
     assert_eq!((late.status, late.code().as_str()), (410, "approval.expired"));
 
-    // What asked is over.
+    // The run that asked has ended.
     let place = me.run("typescript", CODE).await.header("location").unwrap().to_owned();
     let one = waiting(&operator).await;
     assert_eq!(me.send("POST", &format!("{place}/cancel"), "").await.status, 200);

@@ -1,4 +1,5 @@
-//! The JSON API against its own document: every path and method, asked as the document allows and in all ways it does not, by curl.
+//! Checks the JSON API against its own document with curl: every path and method, with requests that the document allows and with
+//! all kinds that it does not.
 
 mod cases;
 mod curl;
@@ -16,11 +17,12 @@ use self::cases::{Operation, operations};
 use self::curl::{Request, Response};
 use crate::world::{Holder, World};
 
-/// Workspaces are kept, so that there is one to remove; every letter needs a person.
+/// Workspaces are kept, so that there is one to remove; every letter needs an approval.
 const MORE: &str =
     "fs: { mounts: [{ path: /workspace, access: rw, quota: 8MiB, keep: true }] }\napprovals: { timeout: 5m }";
 
-/// Refusals of what the document allows, because of what there is: a text is no cursor, no id and no digest, and answers come once.
+/// Refusals of requests that the document allows, because of the state: a text may be no valid cursor, id or digest, and an
+/// answer is accepted once.
 const ALLOWED_REFUSALS: &[&str] = &[
     "delete /api/v1/skills/{id} session.unknown",
     "delete /api/v1/skills/{id} skill.unknown",
@@ -43,7 +45,7 @@ const ALLOWED_REFUSALS: &[&str] = &[
     "put /api/v1/sessions/{id}/policy policy.ceiling",
 ];
 
-/// Every code that a client is refused with here.
+/// Every error code that a client gets in this test.
 const CODES: &[&str] = &[
     "api.body",
     "api.cursor",
@@ -76,7 +78,7 @@ const CODES: &[&str] = &[
     "tool.arguments",
 ];
 
-/// Something of each kind to ask for.
+/// One resource of each kind.
 struct Things {
     run: Value,
     long: Value,
@@ -113,7 +115,7 @@ impl Things {
         }
     }
 
-    /// The id that goes into the path of an operation.
+    /// The id for the path of an operation.
     fn id(&self, operation: &Operation<'_>) -> String {
         let question = |number: usize| &self.questions[number];
         let id = match (operation.method, operation.path) {
@@ -130,7 +132,7 @@ impl Things {
     }
 }
 
-/// A run of a shell script in a session of this name, so long waited for.
+/// Starts a shell script in a session of this name and waits for it.
 async fn begun(holder: &Holder, session: &str, code: &str, wait: &str) -> Value {
     let body = json!({ "language": "shell", "code": code, "session_id": session }).to_string();
     holder
@@ -139,7 +141,7 @@ async fn begun(holder: &Holder, session: &str, code: &str, wait: &str) -> Value 
         .json()
 }
 
-/// Stops the session of a run, and waits until no process has it.
+/// Stops the session of a run, and waits until no process owns it.
 async fn end(holder: &Holder, run: &Value) {
     let place = format!("/api/v1/sessions/{}", run["session_id"].as_str().unwrap());
     for _ in 0..500 {
@@ -151,7 +153,7 @@ async fn end(holder: &Holder, run: &Value) {
     panic!("{place} never ended");
 }
 
-/// The body of an operation with no more than it needs, and sensible where the schema does not say what that is.
+/// A minimal body of an operation, with sensible values where the schema does not restrict them.
 fn body(operation: &Operation<'_>) -> Option<Value> {
     match (operation.method, operation.path) {
         ("post", "/api/v1/runs") => Some(json!({ "language": "javascript", "code": "1 + 1" })),
@@ -168,7 +170,7 @@ async fn send(address: SocketAddr, requests: Vec<Request>) -> Vec<Response> {
         .unwrap()
 }
 
-/// Judges answers by the document, and remembers what it saw.
+/// Checks responses against the document, and records what it saw.
 struct Judge<'a> {
     document: &'a Value,
     validators: HashMap<String, Validator>,
@@ -177,7 +179,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// The code of a refusal, where it is one.
+    /// Checks a response; returns the error code, if it has one.
     fn judge(&mut self, operation: &Operation<'_>, what: &str, response: &Response) -> Option<String> {
         let text = String::from_utf8_lossy(&response.body);
         let shown = format!(
@@ -237,7 +239,7 @@ impl Judge<'_> {
             .split_once('.')
             .is_some_and(|(kind, what)| !kind.is_empty() && !what.is_empty());
         let is_said = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty() && text.len() < 2_000);
-        // A message that says what must be there needs no hint.
+        // A message that names the missing part needs no hint.
         let has_hint = value.get("hint").is_some_and(|hint| hint.is_null() || is_said(hint));
         if !is_code || !is_said(&value["message"]) || !has_hint {
             self.complaints
@@ -273,7 +275,7 @@ async fn every_operation_answers_what_its_document_says() {
     let document = operator.get("/api/v1/openapi.json").await.json();
     let things = Things::make(&operator, "valid").await;
     let mut all = operations(&document);
-    // What removes comes last.
+    // Operations that remove something come last.
     all.sort_by_key(|operation| operation.method == "delete");
     let mut judge = judge(&document);
     let mut refused = BTreeSet::new();
@@ -313,7 +315,7 @@ async fn whatever_is_wrong_with_a_request_is_said_in_one_shape() {
         let responses = send(world.address, wrong.iter().map(|wrong| wrong.request.clone()).collect()).await;
         for (wrong, response) in wrong.iter().zip(&responses) {
             judge.judge(operation, &wrong.what, response);
-            // What can be read and makes no sense may be told apart from what cannot.
+            // A readable request without meaning may have another status than an unreadable one.
             let is_as_expected = |status| status == response.status || (status, response.status) == (400, 422);
             if wrong.status.is_some_and(|status| !is_as_expected(status)) {
                 let text = String::from_utf8_lossy(&response.body);
@@ -326,7 +328,7 @@ async fn whatever_is_wrong_with_a_request_is_said_in_one_shape() {
             }
         }
     }
-    // The server is as well as before.
+    // The server still works.
     let after = operator.run("javascript", "1 + 1").await.json();
     assert_eq!(after["value"], 2, "{after}");
     judge.end();
@@ -358,7 +360,7 @@ async fn a_scope_that_is_too_small_is_refused_at_every_operation() {
                 refused,
                 "{scope} {operation:?} {response:?}"
             );
-            // What is another's does not exist for an agent, and nobody sees another's skills.
+            // A resource of another principal is unknown to an agent, and nobody sees the skills of another.
             if operation.path.contains("{id}") && !refused {
                 let is_missing = response.status == 404;
                 let is_own = scope == Scope::Agent || operation.path.starts_with("/api/v1/skills");

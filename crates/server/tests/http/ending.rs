@@ -1,4 +1,4 @@
-//! How the server ends: what runs may end, nothing new begins, nobody is left.
+//! The shutdown of the server: runs may finish, nothing new starts, no connection stays.
 
 use std::time::{Duration, Instant};
 
@@ -18,13 +18,13 @@ async fn what_runs_may_end_and_nothing_new_begins() {
         let me = me.clone();
         async move { me.run("shell", "sleep 1; echo done").await }
     });
-    // It runs once its start is written down.
+    // The program runs once the start is recorded.
     while events.next().await.unwrap().1["event"]["kind"] != "execution_started" {}
     world.stop();
     let run = run.await.unwrap();
     assert_eq!((run.status, &run.json()["stdout"]), (200, &json!("done\n")));
     let address = world.address;
-    // Streams end; the rest of what happened is read after the next start.
+    // Streams end; the remaining events can be read after the next start.
     while events.next().await.is_some() {}
     world.ended().await;
     assert!(TcpStream::connect(address).await.is_err());

@@ -1,4 +1,4 @@
-//! The stream of events: nothing lost, nothing twice, nothing of others.
+//! The stream of events: no loss, no duplicates, no events of others.
 
 use ringfence_engine::kept::Scope;
 
@@ -18,7 +18,7 @@ async fn a_stream_that_breaks_goes_on_where_it_broke() {
         }
     });
     let mut seen = Vec::new();
-    // 12 runs of 4 events each, taken five at a time by a client that always breaks off.
+    // 12 runs with 4 events each, read five at a time by a client that disconnects each time.
     while seen.len() < 48 {
         let last = seen.last().copied().unwrap_or(0_u64).to_string();
         let mut events = operator.events("/api/v1/events", &[("Last-Event-ID", &last)]).await;
@@ -52,7 +52,7 @@ async fn a_stream_shows_what_is_the_callers_own() {
         let (_, data) = live.next().await.unwrap();
         assert_eq!((&data["event"]["kind"], &data["session"]), (&kind.into(), &session));
     }
-    // From its beginning, also when it is over.
+    // The stream starts at the first event, also for a session that has ended.
     let path = format!("/api/v1/sessions/{}/events", session.as_str().unwrap());
     me.run("javascript", "2").await;
     let mut of_session = me.events(&path, &[]).await;

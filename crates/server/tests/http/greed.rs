@@ -1,4 +1,4 @@
-//! Clients that take too much: large, slow, many, or never reading.
+//! Clients that use too much: large, slow, many, or without reading.
 
 use std::time::{Duration, Instant};
 
@@ -87,7 +87,7 @@ async fn the_configured_body_limit_is_the_only_one() {
         };
         assert_eq!((answer.status, code), expected, "{mib} MiB");
     }
-    // A larger limit holds too: nothing else refuses what it lets through.
+    // A larger limit works too: no other limit refuses such a request.
     let limits = Limits {
         body: 8 << 20,
         ..Limits::default()
@@ -110,7 +110,7 @@ async fn bodies_together_have_a_weight() {
     let refused = me.send("POST", "/api/v1/runs", &body).await;
     assert_eq!((refused.status, refused.code().as_str()), (503, "http.full"));
     assert_eq!(refused.header("retry-after"), Some("1"));
-    // What was held is given back.
+    // The memory is released.
     for _ in 0..5 {
         assert_eq!(me.run("js", "1").await.status, 200);
     }
@@ -125,7 +125,7 @@ async fn a_client_that_sends_slowly_is_let_go() {
     };
     let world = World::with(limits).await;
     let me = world.holder("me", Scope::Agent).await;
-    // Half of a head, then nothing; nothing at all; a byte now and then.
+    // Half a head without more, nothing at all, and single bytes at intervals.
     for begun in ["GET /healthz HTTP/1.1\r\nHost: local", ""] {
         let started = Instant::now();
         let mut stream = TcpStream::connect(world.address).await.unwrap();
@@ -140,7 +140,7 @@ async fn a_client_that_sends_slowly_is_let_go() {
         assert!(started.elapsed() < Duration::from_secs(10));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // A body that never comes.
+    // The body never arrives.
     let headers = [("Authorization", me.bearer.as_str()), ("Content-Length", "100")];
     let text = head("POST", "/api/v1/runs", &headers) + "{";
     let answer = reply(&exchange(world.address, text.as_bytes()).await);
@@ -241,7 +241,7 @@ async fn too_many_connections_are_turned_away_with_a_word() {
 async fn half_sent_heads_make_room_for_a_request() {
     let world = World::new().await;
     let me = world.holder("me", Scope::Viewer).await;
-    // A stream that is under way is no idle connection: it stays.
+    // A stream in progress is not an idle connection, so it stays.
     let mut events = me.events("/api/v1/events", &[]).await;
     let mut held = Vec::new();
     for _ in 0..600 {
@@ -277,7 +277,7 @@ async fn idle_connections_make_room_for_a_request() {
     let asked = send(world.address, "GET", "/healthz", &[], "");
     let answer = tokio::time::timeout(Duration::from_secs(2), asked).await.unwrap();
     assert_eq!(answer.status, 200);
-    // The one that was idle for longest is closed; the newest still answers.
+    // The connection that was idle longest is closed; the newest still gets an answer.
     assert_eq!(read_all(&mut idle[0]).await, b"");
     let text = head("GET", "/healthz", &[("Connection", "close")]);
     idle[3].write_all(text.as_bytes()).await.unwrap();
@@ -295,7 +295,7 @@ async fn a_client_that_never_reads_is_let_go_and_gives_its_place_back() {
     let me = world.holder("me", Scope::Agent).await;
     let run = me.run("javascript", "console.log('x'.repeat(900_000))").await;
     let place = run.header("location").unwrap().to_owned();
-    // Forty times nearly a megabyte, asked for at once, none of it read.
+    // Forty requests for nearly a megabyte at once, without reading any of it.
     let mut stream = TcpStream::connect(world.address).await.unwrap();
     let text = head("GET", &place, &[("Authorization", me.bearer.as_str())]).repeat(40);
     stream.write_all(text.as_bytes()).await.unwrap();

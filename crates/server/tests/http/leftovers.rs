@@ -1,4 +1,4 @@
-//! What a program leaves behind keeps nobody else waiting: others are answered while the host looks through it.
+//! The files that a program leaves delay nobody else: other requests are answered while the host scans them.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,11 @@ use ringfence_engine::kept::Scope;
 use crate::wire::send;
 use crate::world::World;
 
-/// Files of holes, folders in folders, and more entries than anybody looks at in passing.
+/// Sparse files, nested folders, and more entries than a quick scan reads.
 const LEAVE: &str = "for i in $(seq 250); do truncate -s 15M hole-$i; done; truncate -s 1T endless; \
                      for i in $(seq 2000); do : > entry-$i; done; \
                      d=.; for i in $(seq 100); do d=$d/d; done; mkdir -p $d; echo x > $d/x; echo kept > plain";
-/// What no answer may take: far less than it takes to read what was left.
+/// The limit for every answer, far below the time that reading the leftovers takes.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn others_are_answered_while_what_a_program_left_is_looked_through() {
     };
     assert_eq!(reply.status, 200, "{reply:?}");
     let execution = reply.json();
-    // It comes after more files than an answer lists, and is kept all the same.
+    // The file comes after more files than an answer lists, and is kept nevertheless.
     let place = reply.header("location").unwrap();
     let plain = holder.get(&format!("{place}/files/plain")).await;
     assert_eq!((plain.status, plain.body.as_str()), (200, "kept\n"), "{plain:?}");

@@ -1,14 +1,14 @@
-//! A run as it goes on: read by several, followed live, taken up again where a stream broke.
+//! A run as a stream: several readers, live output, and resumption after a broken stream.
 
 use ringfence_engine::kept::Scope;
 use serde_json::{Value, json};
 
 use crate::world::{Holder, World};
 
-/// Prints in steps, the last one half a line.
+/// Prints in steps; the last one is an incomplete line.
 const SLOW: &str = "echo one; sleep 1; echo bad >&2; echo ann@example.com; sleep 1; printf half";
 
-/// Begins the program and leaves it to itself; its place.
+/// Starts the program without waiting, and returns its path.
 async fn begun(me: &Holder) -> String {
     let ask = json!({ "language": "shell", "code": SLOW }).to_string();
     let run = me.send("POST", "/api/v1/runs?wait=0", &ask).await;
@@ -16,7 +16,7 @@ async fn begun(me: &Holder) -> String {
     run.header("location").unwrap().to_owned()
 }
 
-/// Follows to the end: what was printed on each stream, the last id before, and what came last.
+/// Reads a stream to its end: the output of each stream, the last id, and the last event.
 async fn to_the_end(me: &Holder, path: &str, more: &[(&str, &str)]) -> (String, String, Value) {
     let mut events = me.events(path, more).await;
     let (mut stdout, mut stderr, mut last) = (String::new(), String::new(), Value::Null);
@@ -41,7 +41,7 @@ async fn a_run_is_followed_by_several_and_taken_up_where_a_stream_broke() {
         let (me, path) = (me.clone(), path.clone());
         async move { to_the_end(&me, &path, &[]).await }
     });
-    // One breaks off after the first lines, and goes on from there.
+    // A client disconnects after the first lines, and resumes there.
     let mut first = me.events(&path, &[]).await;
     let (id, begins) = loop {
         let (name, id, data) = first.named().await.unwrap();
@@ -52,7 +52,7 @@ async fn a_run_is_followed_by_several_and_taken_up_where_a_stream_broke() {
     };
     drop(first);
     assert_eq!((begins.as_str(), id.as_str()), ("one\n", "4-0"));
-    // Meanwhile others look at it, as often as they like.
+    // Meanwhile others read it as often as they like.
     for _ in 0..2 {
         let looked = me.get(&place).await;
         assert!(
@@ -64,7 +64,7 @@ async fn a_run_is_followed_by_several_and_taken_up_where_a_stream_broke() {
     let (stdout, stderr, last) = whole.await.unwrap();
     assert_eq!(begins + &rest, stdout);
     assert_eq!(stderr, "bad\n");
-    // What a client may not see is not seen live either.
+    // The live stream hides the same data.
     assert!(
         stdout.starts_with("one\n‹email:") && stdout.ends_with("\nhalf"),
         "{stdout}"
@@ -72,7 +72,7 @@ async fn a_run_is_followed_by_several_and_taken_up_where_a_stream_broke() {
     assert_eq!(last["name"], "end", "{last}");
     let run = me.get(&place).await.json();
     assert_eq!((&last["data"], &run["stdout"]), (&run, &json!(stdout)));
-    // Over long ago: how it ended is all that is said.
+    // After the end, the stream has only the result.
     assert_eq!(to_the_end(&me, &path, &[]).await, (String::new(), String::new(), last));
 }
 

@@ -1,4 +1,4 @@
-//! The HTTP doors from outside: raw bytes over loopback, real sandboxes, a real journal.
+//! The HTTP server from outside: raw bytes over loopback, real sandboxes, a real journal.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 

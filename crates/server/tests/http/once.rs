@@ -1,4 +1,4 @@
-//! Runs that are asked for again with the same key.
+//! Repeated requests with the same idempotency key.
 
 use ringfence_engine::kept::Scope;
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn a_request_that_is_sent_again_begins_no_second_run() {
         world.holder("me", Scope::Agent).await,
         world.holder("other", Scope::Agent).await,
     );
-    // At once, as a client does that has lost its patience.
+    // An impatient client repeats its request at once.
     let code = "1 + 1";
     let (first, second) = tokio::join!(ask(&world, &me, "a-key", code), ask(&world, &me, "a-key", code));
     assert_eq!((first.status, second.status), (200, 200), "{first:?} {second:?}");
@@ -30,7 +30,7 @@ async fn a_request_that_is_sent_again_begins_no_second_run() {
         replayed.contains(&None) && replayed.contains(&Some("true")),
         "{replayed:?}"
     );
-    // Later, in the same words; and in others.
+    // The same request later, and another request with the same key.
     let third = ask(&world, &me, "a-key", code).await;
     assert_eq!(third.json(), first.json());
     let otherwise = ask(&world, &me, "a-key", "3").await;
@@ -39,7 +39,7 @@ async fn a_request_that_is_sent_again_begins_no_second_run() {
         me.get("/api/v1/runs").await.json()["items"].as_array().unwrap().len(),
         1
     );
-    // A key is its owner's.
+    // A key belongs to its principal.
     let theirs = ask(&world, &other, "a-key", "3").await;
     assert_eq!((theirs.status, &theirs.json()["value"]), (200, &json!(3)));
     for key in ["", &"x".repeat(256), "schlüssel"] {

@@ -11,7 +11,7 @@ use crate::world::{Holder, World};
 const POLICY: &str = "net: { enabled: true, allowlist: [a.example.org] }";
 const CEILING: &str = "net: { enabled: true, allowlist: ['*.example.org'] }";
 
-/// Asks for a host that no rule allows, again and again, until another rule refuses it; nothing is dialled for that.
+/// Requests a host that no rule allows until another rule refuses it; nothing is dialled for it.
 const ASKS: &str = r#"
 for i in $(seq 200); do
     found=$(curl -s http://b.example.org/ | sed 's/.*"rule":"\([^"]*\)".*/\1/')
@@ -28,7 +28,7 @@ async fn change(holder: &Holder, session: &Value, draft: &Value) -> Reply {
     holder.send("PUT", &path, &draft.to_string()).await
 }
 
-/// The session in which something of `holder` runs.
+/// The session of the only running execution of `holder`.
 async fn running(holder: &Holder) -> Value {
     for _ in 0..1000 {
         let rows = holder.get("/api/v1/sessions?state=open").await.json();
@@ -40,7 +40,7 @@ async fn running(holder: &Holder) -> Value {
     panic!("nothing runs");
 }
 
-/// Waits until the program has heard that it was refused: it asks again.
+/// Waits until the program has seen the refusal and tries again.
 async fn met_rules(holder: &Holder, session: &Value) {
     let path = format!("/api/v1/sessions/{}/events", session.as_str().unwrap());
     let mut events = holder.events(&path, &[]).await;

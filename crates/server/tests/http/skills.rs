@@ -1,4 +1,4 @@
-//! Skills over the JSON API: each caller's own, and everybody's that an operator keeps.
+//! Skills over the JSON API: those of each caller, and those of the team, which an operator keeps.
 
 use ringfence_engine::kept::Scope;
 use serde_json::{Value, json};

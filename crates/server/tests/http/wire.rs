@@ -1,4 +1,4 @@
-//! HTTP as bytes: a client that can be as rude as a test needs.
+//! HTTP as bytes: a client that can misbehave as a test needs.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-/// No test waits longer for an answer.
+/// The longest time that a test waits for a response.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// An answer.
+/// A response as the server sent it.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -31,7 +31,7 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The stable code of a refusal, whose shape is checked on the way.
+    /// The error code of a refusal, whose shape is checked too.
     #[track_caller]
     pub(crate) fn code(&self) -> String {
         let body = self.json();
@@ -52,8 +52,8 @@ pub(crate) fn head(method: &str, path: &str, headers: &[(&str, &str)]) -> String
     text + "\r\n"
 }
 
-/// Sends bytes, and reads until the server ends the connection. A broken pipe on the way out is no error: an answer
-/// may be there all the same.
+/// Sends bytes, and reads until the server closes the connection. A broken pipe while sending is no error, because there may
+/// still be a response.
 pub(crate) async fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let _ = stream.write_all(bytes).await;
@@ -84,7 +84,7 @@ pub(crate) fn reply(bytes: &[u8]) -> Reply {
     }
 }
 
-/// One request with a body, one answer.
+/// Sends one request with a body, and reads one response.
 pub(crate) async fn send(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
     let length = body.len().to_string();
     let mut all = vec![("Connection", "close")];
@@ -115,13 +115,13 @@ impl Events {
         Events { lines }
     }
 
-    /// The next event's number and data; none when the stream ends.
+    /// The number and data of the next event; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<(u64, Value)> {
         let (_, id, data) = self.named().await?;
         Some((if id.is_empty() { 0 } else { id.parse().unwrap() }, data))
     }
 
-    /// The next event's name, id and data; none when the stream ends.
+    /// The name, id and data of the next event; `None` at the end of the stream.
     pub(crate) async fn named(&mut self) -> Option<(String, String, Value)> {
         let (mut name, mut id) = (String::new(), String::new());
         loop {
@@ -132,7 +132,7 @@ impl Events {
             if read.unwrap_or(0) == 0 {
                 return None;
             }
-            // The last chunk: the stream ended, though the connection may go on.
+            // This is the last chunk: the stream has ended, although the connection may stay open.
             if line == "0\r\n" {
                 return None;
             }

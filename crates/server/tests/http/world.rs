@@ -1,4 +1,4 @@
-//! A server on a port of its own.
+//! A server on its own port.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::wire::{self, Events, Reply};
 
-/// Sends letters.
+/// A tool server that sends letters.
 const SERVER: &str = r#"
 import json, sys
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
@@ -73,7 +73,7 @@ impl World {
         World::ruled(limits, auth, (policy, ceiling), None).await
     }
 
-    /// One with a tool server `mail` whose every call needs a person, under some more of a policy.
+    /// A world with a tool server `mail` whose calls all need approval, under further rules.
     pub(crate) async fn asking(more: &str) -> World {
         let text = format!("tools: {{ rules: [{{ ask: 'mail.*' }}] }}\n{more}");
         let draft = Draft::builtin().layer(&Draft::parse(&text, "test").unwrap());
@@ -86,7 +86,7 @@ impl World {
         World::ruled(Limits::default(), auth, (Arc::new(policy), ceiling), Some(SERVER)).await
     }
 
-    /// One under a policy of its own, and the most that a request may ask for.
+    /// A world with its own policy and ceiling.
     pub(crate) async fn under(policy: &str, ceiling: &str) -> World {
         let full = |text: &str| {
             let draft = Draft::builtin().layer(&Draft::parse(text, "test").unwrap());
@@ -173,12 +173,12 @@ impl World {
         }
     }
 
-    /// Begins to end.
+    /// Starts the shutdown of the server.
     pub(crate) fn stop(&mut self) {
         let _ = self.stop.take().unwrap().send(());
     }
 
-    /// Waits for the end.
+    /// Waits for the server to stop.
     pub(crate) async fn ended(self) {
         let engine = Arc::clone(&self.engine);
         tokio::time::timeout(wire::PATIENCE, self.served)
@@ -186,7 +186,7 @@ impl World {
             .unwrap()
             .unwrap();
         drop(self.engine);
-        // Nobody holds it any more but this test.
+        // Only this test still holds the engine.
         let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
         while Arc::strong_count(&engine) > 1 {
             assert!(
@@ -204,7 +204,7 @@ impl Holder {
         self.send("GET", path, "").await
     }
 
-    /// Asks for a part.
+    /// Requests a range of bytes.
     pub(crate) async fn get_range(&self, path: &str, range: &str) -> Reply {
         let headers = [("Authorization", self.bearer.as_str()), ("Range", range)];
         wire::send(self.address, "GET", path, &headers, "").await
@@ -214,7 +214,7 @@ impl Holder {
         wire::send(self.address, method, path, &[("Authorization", &self.bearer)], body).await
     }
 
-    /// Runs a program.
+    /// Runs a program and waits for it.
     pub(crate) async fn run(&self, language: &str, code: &str) -> Reply {
         let body = serde_json::json!({ "language": language, "code": code }).to_string();
         self.send("POST", "/api/v1/runs", &body).await

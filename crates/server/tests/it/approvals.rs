@@ -1,4 +1,4 @@
-//! Runs that wait for a person: what the model is told, and forms at clients that may answer.
+//! Runs that wait for a person: the results for the model, and forms of clients that may answer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::setting::{ME, Setting};
 
 const CODE: &str = "const said = await tools.small.hello({ name: 'Ann' }); said.greeting";
 
-/// Everything that the small server does needs a person; `by` says who.
+/// A setting with a small tool server whose calls all need approval; `by` names who may answer.
 async fn asking(by: &str) -> Setting {
     Setting::asking(by, &[]).await
 }
@@ -31,7 +31,7 @@ async fn questions(setting: &Setting, state: ApprovalState) -> Vec<Shown> {
     approvals::list(setting.engine.store(), which).await.unwrap()
 }
 
-/// The one question that waits, once it does.
+/// Waits for the only pending approval request.
 async fn waiting(setting: &Setting) -> Shown {
     for _ in 0..1000 {
         if let Some(one) = questions(setting, ApprovalState::Pending).await.pop() {
@@ -80,7 +80,7 @@ async fn a_run_that_waits_for_a_person_says_so_and_is_heard_of_later() {
     let still = client.call("wait_run", json!({ "execution_id": id, "wait": 1 })).await;
     assert_eq!(still["structuredContent"]["status"], "waiting_approval", "{still}");
     assert!(begun.elapsed() >= Duration::from_millis(900), "{:?}", begun.elapsed());
-    // A client that leaves does not end what people still think about.
+    // A disconnected client does not end a run that waits for people.
     client.ended().await.unwrap();
     let mut other = setting.client().await;
     let wait = other
@@ -93,7 +93,7 @@ async fn a_run_that_waits_for_a_person_says_so_and_is_heard_of_later() {
     let done = other.answer(&wait.into()).await["result"].clone();
     assert_eq!(done["structuredContent"]["status"], "completed", "{done}");
     assert_eq!(done["structuredContent"]["value"], "hello Ann", "{done}");
-    // For others it does not exist.
+    // The request is unknown to other principals.
     let mut stranger = setting.client_of(Principal::Local(2)).await;
     let unknown = stranger.call("wait_run", json!({ "execution_id": id })).await;
     assert_eq!(
@@ -123,7 +123,7 @@ async fn a_tool_that_is_passed_through_says_that_it_waits() {
     );
 }
 
-/// What a client's person says to each form, and what they were shown.
+/// The person at a client: the decision on each form, and the forms that were shown.
 #[derive(Clone)]
 struct Person {
     says: Result<&'static str, ElicitationAction>,
@@ -184,7 +184,7 @@ fn eras() -> [ClientLifecycleMode; 2] {
     [ClientLifecycleMode::Initialize, modern]
 }
 
-/// Runs a program at a real client of an era.
+/// Runs a program with a real client of one era.
 async fn run_at(setting: &Setting, person: &Person, era: ClientLifecycleMode, code: &str) -> Value {
     let (stream, _served) = setting.open(ME);
     let client = serve_client_with_lifecycle(person.clone(), stream, era).await.unwrap();
@@ -217,7 +217,7 @@ async fn a_clients_person_answers_in_both_eras() {
         ] {
             assert!(message.contains(word), "{word}: {message}");
         }
-        // What a client has a model may read; the inbox shows the name.
+        // A model may read what its client receives, so the name appears only in the inbox.
         assert!(!message.contains("\"Ann\""), "{message}");
         let decisions = &schema["properties"]["decision"]["enum"];
         assert_eq!(
@@ -303,7 +303,7 @@ async fn answers_count_for_the_callers_own_execution_only() {
     let one = waiting(&setting).await;
     assert!(asked["inputRequests"][one.id.to_string()].is_object(), "{asked}");
     let yes = json!({ one.id.to_string(): { "action": "accept", "content": { "decision": "approve_once" } } });
-    // Another principal, with the same words.
+    // Another principal sends the same call.
     let (stream, served) = setting.open(Principal::Local(2));
     let mut thief = Client::new(stream, served);
     let mut again = call.clone();
@@ -315,7 +315,7 @@ async fn answers_count_for_the_callers_own_execution_only() {
         "{refused}"
     );
     assert_eq!(waiting(&setting).await.id, one.id);
-    // And the thief's own execution does not lend its right.
+    // The other principal's own execution grants no access either.
     let own = thief.ask("tools/call", call.clone()).await["result"].clone();
     again["requestState"] = own["requestState"].clone();
     let own = thief.ask("tools/call", again.clone()).await["result"].clone();
@@ -402,7 +402,7 @@ async fn a_run_that_is_behind_a_waiting_one_says_so_and_its_timeout_counts() {
         hint.starts_with("give it a longer `timeout`") && !hint.contains("--"),
         "{hint}"
     );
-    // The first is as it was.
+    // The first request is unchanged.
     answer(&setting, &waiting(&setting).await, true).await;
     let arguments = json!({ "execution_id": first["execution_id"], "wait": 20 });
     let done = client.call("wait_run", arguments).await;

@@ -1,4 +1,4 @@
-//! Tools passed through one by one.
+//! Upstream tools that are exposed one by one.
 
 use serde_json::json;
 
@@ -95,7 +95,7 @@ async fn order_and_rates_hold_for_all_executions_of_a_session() {
         &json!(["policy.denied", "limit.rate", "policy.denied"]),
         "{third}"
     );
-    // The control: another session begins anew.
+    // For comparison, another session starts anew.
     let other = client.call("sandboxed_code_run", run("other")).await;
     let value = &other["structuredContent"]["value"];
     assert_eq!(value, &json!(["ok", "ok", "policy.denied"]), "{other}");

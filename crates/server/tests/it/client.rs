@@ -1,4 +1,4 @@
-//! A client that writes and reads messages itself, so that it can be as odd as a test needs.
+//! A client that writes and reads messages itself, so that it can misbehave as a test needs.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
 
-/// Long enough for a loaded machine.
+/// The longest wait for a message, sufficient for a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Client {
@@ -15,7 +15,7 @@ pub(crate) struct Client {
     write: Option<WriteHalf<DuplexStream>>,
     served: JoinHandle<Result<(), ServeError>>,
     next: i64,
-    /// What came that was no answer.
+    /// The messages that were not the expected answer.
     pub(crate) heard: Vec<Value>,
 }
 
@@ -43,7 +43,7 @@ impl Client {
             .await;
     }
 
-    /// Writes a line.
+    /// Writes a line to the server.
     pub(crate) async fn line(&mut self, line: &[u8]) {
         let write = self.write.as_mut().unwrap();
         write.write_all(line).await.unwrap();
@@ -54,7 +54,7 @@ impl Client {
         self.line(message.to_string().as_bytes()).await;
     }
 
-    /// Sends a request without waiting, and says its id.
+    /// Sends a request without waiting, and returns its id.
     pub(crate) async fn begin(&mut self, method: &str, params: Value) -> i64 {
         let id = self.next;
         self.next += 1;
@@ -63,7 +63,7 @@ impl Client {
         id
     }
 
-    /// The next message.
+    /// Reads the next message; `None` at the end.
     pub(crate) async fn hear(&mut self) -> Option<Value> {
         let mut line = String::new();
         let read = self.read.read_line(&mut line);
@@ -71,7 +71,7 @@ impl Client {
         (length > 0).then(|| serde_json::from_str(&line).unwrap())
     }
 
-    /// The answer to a request.
+    /// Waits for the answer to a request.
     pub(crate) async fn answer(&mut self, id: &Value) -> Value {
         loop {
             let message = self.hear().await.unwrap();
@@ -87,7 +87,7 @@ impl Client {
         self.answer(&id.into()).await
     }
 
-    /// Calls a tool: its result.
+    /// Calls a tool and returns its result.
     pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self
             .ask("tools/call", json!({ "name": tool, "arguments": arguments }))
@@ -96,19 +96,19 @@ impl Client {
         answer["result"].clone()
     }
 
-    /// Runs a program: the structured content.
+    /// Runs a program and returns the structured content.
     pub(crate) async fn run(&mut self, language: &str, code: &str) -> Value {
         self.call("sandboxed_code_run", json!({ "language": language, "code": code }))
             .await["structuredContent"]
             .clone()
     }
 
-    /// Says no more.
+    /// Closes the input of the server.
     pub(crate) async fn end(&mut self) {
         self.write.take().unwrap().shutdown().await.unwrap();
     }
 
-    /// Waits for the server to be done with this client.
+    /// Waits until the server is done with this client.
     pub(crate) async fn ended(mut self) -> Result<(), ServeError> {
         if self.write.is_some() {
             self.end().await;

@@ -1,4 +1,4 @@
-//! What a client sees: who we are, which tools there are, and what the catalog says through them.
+//! Discovery by a client: the server's identity, its tools, and the catalog behind them.
 
 use jsonschema::draft202012;
 use rmcp::ServiceExt as _;
@@ -18,7 +18,7 @@ const NAMES: [&str; 7] = [
     "list_skills",
 ];
 
-/// A result is what its tool's schema says.
+/// Checks a result against the schema of its tool.
 fn check_schema(tools: &Value, name: &str, result: &Value) {
     let tool = tools
         .as_array()

@@ -1,11 +1,11 @@
-//! Files that a program lets go out: linked first, as what they are, read back, and nothing else beside them.
+//! Emitted files: linked first, with their types, readable, and without other files.
 
 use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::setting::Setting;
 
-/// The smallest PNG there is: one transparent pixel.
+/// The smallest possible PNG: one transparent pixel.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 async fn run(client: &mut Client, language: &str, code: &str) -> Value {
@@ -113,7 +113,7 @@ async fn a_small_image_is_shown_and_nothing_that_only_says_it_is_one() {
         ["text.png", "large.png", "not.jpg", "one.png", "beside.png"]
     );
     assert!(result.to_string().len() < 40_000);
-    // What is text is clean as any other text is.
+    // A text file is cleaned like any other text.
     let link = blocks(&result, "resource_link")[0].clone();
     let text = read(&mut client, &link).await;
     let shown = text["text"].as_str().unwrap();
@@ -142,12 +142,12 @@ async fn where_personal_data_is_blocked_no_image_is_shown() {
 async fn a_hostile_program_lets_nothing_out_that_is_no_plain_file_of_its_own() {
     let setting = Setting::new().await;
     let mut client = setting.client().await;
-    // Our own words refuse each of these; so the program speaks for itself, as our code would not.
+    // The built-in functions refuse each of these, so the program sends the messages itself.
     let tell = "import json, os, struct\n\
         def tell(path, type='text/plain'):\n    \
             body = json.dumps({'emit': {'path': path, 'type': type}}).encode()\n    \
             os.write(3, struct.pack('>I', len(body)) + body)\n";
-    // Code cannot make a pipe; a script in the same workspace can.
+    // Code on the engines cannot make a pipe; a script in the same workspace can.
     let made = run(&mut client, "shell", "mkfifo fifo").await;
     assert_eq!(made["structuredContent"]["exit_code"], 0, "{made}");
     let places = "os.symlink('/etc/passwd', 'link')\nos.symlink('/etc', 'folder')\nos.mkdir('sub')\n\
@@ -215,7 +215,7 @@ async fn names_from_inside_hide_nothing_and_what_a_name_keeps_is_told() {
     let code = "printf x > \"$(printf 'gpj.\\342\\200\\256exe')\"; printf x > \"$(printf 'a\\nb')\"; printf x > \"$(printf 'bad\\377')\"; mkdir .ssh; printf x > .ssh/id; ln -s a l";
     let result = run(&mut client, "shell", code).await;
     let structured = &result["structuredContent"];
-    // The link's name is for a person; its address and `path` are the file's own.
+    // The link's name is for people; its URI and `path` are those of the file.
     assert_eq!(names(&result), ["gpj.\\u{202e}exe"], "{result}");
     assert_eq!(structured["files"][0]["path"], "gpj.\u{202e}exe");
     let link = blocks(&result, "resource_link")[0].clone();

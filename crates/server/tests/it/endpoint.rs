@@ -1,4 +1,4 @@
-//! The endpoint for HTTP: conversations and who they belong to, what is not read, and what ends a run.
+//! The endpoint for HTTP: MCP sessions and their owners, refused requests, and how a run ends.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -30,7 +30,7 @@ async fn text(response: Response<BoxBody<Bytes, std::convert::Infallible>>) -> S
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Begins a conversation of the older era: its id.
+/// Opens an MCP session of the older era and returns its id.
 async fn begun(endpoint: &Endpoint, who: Principal) -> String {
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },

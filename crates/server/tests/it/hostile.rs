@@ -1,4 +1,4 @@
-//! Clients that are broken, hostile or gone.
+//! Clients that are broken, hostile or disconnected.
 
 use std::time::{Duration, Instant};
 
@@ -113,9 +113,9 @@ async fn a_client_that_never_reads_stops_being_read() {
                 .await;
         }
     };
-    // Nothing is read from it once its answers wait.
+    // The server does not read from a client whose answers wait.
     assert!(tokio::time::timeout(Duration::from_secs(3), flood).await.is_err());
-    // Others are served meanwhile.
+    // Other clients are served meanwhile.
     assert_eq!(setting.client().await.run("ts", "5").await["value"], 5);
 }
 

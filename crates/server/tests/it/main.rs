@@ -1,4 +1,4 @@
-//! The front doors, whole: real sandboxes, a real journal, real clients.
+//! The servers as a whole: real sandboxes, a real journal, real clients.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 

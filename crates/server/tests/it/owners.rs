@@ -1,4 +1,4 @@
-//! Two principals never see each other's.
+//! Two principals never see what belongs to the other.
 
 use ringfence_journal::{Principal, TokenId};
 use serde_json::{Value, json};

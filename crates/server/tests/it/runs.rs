@@ -1,4 +1,4 @@
-//! Runs: their results, their faults, and what becomes of them when they are long or nobody wants them any more.
+//! Runs: results, errors, long runs, and runs whose client disconnects.
 
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ async fn every_language_runs_and_shell_stands_in_for_a_shell() {
         (&shell["stdout"], &shell["stderr"], &shell["exit_code"]),
         (&json!("out\n"), &json!("err\n"), &json!(3))
     );
-    // The older spelling of the name.
+    // The alias of the tool's name works too.
     let result = client
         .call("sandboxed_code.run", json!({ "language": "js", "code": "7" }))
         .await;
@@ -189,7 +189,7 @@ async fn a_large_result_is_cut_and_the_whole_of_it_can_be_read() {
     assert_eq!(templates["result"]["resourceTemplates"].as_array().unwrap().len(), 2);
 }
 
-/// Whether an execution has ended, and how.
+/// The final status of an execution, if it has ended.
 pub(crate) async fn status(setting: &Setting, id: &str) -> String {
     let id = id.parse().unwrap();
     match setting.engine.wait(ME, id, Duration::from_secs(10)).await.unwrap() {
@@ -198,7 +198,7 @@ pub(crate) async fn status(setting: &Setting, id: &str) -> String {
     }
 }
 
-/// The id of the execution that runs in a session of this name.
+/// The id of the running execution in the session of this name.
 pub(crate) async fn running(setting: &Setting) -> String {
     loop {
         let open = ringfence_store::Sessions {
@@ -230,7 +230,7 @@ async fn cancelling_a_request_kills_the_run() {
     client.send(&cancelled).await;
     assert_eq!(status(&setting, &id).await, "cancelled");
     assert!(begun.elapsed() < Duration::from_secs(8));
-    // The conversation goes on.
+    // The MCP session still works.
     assert_eq!(client.run("ts", "2").await["value"], 2);
 }
 
@@ -447,7 +447,7 @@ async fn a_policy_without_programs_runs_code_and_refuses_shell_on_every_way_in()
         json!({ "language": "shell", "code": "echo started", "sandbox_policy": { "proc": { "programs": "all" } } });
     let above = json!({ "code": "policy.ceiling", "rule": "proc.programs" });
     check(&client.call("sandboxed_code_run", more).await, &above);
-    // A session that refused goes on.
+    // A session that refused a request still works.
     let code = json!({ "language": "js", "code": "2 + 2", "session_id": "mine" });
     let result = client.call("sandboxed_code_run", code).await;
     assert_eq!(result["structuredContent"]["value"], 4, "{result}");

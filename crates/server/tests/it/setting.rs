@@ -1,4 +1,4 @@
-//! An engine in a folder of its own, a small tool server, and the MCP face over both.
+//! An engine in its own folder, a small tool server, and the MCP service over both.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::client::Client;
 
 pub(crate) const ME: Principal = Principal::Local(1);
 
-/// Greets, fails, waits, and says much.
+/// A tool server with tools that greet, fail, wait, and return much text.
 const SERVER: &str = r#"
 import json, sys, time
 def tool(called, says, output=None, **properties):
@@ -59,7 +59,7 @@ for line in sys.stdin:
     print(json.dumps(answer), flush=True)
 "#;
 
-/// One engine, and what it stands on.
+/// An engine, and the resources that it needs.
 pub(crate) struct Setting {
     pub(crate) engine: Arc<Engine>,
     pub(crate) mcp: Mcp,
@@ -67,32 +67,32 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// Without tools.
+    /// A setting without tool servers.
     pub(crate) async fn new() -> Setting {
         Setting::made(&json!({}), &[], &[]).await
     }
 
-    /// With a tool server called `small`, all but deleting allowed, and some of its tools passed through.
+    /// A setting with a tool server `small`. Every call but deleting is allowed, and `direct` names the exposed tools.
     pub(crate) async fn with_tools(direct: &[&str]) -> Setting {
         let servers = json!({ "small": { "command": "/usr/bin/python3", "args": ["server.py"] } });
         let rules = ("tools.rules", "[{ allow: 'small.*' }, { deny: 'small.delete_*' }]");
         Setting::made(&servers, &[rules], direct).await
     }
 
-    /// With the same server under rules of a test's own.
+    /// A setting with the same tool server under the given rules.
     pub(crate) async fn ruled(rules: &str) -> Setting {
         let servers = json!({ "small": { "command": "/usr/bin/python3", "args": ["server.py"] } });
         Setting::made(&servers, &[("tools.rules", rules)], &[]).await
     }
 
-    /// With the same server, where every call needs a person, and `by` says who may answer.
+    /// A setting with the same tool server whose calls all need approval; `by` names who may answer.
     pub(crate) async fn asking(by: &str, direct: &[&str]) -> Setting {
         let servers = json!({ "small": { "command": "/usr/bin/python3", "args": ["server.py"] } });
         let rules = [("tools.rules", "[{ ask: 'small.*' }]"), ("approvals.by", by)];
         Setting::made(&servers, &rules, direct).await
     }
 
-    /// Without tools, where only code on the engines runs.
+    /// A setting without tools, in which only code on the engines may run.
     pub(crate) async fn without_programs() -> Setting {
         Setting::made(&json!({}), &[("proc.programs", "none")], &[]).await
     }
@@ -137,7 +137,7 @@ impl Setting {
         }
     }
 
-    /// A client's end of a conversation with `who` at it.
+    /// Opens a connection for `who`, and returns the client's end.
     pub(crate) fn open(&self, who: Principal) -> (DuplexStream, JoinHandle<Result<(), ServeError>>) {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let mcp = self.mcp.clone();
@@ -148,7 +148,7 @@ impl Setting {
         (ours, served)
     }
 
-    /// A client that has said hello, in the older era.
+    /// A client of the older era that has completed its handshake.
     pub(crate) async fn client(&self) -> Client {
         self.client_of(ME).await
     }
@@ -161,7 +161,7 @@ impl Setting {
     }
 }
 
-/// A shell script, asked of the engine itself.
+/// A request to the engine to run a shell script.
 pub(crate) fn shell(source: &str) -> Ask {
     Ask {
         args: Vec::new(),

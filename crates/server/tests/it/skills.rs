@@ -1,4 +1,4 @@
-//! Skills as agents meet them: saved in one session, found beside tools, used in another.
+//! Skills in MCP: saved in one session, found next to tools, used in another session.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ async fn a_skill_saved_in_one_session_is_used_in_another_from_each_language() {
     let code = "import skills\n[await skills.greet(name='ann'), await skills.count_letters(names=['ann', 'bob'])]";
     let python = run(&mut second, "python", code).await;
     assert_eq!(python["value"], expected, "{python}");
-    // A run that worked becomes one too, and whoever else asks has none of them.
+    // A completed run can become a skill too, and other principals see no skills.
     let again = json!({ "name": "again", "description": "The same again.", "execution_id": python["execution_id"] });
     assert_eq!(save(&mut second, again).await["tools"], json!([]));
     let other = Principal::Local(2);
@@ -122,7 +122,7 @@ async fn skills_are_found_listed_and_described_like_tools() {
         "{listed}"
     );
     assert_eq!(skill.get("stale"), None);
-    // Programs ask the same.
+    // Programs get the same answers.
     let inside = run(
         &mut client,
         "typescript",
@@ -272,7 +272,7 @@ async fn what_cannot_be_saved_says_why() {
         refused["structuredContent"]["error"]["code"], "skill.unkept",
         "{refused}"
     );
-    // One of an open session is there in it, and nowhere else.
+    // A skill of an open session is visible in that session only.
     let open = json!({ "language": "typescript", "code": "1", "session_id": "work" });
     client.call("sandboxed_code_run", open).await;
     let mut own = with("scope", json!("session"));
@@ -344,7 +344,7 @@ async fn what_is_said_of_a_skill_has_no_personal_data_for_who_reads_it() {
         assert!(text.contains("Tells ") || text.contains("tell"), "{text}");
         assert!(!text.contains("ann.lee") && !text.contains("bo.ek"), "{text}");
     }
-    // It does what it was written to do all the same.
+    // The skill still works as written.
     let ran = run(&mut client, "typescript", "await skills.tell({})").await;
     assert_eq!(ran["value"], 19, "{ran}");
 }

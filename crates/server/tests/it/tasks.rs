@@ -52,7 +52,7 @@ async fn a_long_run_is_a_task_that_completes() {
     };
     assert_eq!(ended["status"], "completed", "{ended}");
     assert_eq!(ended["result"]["structuredContent"]["stdout"], "done\n");
-    // What is over soon is no task; where the machine does other things too, not each is over soon.
+    // A run that ends soon is no task. On a loaded machine not every run ends soon.
     let mut soon = Value::Null;
     for _ in 0..20 {
         soon = client.ask("tools/call", run("echo soon")).await["result"].clone();

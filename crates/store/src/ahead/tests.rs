@@ -3,7 +3,7 @@ use ringfence_journal::{Event, ExecutionId, Kind};
 use super::*;
 use crate::{Store, lease};
 
-/// So many records of a session, one after another, the second with something beside it.
+/// A chain of records of one session; the second record has a sealed piece.
 fn rows(session: SessionId, count: u64) -> Vec<Row> {
     let mut link = Link::start(session);
     let mut next = |number: u64| {
@@ -38,7 +38,7 @@ fn records(rows: &[Row]) -> Vec<&Record> {
     rows.iter().map(|row| &row.record).collect()
 }
 
-/// A home, a connection to its database, and the file of a lease that is gone.
+/// A data folder, a connection to its database, and the write-ahead file of a dead lease.
 async fn left(bytes: &[u8]) -> (tempfile::TempDir, Connection, LeaseId) {
     let home = tempfile::tempdir().unwrap();
     Store::open(home.path()).await.unwrap().close().await;
@@ -100,7 +100,7 @@ async fn what_a_dead_process_left_is_taken_over_once() {
     let rows = rows(session, 20);
     let (home, connection, lease) = left(&bytes(&rows)).await;
     let run = home.path().join("run");
-    // Some of it the database has already.
+    // The database already has some of the records.
     insert(&connection, &rows[..5]).unwrap();
     merge(&connection, &run, lease).unwrap();
     let expected: Vec<_> = (1..=20).map(|seq| (seq, seq == 2)).collect();
@@ -122,7 +122,7 @@ async fn what_does_not_follow_is_left_out() {
     let run = home.path().join("run");
     merge(&connection, &run, lease).unwrap();
     assert_eq!(kept(&connection), [(1, false)]);
-    // It is there for whoever wants to know.
+    // The rejected file is reported.
     assert!(!file_of(&run, lease).exists() && file_of(&run, lease).with_extension("rejected").exists());
 }
 
@@ -139,7 +139,7 @@ async fn what_another_wrote_in_its_place_is_not_written_over() {
     assert!(file_of(&run, lease).with_extension("rejected").exists());
 }
 
-/// What is none of ours, under the name of a file that is.
+/// Foreign content under the name of a write-ahead file.
 fn put_in_place(path: &Path, what: &str) {
     fs::remove_file(path).unwrap();
     match what {
@@ -158,7 +158,7 @@ async fn what_is_no_file_of_records_is_put_aside_unread_and_keeps_nobody_from_sw
         let aside = file_of(&run, lease).with_extension("rejected");
         let store = Store::open(home.path()).await.unwrap();
         assert_eq!(set_aside(home.path()).unwrap(), std::slice::from_ref(&aside), "{what}");
-        // The next time somebody finds it while a store is open.
+        // The next attempt finds it while a store is open.
         fs::rename(&aside, file_of(&run, lease)).unwrap();
         let dead = lease::find_dead(&run, lease).unwrap();
         assert!(store.bury(dead, &[]).await.unwrap().is_empty());

@@ -43,7 +43,7 @@ fn a_folder_that_others_can_read_is_closed_to_them_unless_it_holds_other_things(
     let folder = tempfile::tempdir().unwrap();
     let open = || fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let mode = || fs::metadata(folder.path()).unwrap().mode() & 0o777;
-    // An empty one, and one that has our data, is closed.
+    // An empty folder, and one that has our data, is closed.
     open();
     assert_eq!((close_to_others(folder.path()).unwrap(), mode()), (Some(0o755), 0o700));
     assert_eq!(close_to_others(folder.path()).unwrap(), None);
@@ -52,7 +52,7 @@ fn a_folder_that_others_can_read_is_closed_to_them_unless_it_holds_other_things(
     assert_eq!(mode(), 0o700);
     open();
     assert_eq!((close_to_others(folder.path()).unwrap(), mode()), (Some(0o755), 0o700));
-    // One with something else in it is left as it is.
+    // A folder with foreign content stays as it is.
     fs::remove_dir_all(folder.path().join("keys")).unwrap();
     open();
     assert_eq!((close_to_others(folder.path()).unwrap(), mode()), (None, 0o755));

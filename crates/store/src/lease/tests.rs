@@ -55,7 +55,7 @@ fn a_dead_lease_tells_what_it_left_and_goes_when_removed() {
     kill(lease);
     let mut dead = dead_leases(&run).unwrap();
     assert_eq!(dead.len(), 1);
-    // Held by one sweeper, it is not another's.
+    // A lease that one sweeper holds is not given to another.
     assert!(dead_leases(&run).unwrap().is_empty());
     let dead = dead.remove(0);
     assert_eq!(dead.id(), id);

@@ -3,7 +3,7 @@ use ringfence_journal::{ExecutionId, Kind, Report, SessionId};
 use super::*;
 use crate::{Lease, Opening};
 
-/// A store with little patience, whose own connection has some pragmas more.
+/// A store with a short busy timeout and additional pragmas on its writer connection.
 fn store(home: &Path, pragmas: &'static str) -> Store {
     let mut opened = Opened::at(home, OnLoss::Refuse).unwrap();
     opened.connection.execute_batch(pragmas).unwrap();
@@ -42,7 +42,7 @@ fn violation(session: SessionId) -> Event {
     )
 }
 
-/// An event that changes more than its chain.
+/// An event that changes more tables than its chain.
 fn started(session: SessionId) -> Event {
     let kind = Kind::ExecutionStarted {
         language: "typescript".into(),
@@ -57,7 +57,7 @@ fn started(session: SessionId) -> Event {
     Event::host(session, Some(ExecutionId::generate().unwrap()), kind)
 }
 
-/// As if another process had gone on with a chain of one record.
+/// Simulates another process that continued a chain of one record.
 fn go_on_elsewhere(other: &Connection, session: SessionId) {
     let forked = "INSERT INTO events (session, seq, prev, json, hash)
         SELECT session, seq + 1, hash, json, zeroblob(32) FROM events WHERE session = ?";
@@ -87,13 +87,13 @@ async fn a_full_disk_refuses_the_event_and_loses_nothing() {
     };
     assert_eq!(error.code(), "store.full", "{error:?}");
     assert!(error.hint().is_some());
-    // Still full: refused again, and the chain did not move.
+    // The disk is still full: refused again, and the chain did not move.
     assert_eq!(full.record(violation(session)).await.unwrap_err().code(), "store.full");
     full.close().await;
     let gone = lease.id();
     drop(lease);
 
-    // Whoever comes next finds all that was answered.
+    // The next process finds everything that was answered.
     let roomy = store(folder.path(), "PRAGMA max_page_count = 100000");
     assert_eq!(report(&roomy).await.records, written);
     let lease = Lease::acquire(folder.path()).unwrap();
@@ -105,7 +105,7 @@ async fn a_full_disk_refuses_the_event_and_loses_nothing() {
 }
 
 impl Store {
-    /// As if the process that had the session had left it.
+    /// Simulates that the owning process released the session.
     async fn release_for_test(&self, session: SessionId, from: LeaseId) {
         let adopted: Result<(), crate::AdoptError> = self
             .send(|reply| Command::Adopt {
@@ -135,7 +135,7 @@ async fn a_locked_journal_is_waited_for_then_refused_and_all_who_waited_are_told
         assert_eq!(error.code(), "store.locked", "{error:?}");
         assert!(error.hint().is_some());
     }
-    // What only adds to its chain is safe without the database, which gets it when it can.
+    // An append is safe without the database, which gets it later.
     assert_eq!(store.record(violation(session)).await.unwrap().seq, 2);
     assert_eq!(report(&store).await.records, 1);
     other.execute_batch("ROLLBACK").unwrap();
@@ -194,7 +194,7 @@ async fn where_another_went_on_with_a_chain_what_only_adds_to_it_is_not_added_ei
     store.open_session(&lease, opening(session)).await.unwrap();
     let other = database::connect(&store.home.database()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    // Until there is room for no more ahead of the database.
+    // Until the write-ahead queue is full.
     while store.record(violation(session)).await.is_ok() {}
     go_on_elsewhere(&other, session);
     other.execute_batch("COMMIT").unwrap();
@@ -244,7 +244,7 @@ async fn sessions_of_two_leases_share_no_file() {
     let other = database::connect(&store.home.database()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     store.record(violation(one)).await.unwrap();
-    // What the one has ahead comes first; and what is of both goes ahead of nothing.
+    // The queue of the first lease is committed first; a commit with both leases is not written ahead.
     let (alone, (first, second)) = (
         store.record(violation(two)).await,
         tokio::join!(store.record(violation(one)), store.record(violation(two))),

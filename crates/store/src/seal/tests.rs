@@ -23,7 +23,7 @@ fn what_is_sealed_opens_only_at_its_place_and_with_its_key() {
         let cut = seal(1).open(Place::Entries("e", 1), &sealed[..length]);
         assert!(matches!(cut, Err(SealError::Damaged)), "{length}");
     }
-    // The same again looks different.
+    // Sealing the same data again gives other bytes.
     assert_ne!(seal(1).close(Place::Entries("e", 1), &[b"one two"]).unwrap(), sealed);
 }
 

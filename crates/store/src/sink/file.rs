@@ -1,4 +1,4 @@
-//! Lines of JSON in a file that others may rotate.
+//! A file of JSON lines that other programs may rotate.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -12,7 +12,7 @@ use super::Drain;
 pub(super) struct Lines {
     path: PathBuf,
     file: File,
-    /// The last line was not written whole.
+    /// The last line was not written completely.
     torn: bool,
 }
 
@@ -26,7 +26,7 @@ impl Lines {
         })
     }
 
-    /// Whether the file we hold still has its name.
+    /// Whether the open file is no longer the one at its path.
     fn is_rotated(&self) -> io::Result<bool> {
         let held = self.file.metadata()?;
         match fs::metadata(&self.path) {
@@ -52,7 +52,7 @@ impl Drain for Lines {
         if self.torn {
             line.insert(0, '\n');
         }
-        // One write per line: several processes may append to the same file.
+        // One write per line, because several processes may append to the same file.
         let written = self.file.write_all(line.as_bytes());
         self.torn = written.is_err();
         written

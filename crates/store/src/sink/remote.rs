@@ -1,5 +1,5 @@
-//! Sinks behind the network: a task takes what waits in batches, and tries again with growing pauses while the other side
-//! is away. Order is kept: nothing overtakes what is tried again.
+//! Remote sinks: a task per sink delivers queued records in batches and retries with growing delays while the destination is unavailable.
+//! Order is preserved: no record overtakes a retried one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,30 +11,30 @@ use tokio::time::Instant;
 
 use super::{QUEUE, Tally};
 
-/// Bytes of records that may wait for a sink before more are dropped.
+/// Bytes of records that may be queued for a sink before further ones are dropped.
 const QUEUE_BYTES: usize = 32 << 20;
-/// The most records, and about the most bytes, of one delivery.
+/// The most records, and about the most bytes, of one batch.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 1 << 20;
-/// How long a sink that does not take records is left alone: at first, and at most.
+/// The delay before a retry: the first and the longest.
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How long the same records are tried before they are dropped.
+/// How long a batch is retried before it is dropped.
 const GIVE_UP: Duration = Duration::from_mins(15);
-/// How long an act waits for a sink that must have its record first; and for one that let others wait in vain.
+/// How long an act waits for a durable sink; and for one that was late before.
 const ACT_WAITS: Duration = Duration::from_secs(10);
 const ACT_WAITS_AGAIN: Duration = Duration::from_secs(1);
 
-/// A sink that somebody else knows how to reach.
+/// A remote sink and its delivery port.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// What reaches it.
+    /// The port that delivers records to the destination.
     pub outlet: Arc<dyn Outlet>,
-    /// Whether an act waits until its record is taken, and does not happen without.
+    /// Whether an act waits until its record is delivered, and fails otherwise.
     pub durable: bool,
 }
 
-/// One of them at work.
+/// A running remote sink: its queue and its task.
 pub(super) struct Line {
     pub(super) tally: Arc<Tally>,
     durable: bool,
@@ -44,7 +44,7 @@ pub(super) struct Line {
     task: JoinHandle<()>,
 }
 
-/// A record that waits, and who must know when it does no longer.
+/// A queued record, and the channel that reports its delivery.
 struct Item {
     record: Arc<Record>,
     waits: Option<oneshot::Sender<Result<(), Cause>>>,
@@ -72,7 +72,7 @@ impl Line {
         }
     }
 
-    /// Takes a record into the queue, if it has room.
+    /// Queues a record, if the queue has space; a durable sink adds its receipt to `taking`.
     pub(super) fn offer(&self, record: &Arc<Record>, taking: &mut Taking) {
         let (waits, taken) = oneshot::channel();
         if self.durable {
@@ -83,7 +83,7 @@ impl Line {
             record: Arc::clone(record),
             waits: self.durable.then_some(waits),
         };
-        // Whoever waits for a dropped item is told by the item's end.
+        // Dropping an item closes its channel, which tells the waiting act.
         if self.tally.bytes() > QUEUE_BYTES || self.queue.try_send(item).is_err() {
             self.tally.missed(record, "its queue is full");
         }
@@ -92,9 +92,9 @@ impl Line {
         }
     }
 
-    /// Nothing more comes: pauses are over.
+    /// Closes the queue and ends retry delays.
     pub(super) fn end(self) -> Ending {
-        // Nobody hears it once the task is over.
+        // Nobody receives it if the task has already ended.
         let _ = self.closing.send(true);
         Ending {
             tally: self.tally,
@@ -104,7 +104,7 @@ impl Line {
     }
 }
 
-/// A line that still has records.
+/// A remote sink that still delivers its queue.
 pub(super) struct Ending {
     tally: Arc<Tally>,
     task: JoinHandle<()>,
@@ -112,7 +112,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// What is not taken by then is missed.
+    /// Waits until the deadline; records that are still queued then count as missed.
     pub(super) async fn by(mut self, deadline: Instant) -> Arc<Tally> {
         if tokio::time::timeout_at(deadline, &mut self.task).await.is_err() {
             self.task.abort();
@@ -122,20 +122,20 @@ impl Ending {
     }
 }
 
-/// Records of one commit that sinks must have before anybody is told of the commit.
+/// Receipts that durable sinks must give before anybody is told of a commit.
 #[derive(Default)]
 pub(crate) struct Taking(Vec<(Arc<Tally>, Taken)>);
 
-/// Says when a record is taken, or why not.
+/// Reports that a record was delivered, or why not.
 type Taken = oneshot::Receiver<Result<(), Cause>>;
 
 impl Taking {
-    /// Whether there is nothing to wait for.
+    /// Whether no durable sink is involved.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Waits until all are taken, one was dropped, or it takes too long.
+    /// Waits for every receipt; fails if a record was dropped or a sink is late.
     pub(crate) async fn all(self) -> Result<(), RecordError> {
         let began = Instant::now();
         for (tally, taken) in self.0 {
@@ -160,7 +160,7 @@ impl Taking {
     }
 }
 
-/// Why nobody heard of a record that was handed on.
+/// Why no receipt came for a record.
 #[derive(Debug, thiserror::Error)]
 enum Lost {
     #[error("it was dropped: the queue is full, or the journal closes")]
@@ -180,7 +180,7 @@ fn why(trouble: &str) -> String {
 struct Carrier {
     outlet: Arc<dyn Outlet>,
     tally: Arc<Tally>,
-    /// An act waits.
+    /// Signals that an act waits for a receipt.
     hurry: Arc<Notify>,
     closing: watch::Receiver<bool>,
 }
@@ -201,7 +201,7 @@ impl Carrier {
         }
     }
 
-    /// Tries until they are taken, not wanted, or were tried for too long.
+    /// Retries a batch until it is delivered, rejected, or the delivery timeout has passed.
     async fn deliver(&mut self, items: Vec<Item>) {
         let records: Vec<Arc<Record>> = items.iter().map(|item| Arc::clone(&item.record)).collect();
         let began = Instant::now();
@@ -226,7 +226,7 @@ impl Carrier {
         }
     }
 
-    /// Leaves the other side alone for a while, and says for how long the next time. At the end there is little time.
+    /// Waits before a retry and returns the next delay. During shutdown the delay stays short.
     async fn rest(&mut self, pause: Duration) -> Duration {
         if *self.closing.borrow() {
             tokio::time::sleep(jittered(PAUSE)).await;
@@ -246,14 +246,14 @@ impl Carrier {
         for item in items {
             self.tally.taken(&item.record);
             if let Some(waits) = item.waits {
-                // Whoever waited may have given up.
+                // The waiting act may have timed out.
                 let _ = waits.send(outcome.clone());
             }
         }
     }
 }
 
-/// Between half a pause and a whole one, so that many who lost the same endpoint do not come back at once.
+/// Between half of the delay and all of it, so that many clients of one endpoint do not retry at the same moment.
 fn jittered(pause: Duration) -> Duration {
     let mut random = [0; 4];
     match getrandom::fill(&mut random) {
@@ -262,7 +262,7 @@ fn jittered(pause: Duration) -> Duration {
     }
 }
 
-/// An error with its causes, in one line.
+/// An error with its causes on one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

@@ -1,4 +1,4 @@
-//! RFC 5424 messages on a datagram socket.
+//! Sends RFC 5424 messages to a datagram socket.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -9,12 +9,12 @@ use ringfence_journal::{Event, Record};
 
 use super::Drain;
 
-/// Facility 13, log audit.
+/// The facility "log audit".
 const FACILITY: u8 = 13;
 const WARNING: u8 = 4;
 const INFORMATIONAL: u8 = 6;
 
-/// How long a full receiver is waited for before a record is dropped.
+/// How long a send waits for a full receiver before the record is dropped.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub(super) struct Syslog {
@@ -28,7 +28,7 @@ impl Syslog {
         Ok(Syslog { path, socket })
     }
 
-    /// Sends; a receiver that was started anew is connected to again.
+    /// Sends a message; reconnects once if the receiver has restarted.
     fn deliver(&mut self, message: &[u8]) -> io::Result<()> {
         match self.socket.send(message) {
             Ok(_) => Ok(()),
@@ -60,7 +60,7 @@ impl Drain for Syslog {
     fn send(&mut self, record: &Record) -> io::Result<()> {
         let event = record.event().map_err(io::Error::other)?;
         match self.deliver(message(&event, record, &record.line()).as_bytes()) {
-            // Too long for a datagram: what is needed to find it in the journal still goes.
+            // Too long for a datagram: send only what is needed to find the record in the journal.
             Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
                 let short = format!(
                     r#"{{"event":{{"kind":"{}"}},"hash":"{}","seq":{},"session":"{}","shortened":true}}"#,
@@ -76,7 +76,7 @@ impl Drain for Syslog {
     }
 }
 
-/// Linux: the message is longer than the socket takes.
+/// The error number of Linux for a message that is too long for the socket.
 const EMSGSIZE: i32 = 90;
 
 fn message(event: &Event, record: &Record, text: &str) -> String {

@@ -1,4 +1,4 @@
-//! What a sink has, took and missed.
+//! The statistics of one sink: queued, delivered and missed records.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,35 +7,35 @@ use jiff::Timestamp;
 use ringfence_journal::Record;
 use serde::Serialize;
 
-/// Records that a sink did not take. They are in the journal, and in every export of it.
+/// Records that were not delivered to a sink. They are still in the journal and in every export of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Missed {
-    /// The sink.
+    /// The name of the sink, as in the log.
     pub sink: String,
-    /// How many records.
+    /// How many records were not delivered.
     pub records: u64,
     /// When the first of them was missed.
     pub since: Timestamp,
     /// When the last of them was missed.
     pub last: Timestamp,
-    /// Why, the last time.
+    /// The reason of the last miss.
     pub reason: String,
 }
 
-/// Counts of one sink.
+/// The statistics of one sink.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) name: String,
-    /// Records that wait, and their bytes.
+    /// Queued records, and their size in bytes.
     waiting: AtomicU64,
     bytes: AtomicUsize,
     missed: AtomicU64,
-    /// Of the missed ones, those that nobody wrote down yet.
+    /// Missed records that are not recorded in the database yet.
     unsaid: AtomicU64,
     reason: Mutex<String>,
-    /// Why the last try failed, while there is one.
+    /// Why the last delivery failed; empty after a success.
     trouble: Mutex<String>,
-    /// An act waited in vain.
+    /// Whether an act timed out since the last success.
     late: AtomicBool,
 }
 
@@ -53,30 +53,29 @@ impl Tally {
         }
     }
 
-    /// Bytes that wait.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// A record begins to wait.
+    /// Counts a record that is queued.
     pub(crate) fn came(&self, record: &Record) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(record.json.len(), Ordering::Relaxed);
     }
 
-    /// A record that waited is where it should be.
+    /// Counts a queued record as delivered.
     pub(crate) fn taken(&self, record: &Record) {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         self.bytes.fetch_sub(record.json.len(), Ordering::Relaxed);
     }
 
-    /// A record that waited is dropped.
+    /// Counts a queued record as dropped.
     pub(crate) fn missed(&self, record: &Record, reason: &str) {
         self.taken(record);
         self.add(1, reason);
     }
 
-    /// A try failed; another follows.
+    /// Notes a failed delivery that is retried.
     pub(crate) fn tried(&self, why: &str) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if *trouble != why {
@@ -85,33 +84,33 @@ impl Tally {
         }
     }
 
-    /// A try did not fail.
+    /// Notes a successful delivery.
     pub(crate) fn well(&self) {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.late.store(false, Ordering::Relaxed);
     }
 
-    /// Why the last try failed; empty if it did not.
+    /// Why the last delivery failed; empty if it succeeded.
     pub(crate) fn trouble(&self) -> String {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// An act waited in vain.
+    /// Notes that an act timed out.
     pub(crate) fn late(&self) {
         self.late.store(true, Ordering::Relaxed);
     }
 
-    /// Whether an act waited in vain, and nothing was taken since.
+    /// Whether an act timed out and nothing was delivered since.
     pub(crate) fn is_late(&self) -> bool {
         self.late.load(Ordering::Relaxed)
     }
 
-    /// Records that were handed over, and not kept there.
+    /// Counts records that were delivered but rejected.
     pub(crate) fn refused(&self, count: usize, reason: &str) {
         self.add(u64::try_from(count).unwrap_or(u64::MAX), reason);
     }
 
-    /// The end comes before the sink had everything.
+    /// Counts the records that are still queued at shutdown as missed.
     pub(crate) fn abandoned(&self) {
         let left = self.waiting.swap(0, Ordering::Relaxed);
         if left > 0 {
@@ -123,7 +122,7 @@ impl Tally {
         }
     }
 
-    /// Says so at the first, and at each power of two.
+    /// Adds to the missed records; logs at the first and at each power of two.
     fn add(&self, count: u64, reason: &str) {
         reason.clone_into(&mut self.reason.lock().unwrap_or_else(PoisonError::into_inner));
         self.unsaid.fetch_add(count, Ordering::Relaxed);
@@ -139,7 +138,7 @@ impl Tally {
         }
     }
 
-    /// The last word in the log.
+    /// Logs the final total.
     pub(crate) fn say(&self) {
         let missed = self.missed.load(Ordering::Relaxed);
         if missed > 0 {
@@ -147,14 +146,14 @@ impl Tally {
         }
     }
 
-    /// What was missed since this was asked last, for somebody to write down.
+    /// Takes the count of missed records that are not recorded yet, with the last reason.
     pub(crate) fn unsaid(&self) -> Option<(u64, String)> {
         let count = self.unsaid.swap(0, Ordering::Relaxed);
         let reason = || self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
         (count > 0).then(|| (count, reason()))
     }
 
-    /// It could not be written down.
+    /// Puts the count back after recording it failed.
     pub(crate) fn still_unsaid(&self, count: u64) {
         self.unsaid.fetch_add(count, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Why a skill is not kept, not found or not given.
+//! The errors of skills: saving, finding, importing and exporting.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,71 +6,71 @@ use std::path::PathBuf;
 use super::SkillScope;
 use crate::OpenError;
 
-/// What went wrong with a skill.
+/// Why an operation on a skill failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SkillError {
-    /// A name that is none.
+    /// The name is not a valid skill name.
     #[error("`{name}` is no name of a skill: {why}")]
     Name {
-        /// The text.
+        /// The text that was given.
         name: String,
-        /// Why not.
+        /// The rule that the name breaks.
         why: &'static str,
     },
-    /// There is none of that name, or none of that version.
+    /// No skill has this name, or it has no such version.
     #[error("there is no skill `{name}`")]
     Unknown {
-        /// The name, with its version where one was asked for.
+        /// The name, with its version if one was requested.
         name: String,
     },
-    /// A skill is not of the form that skills have.
+    /// A skill does not have the format of skills.
     #[error("{what}: {why}")]
     Format {
-        /// What: a file, or a key of `SKILL.md`.
+        /// The file or the key of `SKILL.md` concerned.
         what: String,
-        /// Why not.
+        /// What is wrong with it.
         why: String,
     },
-    /// One skill is too large.
+    /// A single skill is too large.
     #[error("the skill has {what}; the most is {most}")]
     Large {
-        /// How much it has.
+        /// How much the skill has.
         what: String,
-        /// How much it may have.
+        /// The most that it may have.
         most: String,
     },
-    /// There is no room for it.
+    /// The quota of the scope is used up.
     #[error("the {scope} scope is full: {what}; the most is {most}")]
     Quota {
-        /// Whose.
+        /// The scope whose quota is used up.
         scope: SkillScope,
-        /// How much it would have.
+        /// How much the scope would hold.
         what: String,
-        /// How much it may have.
+        /// The most that it may hold.
         most: String,
     },
-    /// An archive or folder that is not taken in.
+    /// An archive or folder cannot be imported.
     #[error("`{}` is not imported: {why}", path.display())]
     Archive {
-        /// The archive or folder.
+        /// The path of the archive or folder.
         path: PathBuf,
-        /// Why not.
+        /// Why it cannot be imported.
         why: String,
     },
-    /// What is kept is not what was saved.
+    /// A saved version has changed since it was saved.
     #[error("skill `{name}` version {version} is not as it was saved: {why}")]
     Damaged {
-        /// Which skill.
+        /// The name of the skill.
         name: String,
-        /// Which version.
+        /// The number of the version.
         version: u32,
-        /// What is different.
+        /// What has changed in it.
         why: String,
     },
-    /// Another process changes the same skills for too long.
+    /// Another process holds the lock of the same skills for too long.
     #[error("`{}` is held by another process", path.display())]
     Busy {
-        /// The lock.
+        /// The path of the lock file.
         path: PathBuf,
     },
     /// The folder of skills cannot be used.
@@ -79,11 +79,11 @@ pub enum SkillError {
     /// A file or folder cannot be used.
     #[error("cannot {act} `{}`", path.display())]
     File {
-        /// What was tried.
+        /// The attempted operation, as a verb for the message.
         act: &'static str,
-        /// The file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         source: io::Error,
     },
 }
@@ -111,7 +111,7 @@ impl SkillError {
         }
     }
 
-    /// What to do about it.
+    /// What a person can do about it, if anything.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             SkillError::Name { .. } => {

@@ -1,6 +1,6 @@
-//! One version of a skill on disk: a folder that appears whole, is never changed, and goes whole.
+//! One version of a skill on disk: a folder that appears complete, never changes, and disappears as a whole.
 //!
-//! A list in the folder names every file with its size and hash; the digest of a skill is the digest of that list.
+//! A manifest in the folder lists every file with its size and hash; the digest of a skill is the digest of that list.
 
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -15,18 +15,18 @@ use serde::{Deserialize, Serialize};
 
 use super::SkillError;
 
-/// The list's file name; nothing of a skill is called so.
+/// The file name of the manifest; no other file of a skill may have it.
 pub(super) const LIST: &str = ".ringfence.json";
-/// What a folder is called while it is made, and once it is meant to go.
+/// The name prefixes of a folder while it is created, and while it is removed.
 const NEW: &str = ".new-";
 const GONE: &str = ".gone-";
 const MOST_LIST: u64 = 1 << 20;
 const FORMAT: u32 = 1;
 
-/// What a skill consists of: paths in its folder, and contents.
+/// The files of a skill: paths in its folder, and contents.
 pub(super) type Parts = Vec<(RelPath, Vec<u8>)>;
 
-/// The list of a version.
+/// The manifest of a version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct List {
@@ -44,7 +44,7 @@ struct Listed {
     hash: Hash,
 }
 
-/// In which way a version is not what was saved.
+/// The way in which a version differs from what was saved.
 #[derive(Debug)]
 pub(super) struct Fault(pub(super) String);
 
@@ -77,13 +77,13 @@ impl List {
 fn digest(files: &[Listed]) -> Hash {
     let mut text = String::from("ringfence skill v1\n");
     for file in files {
-        // A path has no control characters: lines cannot be mistaken.
+        // A path has no control characters, so lines are unambiguous.
         let _ = writeln!(text, "{} {} {}", file.hash, file.bytes, file.path);
     }
     Hash::of(text.as_bytes())
 }
 
-/// The list of a version, if it is one.
+/// Reads the manifest of a version.
 pub(super) fn list(folder: &Path) -> Result<List, Fault> {
     let bytes = plain(folder, LIST, None)?;
     let list: List = serde_json::from_slice(&bytes).map_err(|_| Fault(format!("`{LIST}` cannot be read")))?;
@@ -93,7 +93,7 @@ pub(super) fn list(folder: &Path) -> Result<List, Fault> {
     Ok(list)
 }
 
-/// One file of a version, if it is as it was saved.
+/// Reads one file of a version and checks it against the manifest.
 pub(super) fn file(folder: &Path, list: &List, path: &str) -> Result<Vec<u8>, Fault> {
     let listed = list.files.iter().find(|file| file.path.as_str() == path);
     let listed = listed.ok_or_else(|| Fault(format!("`{path}` is not in it")))?;
@@ -105,7 +105,7 @@ pub(super) fn file(folder: &Path, list: &List, path: &str) -> Result<Vec<u8>, Fa
     }
 }
 
-/// Everything of a version, if it is as it was saved and nothing else is there.
+/// Reads all files of a version; fails if one has changed or another file is there.
 pub(super) fn everything(folder: &Path, list: &List) -> Result<Parts, Fault> {
     let mut found = 0;
     walk(folder, &mut |_| found += 1).map_err(|error| unread("it", &error))?;
@@ -118,7 +118,7 @@ pub(super) fn everything(folder: &Path, list: &List) -> Result<Parts, Fault> {
         .collect()
 }
 
-/// A plain file of a size that is known, or of a modest one.
+/// Reads a plain file of the expected size; without one, the manifest's limit applies.
 fn plain(folder: &Path, path: &str, expected: Option<u64>) -> Result<Vec<u8>, Fault> {
     let at = folder.join(path);
     let data = fs::symlink_metadata(&at).map_err(|error| unread(path, &error))?;
@@ -143,7 +143,7 @@ fn unread(path: &str, error: &io::Error) -> Fault {
     }
 }
 
-/// Every file below a folder, links not followed, whatever it is; gives its size.
+/// Calls `see` with the size of every file below a folder, of any type; does not follow links.
 fn walk(folder: &Path, see: &mut dyn FnMut(u64)) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -157,14 +157,14 @@ fn walk(folder: &Path, see: &mut dyn FnMut(u64)) -> io::Result<()> {
     Ok(())
 }
 
-/// The size of a version as it lies there.
+/// Size of a version's files on disk in bytes.
 pub(super) fn size(folder: &Path) -> Result<u64, SkillError> {
     let mut bytes = 0;
     walk(folder, &mut |size| bytes += size).map_err(failed("look at", folder))?;
     Ok(bytes)
 }
 
-/// Makes a version: everything is written and on the disk before the folder gets its name.
+/// Creates a version: everything is written and synced before the folder gets its name.
 pub(super) fn make(parent: &Path, version: u32, list: &List, parts: &Parts) -> Result<(), SkillError> {
     let folder = parent.join(format!("{NEW}{version}"));
     let mut folders = vec![folder.clone()];
@@ -216,7 +216,7 @@ fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Takes a folder away: it loses its name first, so that nobody sees half of it.
+/// Removes a folder: it is renamed first, so that nobody sees half of it.
 pub(super) fn take_away(parent: &Path, name: &str) -> Result<(), SkillError> {
     delete_gone(parent, name)?;
     let place = parent.join(name);
@@ -226,17 +226,17 @@ pub(super) fn take_away(parent: &Path, name: &str) -> Result<(), SkillError> {
     delete_gone(parent, name)
 }
 
-/// Deletes what has lost its name already.
+/// Deletes a folder that was renamed for removal.
 pub(super) fn delete_gone(parent: &Path, name: &str) -> Result<(), SkillError> {
     delete(&parent.join(format!("{GONE}{name}")))
 }
 
-/// The name that a folder has or had.
+/// The name of a folder without the removal prefix.
 pub(super) fn plain_name(name: &str) -> &str {
     name.strip_prefix(GONE).unwrap_or(name)
 }
 
-/// Removes what was being made or removed when a process died. Only for who holds the lock.
+/// Deletes folders that a dead process was creating or removing. The caller must hold the lock.
 pub(super) fn tidy(folder: &Path) -> Result<(), SkillError> {
     for name in names(folder)? {
         if name.starts_with(NEW) || name.starts_with(GONE) {
@@ -246,7 +246,7 @@ pub(super) fn tidy(folder: &Path) -> Result<(), SkillError> {
     Ok(())
 }
 
-/// Deletes a folder with all that is in it, though it is read-only.
+/// Deletes a folder with all its content, although it is read-only.
 fn delete(folder: &Path) -> Result<(), SkillError> {
     let deleted = writable(folder).and_then(|()| fs::remove_dir_all(folder));
     match deleted {
@@ -269,7 +269,7 @@ fn writable(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What is in a folder, sorted; nothing where there is none. Names that are no text are none of ours.
+/// The names in a folder, sorted; empty if there is no folder. Names that are not UTF-8 are skipped.
 pub(super) fn names(folder: &Path) -> Result<Vec<String>, SkillError> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -293,7 +293,7 @@ pub(super) fn versions(folder: &Path) -> Result<Vec<u32>, SkillError> {
     Ok(versions)
 }
 
-/// Turns a system error into one with the noun.
+/// Maps an I/O error to a `SkillError` with the operation and the path.
 pub(super) fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SkillError + use<> {
     let path: PathBuf = path.to_owned();
     move |source| SkillError::File { act, path, source }

@@ -1,6 +1,7 @@
-//! `SKILL.md`: the front matter of the public Agent Skills format, and what is ours below `metadata`.
+//! `SKILL.md`: the front matter of the public Agent Skills format, and this program's keys below `metadata`.
 //!
-//! Our keys hold text only, as the public format says of `metadata`; what has parts is JSON in that text. Keys of others are kept.
+//! This program's keys hold text only, as the public format requires of `metadata`; structured values are JSON in that text. Other keys are
+//! preserved.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +12,6 @@ use serde_saphyr::{DuplicateKeyPolicy, MergeKeyPolicy, MessageFormatter as _, Op
 
 use super::{MAX_DESCRIPTION, RequiredTool, SkillError, SkillExtra, SkillLanguage, SkillMeta, SkillName};
 
-/// The file's name.
 pub(super) const FILE: &str = "SKILL.md";
 
 const FENCE: &str = "---";
@@ -25,12 +25,12 @@ const INPUTS: &str = "ringfence-inputs";
 const OUTPUTS: &str = "ringfence-outputs";
 const NEEDS: &str = "ringfence-needs";
 
-/// A `SKILL.md` that reads back as the same, or why there is none.
+/// Formats a `SKILL.md` that reads back equal, or returns why that is impossible.
 pub(super) fn write(meta: &SkillMeta) -> Result<String, SkillError> {
     check(meta)?;
     let mut text = format!("{FENCE}\nname: {}\n", meta.name);
     let mut line = |indent: &str, key: &str, value: &Value| {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{indent}{}: {}", plain_or_quoted(key), flow(value));
     };
     line("", "description", &meta.description.as_str().into());
@@ -69,7 +69,7 @@ pub(super) fn write(meta: &SkillMeta) -> Result<String, SkillError> {
     }
 }
 
-/// Reads a `SKILL.md` beside a program of that language.
+/// Parses a `SKILL.md` beside a program of this language.
 pub(super) fn read(text: &str, language: SkillLanguage) -> Result<SkillMeta, SkillError> {
     let (front, after) = split(text)?;
     let mut keys: BTreeMap<String, Value> = serde_saphyr::from_str_with_options(front, options())
@@ -110,7 +110,7 @@ pub(super) fn read(text: &str, language: SkillLanguage) -> Result<SkillMeta, Ski
     Ok(meta)
 }
 
-/// The front matter, and what follows it.
+/// Splits the text into front matter and body.
 fn split(text: &str) -> Result<(&str, &str), SkillError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_fence = |line: &str| line.trim_end() == FENCE;
@@ -143,7 +143,7 @@ fn string(keys: &mut BTreeMap<String, Value>, key: &str) -> Result<String, Skill
     }
 }
 
-/// A value of ours that has parts: JSON in a text, or written out.
+/// Takes a structured value: JSON in a text, or YAML.
 fn parts<T: DeserializeOwned>(metadata: &mut BTreeMap<String, Value>, key: &str) -> Result<Option<T>, SkillError> {
     let refuse = |error: serde_json::Error| SkillError::format(at(key), error.to_string());
     match metadata.remove(key) {
@@ -157,7 +157,7 @@ fn at(key: &str) -> String {
     format!("`metadata.{key}` in SKILL.md")
 }
 
-/// Refuses what no skill may say.
+/// Refuses metadata that no skill may have.
 fn check(meta: &SkillMeta) -> Result<(), SkillError> {
     let characters = meta.description.chars().count();
     if characters == 0 || characters > MAX_DESCRIPTION || meta.description.trim() != meta.description {
@@ -206,7 +206,7 @@ fn json(value: &impl serde::Serialize) -> Result<Value, SkillError> {
         .map_err(|error| SkillError::format(FILE, error.to_string()))
 }
 
-/// A key as YAML takes it.
+/// A key in YAML, quoted if necessary.
 fn plain_or_quoted(key: &str) -> String {
     let mut bytes = key.bytes();
     let plain = bytes.next().is_some_and(|first| first.is_ascii_alphabetic())
@@ -215,11 +215,11 @@ fn plain_or_quoted(key: &str) -> String {
     if plain { key.to_owned() } else { flow(&key.into()) }
 }
 
-/// A value on one line, as YAML and JSON both read it.
+/// A value on one line that YAML and JSON read the same way.
 fn flow(value: &Value) -> String {
     let mut text = String::new();
     for c in value.to_string().chars() {
-        // JSON takes these as they are, YAML does not; in JSON they stand in strings only.
+        // JSON allows these characters, YAML does not; in JSON they occur in strings only.
         if matches!(
             c,
             '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'

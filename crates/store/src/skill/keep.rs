@@ -1,7 +1,7 @@
-//! The skills of a home: saved, listed, found, removed.
+//! The skill repository of a data folder: saves, lists, finds and removes skills.
 //!
-//! Several processes share them: who changes something holds its owner's lock; who reads needs none, for versions appear and go
-//! whole. Everything here blocks on files.
+//! Several processes share it. A change needs the lock of the owner's folder; a read needs no lock, because versions appear and disappear
+//! as a whole. All operations block on files.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -21,49 +21,49 @@ use crate::home::private_folder;
 
 const LOCK: &str = ".lock";
 const GENERATION: &str = "generation";
-/// How long somebody waits for another process to be done.
+/// How long a change waits for another process's lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
-/// How often a version that vanishes while it is read is looked for again.
+/// How often a version that disappears while it is read is looked up again.
 const TRIES: u32 = 3;
 
-/// The skills of a home.
+/// The skill repository of a data folder.
 #[derive(Debug, Clone)]
 pub struct Skills {
     root: PathBuf,
 }
 
-/// What there is in some scopes.
+/// The skills of some scopes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Survey {
-    /// Skills that can be used, by name.
+    /// Usable skills, sorted by name.
     pub skills: Vec<Skill>,
-    /// Those that are not as they were saved.
+    /// Skills that have changed since they were saved.
     pub damaged: Vec<Damaged>,
 }
 
-/// A skill that is not as it was saved.
+/// A skill that has changed since it was saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
-    /// Who has it.
+    /// The owner of the skill.
     pub scope: SkillScope,
-    /// Its name.
+    /// The name of the skill.
     pub name: SkillName,
-    /// Its newest version.
+    /// The number of its newest version.
     pub version: u32,
-    /// What is different.
+    /// What has changed in it.
     pub why: String,
 }
 
 impl Skills {
-    /// The skills of the home in that folder; nothing is made there before the first is saved.
+    /// The skills of this data folder; nothing is created before the first skill is saved.
     pub fn open(home: &Path) -> Skills {
         Skills {
             root: home.join("skills"),
         }
     }
 
-    /// Saves a skill as its next version. What is already the newest version is not saved again.
+    /// Saves a skill as its next version, unless its newest version is the same.
     pub fn save(&self, scope: SkillScope, meta: SkillMeta, body: SkillBody) -> Result<Skill, SkillError> {
         let parts = parts::of(&meta, body)?;
         let list = List::of(&parts, Timestamp::now());
@@ -109,7 +109,7 @@ impl Skills {
         Ok((version, list))
     }
 
-    /// Whether a scope has room for one more version, once some old ones of it are gone.
+    /// Checks that a scope has space for one more version, after its oldest versions are removed.
     fn admit(&self, scope: SkillScope, name: &SkillName, goes: &[u32], bytes: u64) -> Result<(), SkillError> {
         let owner = self.owner(scope);
         let mut all = BTreeSet::from([name.clone()]);
@@ -129,12 +129,12 @@ impl Skills {
         Quota::of(&scope).admit(scope, all.len(), used)
     }
 
-    /// The newest version of every skill in these scopes, by name; of one name the first scope wins.
+    /// The newest version of every skill in these scopes, by name; the first scope with a name wins.
     pub fn list(&self, scopes: &[SkillScope]) -> Result<Vec<Skill>, SkillError> {
         self.survey(scopes).map(|survey| survey.skills)
     }
 
-    /// As [`Skills::list`], with those that are not as they were saved. Programs and files are looked at when a skill is found.
+    /// As [`Skills::list`], with the damaged skills. Programs and files are checked only when a skill is found.
     pub fn survey(&self, scopes: &[SkillScope]) -> Result<Survey, SkillError> {
         let mut survey = Survey::default();
         let mut seen = BTreeSet::new();
@@ -161,8 +161,8 @@ impl Skills {
         Ok(survey)
     }
 
-    /// A skill by its name, as people write it or as programs do: its newest version, or the one that is asked for. The first
-    /// scope that has the name wins. What is not as it was saved is refused.
+    /// Finds a skill by its name, in the form of people or of programs: its newest version, or the requested one. The first scope that has
+    /// the name wins. A damaged version is refused.
     pub fn find(
         &self,
         scopes: &[SkillScope],
@@ -188,7 +188,7 @@ impl Skills {
         Ok(None)
     }
 
-    /// The versions of a skill that are kept, oldest first; none where there is no such skill.
+    /// The saved versions of a skill, oldest first; empty if there is no such skill.
     pub fn versions(&self, scope: SkillScope, name: &SkillName) -> Result<Vec<u32>, SkillError> {
         folder::versions(&self.owner(scope).join(name.as_str()))
     }
@@ -209,12 +209,12 @@ impl Skills {
         self.changed()
     }
 
-    /// Removes everything of a session that is over.
+    /// Removes all skills of a closed session.
     pub fn forget_session(&self, session: SessionId) -> Result<(), SkillError> {
         let owner = self.owner(SkillScope::Session(session));
         let (parent, name) = (self.sessions_folder(), session.to_string());
         if !owner.exists() {
-            // Perhaps a process died while it was at it.
+            // A process may have died during the removal.
             return folder::delete_gone(&parent, &name);
         }
         let _lock = lock(&owner)?;
@@ -222,7 +222,7 @@ impl Skills {
         self.changed()
     }
 
-    /// The sessions that have skills of their own, or had some that were not wholly removed.
+    /// The sessions that have skills, or whose skills were not completely removed.
     pub fn sessions(&self) -> Result<Vec<SessionId>, SkillError> {
         let names = folder::names(&self.sessions_folder())?;
         let id = |name: &String| folder::plain_name(name).parse().ok();
@@ -244,7 +244,7 @@ impl Skills {
         }
     }
 
-    /// Counts a change: one byte more, which needs no lock.
+    /// Counts a change by appending one byte, which needs no lock.
     fn changed(&self) -> Result<(), SkillError> {
         let path = self.root.join(GENERATION);
         let counted = OpenOptions::new()
@@ -260,7 +260,7 @@ impl Skills {
         self.root.join(scope.word()).join(scope.owner())
     }
 
-    /// The newest version, looked for again where it vanished meanwhile.
+    /// Opens the newest version; retries if it disappears meanwhile.
     fn newest<T>(&self, scope: SkillScope, name: &SkillName, open: Open<T>) -> Result<Option<(Skill, T)>, SkillError> {
         let mut tries = TRIES;
         loop {
@@ -309,13 +309,13 @@ impl Skills {
     }
 }
 
-/// The names in an owner's folder.
+/// The skill names in an owner's folder.
 fn skill_names(owner: &Path) -> Result<Vec<SkillName>, SkillError> {
     let names = folder::names(owner)?;
     Ok(names.iter().filter_map(|name| SkillName::parse(name).ok()).collect())
 }
 
-/// Waits for the right to change what an owner has.
+/// Acquires the lock of an owner's folder; waits up to the lock timeout.
 fn lock(owner: &Path) -> Result<File, SkillError> {
     let path = owner.join(LOCK);
     let end = Instant::now() + PATIENCE;
@@ -330,7 +330,7 @@ fn lock(owner: &Path) -> Result<File, SkillError> {
         let file = file.map_err(failed("open", &path))?;
         match file.try_lock() {
             Ok(()) if is_at(&file, &path) => return Ok(file),
-            // It was removed with all that it guards while we waited.
+            // The lock file was removed with its folder while this process waited.
             Ok(()) | Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
         }

@@ -1,4 +1,4 @@
-//! Names of skills: those of the public format, and how programs say them.
+//! Names of skills: the public format, and the identifiers in programs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ const MOST: usize = 64;
 pub struct SkillName(String);
 
 impl SkillName {
-    /// Reads a name; whatever is none is refused.
+    /// Parses a name in the public format.
     pub fn parse(text: &str) -> Result<SkillName, SkillError> {
         let refuse = |why| {
             Err(SkillError::Name {
@@ -38,7 +38,7 @@ impl SkillName {
         Ok(SkillName(text.to_owned()))
     }
 
-    /// Reads a name as people write it, or as programs do, with underscores for hyphens.
+    /// Parses a name as people write it, or as programs do, with underscores for hyphens.
     pub(super) fn meant(text: &str) -> Option<SkillName> {
         if text.len() > MOST * 2 {
             return None;
@@ -47,7 +47,7 @@ impl SkillName {
             return Some(name);
         }
         let name = SkillName::parse(&text.trim_matches('_').replace('_', "-")).ok()?;
-        // A word that a language has for itself is said with an underscore after it.
+        // An identifier that is a reserved word of the language has an underscore appended.
         let said = name.identifier();
         (text
             .strip_prefix(&said)
@@ -55,12 +55,12 @@ impl SkillName {
         .then_some(name)
     }
 
-    /// The name as it is written.
+    /// The name in the public format.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name as programs say it: `monthly-report` is `skills.monthly_report`.
+    /// The identifier in programs: `monthly-report` is `skills.monthly_report`.
     pub fn identifier(&self) -> String {
         let name = self.0.replace('-', "_");
         if name.starts_with(|first: char| first.is_ascii_digit()) {
@@ -71,7 +71,7 @@ impl SkillName {
     }
 }
 
-/// Enough of a text to know it again in a message.
+/// A short form of a text for messages.
 fn shortened(text: &str) -> String {
     let mut short: String = text
         .chars()

@@ -1,7 +1,7 @@
-//! A skill on its way in or out: a folder, a `.tar.gz` or a `.zip`.
+//! Import and export of skills: as a folder, a `.tar.gz` or a `.zip`.
 //!
-//! What comes in is hostile: every name is checked before it means anything, only plain files are taken, and nothing is unpacked
-//! beyond what a skill may have. It is held in memory; nothing touches the disk until it is saved as a skill.
+//! Input is hostile: every name is checked before use, only plain files are accepted, and nothing is unpacked beyond the limits of a skill.
+//! It is held in memory; nothing is written to disk until it is saved as a skill.
 
 mod sack;
 mod tarball;
@@ -20,21 +20,21 @@ use super::folder::{LIST, Parts, failed};
 use super::parts::FILES;
 use super::{SkillBody, SkillError, SkillLanguage, SkillMeta, format, parts};
 
-/// The most bytes of an archive, packed.
+/// The most bytes of an archive before unpacking.
 const MOST_PACKED: u64 = 4 << 20;
 
-/// A skill that comes in or goes out.
+/// A skill that is imported or exported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillParcel {
-    /// What is said of it.
+    /// The metadata from its `SKILL.md`.
     pub meta: SkillMeta,
     /// Its program and files.
     pub body: SkillBody,
-    /// What was left in the archive or folder: what other programs leave there by themselves.
+    /// Names that were skipped: files that other programs create by themselves.
     pub left_out: Vec<String>,
 }
 
-/// How a skill is packed.
+/// The archive format of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Packing {
     Folder,
@@ -55,7 +55,7 @@ impl Packing {
 }
 
 impl SkillParcel {
-    /// Reads a folder or archive. `program` names the file that is the program, where none is called `program`.
+    /// Reads a folder or archive. `program` names the program file, if none is called `program`.
     pub fn open(path: &Path, program: Option<&str>) -> Result<SkillParcel, SkillError> {
         let sack = fill(path).map_err(|Unfit(why)| SkillError::Archive {
             path: path.to_owned(),
@@ -66,8 +66,8 @@ impl SkillParcel {
         Ok(SkillParcel { meta, body, left_out })
     }
 
-    /// Writes it to a place that does not exist yet: an archive by the end of its name, else a folder. A folder that exists gets
-    /// the skill as a folder in it. Gives where it lies.
+    /// Writes the skill to a path that does not exist yet: as an archive according to its extension, else as a folder. If the path is an
+    /// existing folder, the skill becomes a folder in it. Returns the path.
     pub fn write(self, to: &Path, saved: Timestamp) -> Result<PathBuf, SkillError> {
         let name = self.meta.name.as_str().to_owned();
         let parts = parts::of(&self.meta, self.body)?;
@@ -88,7 +88,7 @@ impl SkillParcel {
     }
 }
 
-/// Everything in a folder or archive.
+/// Reads all files of a folder or archive.
 fn fill(path: &Path) -> Result<Sack, Unfit> {
     let unread = |error: io::Error| Unfit(format!("it cannot be read: {error}"));
     let data = match std::fs::metadata(path) {
@@ -116,7 +116,7 @@ fn fill(path: &Path) -> Result<Sack, Unfit> {
     }
 }
 
-/// What the files of a folder mean.
+/// Interprets the files of a skill folder.
 fn understood(files: Parts, program: Option<&str>) -> Result<(SkillMeta, SkillBody), SkillError> {
     let mut files = topmost(files);
     files.retain(|(path, _)| path.as_str() != LIST);
@@ -135,7 +135,7 @@ fn understood(files: Parts, program: Option<&str>) -> Result<(SkillMeta, SkillBo
     Ok((meta, body))
 }
 
-/// Without the one folder that archives often have around everything.
+/// Removes the single top folder that archives often have.
 fn topmost(files: Parts) -> Parts {
     let first = |path: &RelPath| path.segments().next().map(str::to_owned);
     let around = files.first().and_then(|(path, _)| first(path));
@@ -155,7 +155,7 @@ fn taken(files: &mut Parts, path: &str) -> Option<Vec<u8>> {
     Some(files.swap_remove(at).1)
 }
 
-/// Which file is the program.
+/// Determines which file is the program.
 fn chosen(files: &Parts, program: Option<&str>) -> Result<(SkillLanguage, String), SkillError> {
     let is_there = |path: &str| files.iter().any(|(known, _)| known.as_str() == path);
     if let Some(path) = program {
@@ -185,13 +185,13 @@ fn chosen(files: &Parts, program: Option<&str>) -> Result<(SkillLanguage, String
     }
 }
 
-/// The path of a file as the program will find it.
+/// The path of a file as the program sees it, without the prefix of the skill folder.
 fn inside((path, content): (RelPath, Vec<u8>)) -> (RelPath, Vec<u8>) {
     let rest = path.as_str().strip_prefix(FILES).and_then(|rest| rest.parse().ok());
     (rest.unwrap_or(path), content)
 }
 
-/// Writes a file that appears whole or not at all, and only where there is none.
+/// Creates a file atomically; fails if it already exists.
 fn whole_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;

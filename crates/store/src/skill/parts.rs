@@ -1,4 +1,4 @@
-//! A skill as the files of its folder, and back.
+//! The file layout of a skill folder: converts a skill to its files and back.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,15 +8,15 @@ use ringfence_policy::RelPath;
 use super::folder::{self, Fault, List, Parts};
 use super::{SkillBody, SkillError, SkillLanguage, SkillMeta, format};
 
-/// Where a skill's files lie in its folder.
+/// The folder prefix of a skill's own files.
 pub(super) const FILES: &str = "files/";
-/// The most bytes of the path of a file.
+/// The most bytes of a file's path.
 const MOST_PATH: usize = 512;
 
-/// How a version is opened, and how much of it.
+/// A function that opens a version, completely or in part.
 pub(super) type Open<T> = fn(&Path) -> Result<(List, SkillMeta, T), Fault>;
 
-/// What is said of a version.
+/// Opens the metadata of a version.
 pub(super) fn head(folder: &Path) -> Result<(List, SkillMeta, ()), Fault> {
     let list = folder::list(folder)?;
     let text = folder::file(folder, &list, format::FILE)?;
@@ -24,7 +24,7 @@ pub(super) fn head(folder: &Path) -> Result<(List, SkillMeta, ()), Fault> {
     Ok((list, meta, ()))
 }
 
-/// All of a version.
+/// Opens a complete version.
 pub(super) fn whole(folder: &Path) -> Result<(List, SkillMeta, SkillBody), Fault> {
     let list = folder::list(folder)?;
     let parts = folder::everything(folder, &list)?;
@@ -52,7 +52,7 @@ fn meta_of(list: &List, text: &[u8]) -> Result<SkillMeta, Fault> {
     format::read(text, language).map_err(|error| Fault(error.to_string()))
 }
 
-/// A skill as the files of its folder.
+/// Converts a skill to the files of its folder.
 pub(super) fn of(meta: &SkillMeta, body: SkillBody) -> Result<Parts, SkillError> {
     let named = |path: String| {
         let odd = |error: ringfence_policy::PathError| SkillError::format(format!("`{path}`"), error.to_string());
@@ -76,7 +76,7 @@ pub(super) fn of(meta: &SkillMeta, body: SkillBody) -> Result<Parts, SkillError>
     Ok(parts)
 }
 
-/// Why a name means something else on other systems, if it does.
+/// Why a path has another meaning on other systems, if it has.
 pub(super) fn ambiguous(path: &str) -> Option<&'static str> {
     if path.contains('\\') {
         Some("has a backslash, which is a folder on some systems")
@@ -87,7 +87,7 @@ pub(super) fn ambiguous(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Refuses paths that are one file on some systems, or a file and a folder at once.
+/// Refuses paths that are the same file on some systems, or a file and a folder at once.
 fn apart(parts: &Parts) -> Result<(), SkillError> {
     let mut files = BTreeSet::new();
     let mut folders = BTreeSet::new();

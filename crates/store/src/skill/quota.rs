@@ -1,22 +1,22 @@
-//! How much may be kept: of one skill, and of all skills of a scope.
+//! Quotas: the limits of one skill, and of all skills of a scope.
 
 use super::{SkillError, SkillScope};
 
 const MIB: u64 = 1 << 20;
 
-/// The most bytes of one version of a skill, everything counted.
+/// The most bytes of one version of a skill, all files included.
 pub(super) const SKILL_BYTES: u64 = MIB;
 /// The most files of a skill beside `SKILL.md` and the program.
 pub(super) const SKILL_FILES: usize = 64;
-/// Versions that are kept; the oldest go.
+/// The most versions that are kept; the oldest are removed.
 pub(super) const VERSIONS: usize = 20;
 
-/// What a scope may hold.
+/// The limits of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
-    /// Skills.
+    /// The most skills of the scope.
     pub skills: usize,
-    /// Bytes of all their versions.
+    /// The most bytes of all their versions.
     pub bytes: u64,
 }
 
@@ -39,7 +39,7 @@ impl Quota {
         }
     }
 
-    /// Refuses what would be more.
+    /// Refuses a scope that would exceed its limits.
     pub(super) fn admit(self, scope: SkillScope, skills: usize, bytes: u64) -> Result<(), SkillError> {
         let refuse = |what, most| Err(SkillError::Quota { scope, what, most });
         if skills > self.skills {

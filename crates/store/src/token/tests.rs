@@ -12,7 +12,7 @@ async fn a_secret_finds_its_token_and_nothing_else_does() {
     let (one, secret) = store.create_token("one", Scope::Agent).await.unwrap();
     let (_, other) = store.create_token("other", Scope::Viewer).await.unwrap();
     assert_eq!(store.token_of(secret.reveal()).unwrap(), Some(one));
-    // One digit more, less or different; the id of one with the secret of another.
+    // One digit more, less or different; the id of one token with the secret of another.
     let text = secret.reveal();
     let mixed = format!("{}{}", &text[..29], &other.reveal()[29..]);
     let last = if text.ends_with('0') { "1" } else { "0" };
@@ -55,7 +55,7 @@ async fn what_one_process_revokes_another_refuses_at_once() {
     assert!(there.token_of(secret.reveal()).unwrap().is_some());
     let at = here.revoke_token(token.id).await.unwrap();
     assert_eq!(there.token_of(secret.reveal()).unwrap(), None);
-    // Once is enough, and the first time counts.
+    // A second revocation keeps the time of the first.
     assert_eq!(there.revoke_token(token.id).await.unwrap(), at);
     let listed = there.tokens().unwrap();
     assert_eq!(

@@ -1,5 +1,5 @@
-//! What the writer has answered and not committed yet. A commit takes ten times as long as a write to a file, and most records have
-//! somebody who waits for them: those are written to a file, answered, and committed when whoever was answered waits for others.
+//! The write-ahead queue: records that are answered and not committed yet. A commit takes ten times as long as a write to a file, and most
+//! records have a caller that waits for them: those are written to a file, answered, and committed while the caller does something else.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -18,20 +18,20 @@ use super::sealing::AllSealed;
 use crate::ahead::{self, Row};
 use crate::database::Trouble;
 
-/// Where the database did not take it, it is tried again so often.
+/// Delay before a failed commit of the queue is retried.
 const AGAIN: Duration = Duration::from_secs(1);
-/// And so often where another process was writing.
+/// The same delay if another process held the write lock.
 const SHORTLY: Duration = Duration::from_millis(5);
-/// So much may be ahead; what comes then is committed with it.
+/// The most that may be queued; a record beyond it is committed together with the queue.
 const MOST_ROWS: usize = 256;
 const MOST_BYTES: u64 = 64 * 1024;
-/// So much is committed as soon as there is nothing else to do: many in one commit cost little more than one.
+/// A queue of this size is committed as soon as the writer is idle: many rows in one commit cost little more than one.
 const ENOUGH_ROWS: usize = 64;
 const ENOUGH_BYTES: u64 = 32 * 1024;
-/// And less than that after so long.
+/// A smaller queue is committed after this time.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// Whether the database lacks something that was answered.
+/// Whether the database lacks a record that was already answered.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Behind(Arc<AtomicBool>);
 
@@ -41,49 +41,49 @@ impl Behind {
     }
 }
 
-/// When the database is to catch up.
+/// When the queue is to be committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// It has everything.
+    /// The queue is empty.
     Never,
-    /// When there is nothing else to do.
+    /// As soon as the writer has no other command.
     Soon,
-    /// It was asked in vain, and is asked again then.
+    /// At this time: a retry, or the end of the gather interval.
     At(Instant),
 }
 
-/// What became of records that might go ahead.
+/// The result of an attempt to write records ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Went {
-    /// The file has them: they are safe.
+    /// The file has the records: they are safe.
     Ahead,
-    /// They are to be committed now.
+    /// The records must be committed now.
     Nowhere,
-    /// The lock of their lease is gone: others may take its process for dead, and go on with its sessions.
+    /// The lock file of the lease is gone: others may treat its process as dead and resume its sessions.
     Orphaned(LeaseId),
 }
 
-/// The file of a lease.
+/// The write-ahead file of a lease.
 #[derive(Debug)]
 struct Open {
     lease: LeaseId,
-    /// While this is there, nobody takes its process for dead.
+    /// While the lock file exists, no other process treats this one as dead.
     lock: PathBuf,
     file: File,
 }
 
-/// What is ahead of the database.
+/// The records that are written ahead, and the file that holds them.
 #[derive(Debug)]
 pub(super) struct Ahead {
     run: PathBuf,
     file: Option<Open>,
-    /// Where the next row goes: all before it is not in the database yet.
+    /// The offset of the next row; every row before it is not in the database yet.
     end: u64,
     rows: Vec<Row>,
-    /// When the first of them came.
+    /// When the first of the queued rows was added.
     since: Option<Instant>,
     again: Option<Instant>,
-    /// The database did not take it: nothing more goes ahead until it does.
+    /// The last commit failed, other than by a lock: nothing more is written ahead until one succeeds.
     is_stuck: bool,
     behind: Behind,
 }
@@ -102,7 +102,7 @@ impl Ahead {
         }
     }
 
-    /// When the database is to catch up.
+    /// When the queue is to be committed.
     pub(super) fn due(&self) -> Due {
         let is_enough = self.rows.len() >= ENOUGH_ROWS || self.end >= ENOUGH_BYTES;
         match (self.again, self.since) {
@@ -113,7 +113,7 @@ impl Ahead {
         }
     }
 
-    /// Writes the records of a commit to the file, if they may go ahead.
+    /// Writes the records of a commit to the file, if they may be written ahead.
     pub(super) fn write(&mut self, plain: &Plain, sealed: &AllSealed) -> Went {
         let room = self.rows.len() < MOST_ROWS && self.end < MOST_BYTES && !self.is_stuck;
         let Some(lease) = plain.lease().filter(|_| room) else {
@@ -134,7 +134,8 @@ impl Ahead {
                 Went::Ahead
             }
             Err(error) => {
-                // Then it is committed at once, and whoever waits is told if that fails too: nobody may find a part of it.
+                // The records are committed at once instead, and their callers learn if that fails too: no part of them may stay in the
+                // file.
                 tracing::debug!(%error, "nothing can be written ahead of the database");
                 self.cut();
                 Went::Nowhere
@@ -142,7 +143,7 @@ impl Ahead {
         }
     }
 
-    /// Takes back what was written behind the end. A file that cannot be cut is not used again.
+    /// Truncates the file to its valid end. A file that cannot be truncated is not used again.
     fn cut(&mut self) {
         let end = self.end;
         if self.file.as_ref().is_some_and(|open| open.file.set_len(end).is_err()) {
@@ -150,7 +151,7 @@ impl Ahead {
         }
     }
 
-    /// The file of a lease. One is in use as long as anything is ahead.
+    /// The write-ahead file of a lease. One file stays in use while anything is queued.
     fn file(&mut self, lease: LeaseId) -> io::Result<&Open> {
         if self.file.as_ref().is_some_and(|open| open.lease != lease) {
             if !self.rows.is_empty() {
@@ -163,7 +164,7 @@ impl Ahead {
             None => Open {
                 lease,
                 lock: self.run.join(format!("{lease}.lock")),
-                // Never one that is there: somebody's records may be in it.
+                // `create_new`: an existing file may hold records of another writer.
                 file: OpenOptions::new()
                     .write(true)
                     .create_new(true)
@@ -174,7 +175,7 @@ impl Ahead {
         Ok(self.file.insert(open))
     }
 
-    /// Remembers what was written for the database.
+    /// Queues the rows that were written ahead.
     pub(super) fn add(&mut self, records: Vec<Record>, sealed: AllSealed) {
         let pieces = sealed.into_iter().map(|sealed| sealed?.ok()?.piece);
         let pieces = pieces.chain(std::iter::repeat_with(|| None));
@@ -184,7 +185,7 @@ impl Ahead {
         self.behind.0.store(true, Ordering::Release);
     }
 
-    /// Commits it. Answers the sessions whose chains somebody else went on with: what was ahead of theirs is lost to the database.
+    /// Commits the queue. Returns the sessions whose chains another process continued: their queued records are lost to the database.
     pub(super) fn commit(&mut self, connection: &Connection) -> Result<Vec<SessionId>, rusqlite::Error> {
         if self.rows.is_empty() {
             return Ok(Vec::new());
@@ -205,7 +206,7 @@ impl Ahead {
             }
             Err(error) => {
                 let is_locked = Trouble::of_write(&error) == Trouble::Locked;
-                // A lock says nothing of what was wrong before.
+                // A lock does not clear an earlier failure.
                 self.is_stuck |= !is_locked;
                 self.again = Some(Instant::now() + if is_locked { SHORTLY } else { AGAIN });
                 Err(error)
@@ -213,7 +214,7 @@ impl Ahead {
         }
     }
 
-    /// The database could not even be asked: not again at once.
+    /// Defers the retry when the commit could not even be attempted.
     pub(super) fn was_not_asked(&mut self) {
         if !self.rows.is_empty() {
             self.again.get_or_insert_with(|| Instant::now() + AGAIN);
@@ -223,7 +224,8 @@ impl Ahead {
     fn one_by_one(&self, connection: &Connection) -> Result<Vec<SessionId>, rusqlite::Error> {
         let mut lost = Vec::new();
         for row in &self.rows {
-            // Who took us for dead has put it there; or has gone on without it, and then nothing follows on it.
+            // A process that treated this one as dead has merged the record; or it continued the chain without it, and then nothing can
+            // follow.
             if lost.contains(&row.record.session) || ahead::has(connection, &row.record)? {
                 continue;
             }
@@ -235,7 +237,7 @@ impl Ahead {
         Ok(lost)
     }
 
-    /// Nothing more goes ahead. What the database did not take stays for whoever finds the lease dead.
+    /// Stops writing ahead. Rows that the database did not take stay for the process that finds the lease dead.
     pub(super) fn close(&mut self) {
         let Some(open) = self.file.take().filter(|_| self.rows.is_empty()) else {
             return;

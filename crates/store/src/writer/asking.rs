@@ -1,4 +1,4 @@
-//! Questions to people in a commit: under the write lock, whoever finds one pending is the one who settles it.
+//! Approval questions in a commit: under the write lock, the first to find a question pending settles it.
 
 use jiff::Timestamp;
 use ringfence_journal::{ApprovalAnswer, ApprovalId, Event, ExecutionId, Hash, Kind, Origin, RecordError};
@@ -14,7 +14,7 @@ use crate::approval::{Answer, ApprovalState, Question, Told};
 use crate::database::Trouble;
 use crate::recording::nanoseconds;
 
-/// Writes a question that nobody has answered.
+/// Inserts a new question in state `pending`.
 pub(super) fn ask(
     connection: &Connection,
     question: &Question,
@@ -46,7 +46,7 @@ pub(super) fn ask(
     }
 }
 
-/// A word of a closed set, as it is written in the journal.
+/// A value of a closed set, in the spelling of the journal.
 fn word(value: impl Serialize) -> Result<String, rusqlite::Error> {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => Ok(word),
@@ -57,14 +57,14 @@ fn word(value: impl Serialize) -> Result<String, rusqlite::Error> {
     }
 }
 
-/// A question as it stands, with all that an answer depends on.
+/// The state of a question that an answer depends on.
 struct Open {
     execution: ExecutionId,
     shown: Hash,
     expires: i64,
     state: String,
     scope: Option<String>,
-    /// The session is closed, or the execution ended.
+    /// Whether the session is closed or the execution has ended.
     over: bool,
 }
 
@@ -90,8 +90,8 @@ fn find(connection: &Connection, id: ApprovalId) -> Result<Option<Open>, rusqlit
 }
 
 impl Batch<'_> {
-    /// Before what ends an execution or a session: what people answered there and no event says yet. Nobody goes on with it, but who said
-    /// what stays.
+    /// Records the answers in an execution or session that no event mentions yet, before the event that ends it. No execution will use
+    /// them, but the journal shows who answered.
     pub(super) fn hear(&mut self, event: &Event) -> Step<()> {
         let unheard = match (&event.kind, event.execution) {
             _ if event.origin != Origin::Host => return Ok(Ok(())),
@@ -115,7 +115,7 @@ impl Batch<'_> {
     }
 }
 
-/// Answers that no event says yet, of those whose `column` is `value`, in the order in which they were given.
+/// Answers that no event mentions yet, where `column` equals `value`, in the order in which they were given.
 fn unheard(
     connection: &Connection,
     column: &'static str,
@@ -145,7 +145,7 @@ fn unheard(
     rows.collect()
 }
 
-/// Takes an answer with its sealed note, or says why not.
+/// Accepts an answer with its sealed note, or returns why not.
 pub(super) fn take(
     connection: &Connection,
     id: ApprovalId,
@@ -181,7 +181,7 @@ fn answer(
     };
     match open.state.as_str() {
         "approved" | "denied" => {
-            // For how long a no holds makes no difference.
+            // The scope of a denial makes no difference.
             let same = open.state == said.name() && (!answer.approve || open.scope.as_ref() == Some(&scope));
             return Ok(if same { Told::Again } else { Told::Conflict });
         }
@@ -214,7 +214,7 @@ fn answer(
     Ok(Told::Taken)
 }
 
-/// Settles a question without a person, if nobody was faster; answers where it stands.
+/// Settles a question without a person, unless it is settled already; returns its state.
 pub(super) fn settle(
     connection: &Connection,
     id: ApprovalId,
@@ -224,7 +224,7 @@ pub(super) fn settle(
         return Ok(None);
     };
     if state == ApprovalState::Withdrawn {
-        // Nobody waits for it any more. What was answered is noted once an event says so.
+        // No execution waits for it any more. An answer is marked as heard once an event mentions it.
         let sql = "UPDATE approvals SET noted = 1 WHERE id = ? AND state NOT IN ('approved', 'denied')";
         run(connection, sql, params![id.to_string()])?;
     }
@@ -242,13 +242,13 @@ pub(super) fn settle(
     }))
 }
 
-/// An execution that waits goes on at once.
+/// Makes a waiting execution due at once.
 fn wake(connection: &Connection, execution: ExecutionId) -> Result<(), rusqlite::Error> {
     let sql = "UPDATE recordings SET due = 0 WHERE execution = ? AND state IN ('waiting', 'interrupted')";
     run(connection, sql, params![execution.to_string()])
 }
 
-/// An execution goes on with an answer.
+/// Marks the answer as heard by its execution.
 pub(super) fn note(connection: &Connection, id: ApprovalId) -> Result<(), rusqlite::Error> {
     run(
         connection,
@@ -257,7 +257,7 @@ pub(super) fn note(connection: &Connection, id: ApprovalId) -> Result<(), rusqli
     )
 }
 
-/// Nobody waits for the answers any more of those whose `column` is `value`.
+/// Withdraws the questions where `column` equals `value`: nobody waits for their answers any more.
 pub(super) fn withdraw(connection: &Connection, column: &'static str, value: &str) -> Result<(), rusqlite::Error> {
     let sql = format!(
         "UPDATE approvals SET noted = 1, state = CASE

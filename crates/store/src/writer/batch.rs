@@ -1,4 +1,4 @@
-//! One commit: each command in turn gets its place in a chain and is written.
+//! One commit: each command in turn is applied, and its events are appended to their chains.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,20 +21,19 @@ use crate::stop::Target;
 
 pub(super) const INSERT: &str = "INSERT INTO events (session, seq, prev, json, hash) VALUES (?, ?, ?, ?, ?)";
 
-/// What a command came to, unless the database itself failed, which fails the whole commit.
+/// The result of one command; a database error fails the whole commit.
 pub(super) type Step<T, E = RecordError> = Result<Result<T, E>, rusqlite::Error>;
 
-/// What a commit changes, kept aside until it has succeeded.
+/// The changes of a commit, applied in memory only after it has succeeded.
 pub(super) struct Done {
-    /// New ends of chains; `None` for those that this process no longer owns.
+    /// New chain tips; `None` for sessions that this process no longer owns.
     pub(super) changed: HashMap<SessionId, Option<Chain>>,
-    /// The last head that was signed.
+    /// The mark of the last head that was signed.
     pub(super) mark: Option<Mark>,
-    /// What was written, in order.
+    /// The committed records, in order.
     pub(super) records: Vec<Record>,
-    /// What was kept beside it.
+    /// The sealed changes that were stored with them.
     pub(super) kept: Vec<Sealed>,
-    /// Executions that ended.
     pub(super) over: Vec<ExecutionId>,
 }
 
@@ -43,7 +42,7 @@ pub(super) struct Batch<'a> {
     signer: &'a Signer,
     owned: &'a HashMap<SessionId, Chain>,
     pub(super) done: Done,
-    /// Executions of which a piece was not kept: what follows would leave a hole.
+    /// Executions with a piece that was not stored: a later piece would leave a gap.
     pub(super) holes: HashSet<ExecutionId>,
 }
 
@@ -73,7 +72,7 @@ impl<'a> Batch<'a> {
         self.done
     }
 
-    /// Carries out a command and keeps its answer; an error fails the whole commit.
+    /// Applies a command and queues its reply; an error fails the whole commit.
     pub(super) fn apply(
         &mut self,
         command: Command,
@@ -137,8 +136,14 @@ impl<'a> Batch<'a> {
                 let taken = claiming::reclaim(self.connection, execution, from, to);
                 settle(reply, taken.map(Ok), answers)
             }
-            Command::Keep { policy, json, reply } => {
-                settle(reply, project::keep(self.connection, &policy, &json).map(Ok), answers)
+            Command::Keep {
+                session,
+                policy,
+                json,
+                reply,
+            } => {
+                let kept = project::keep(self.connection, session, &policy, &json);
+                settle(reply, kept.map(Ok), answers)
             }
             Command::Stop { target, by, reply } => settle(reply, self.stop(target, by), answers),
             Command::Prune { what, reply } => settle(reply, self.prune(what), answers),
@@ -161,7 +166,7 @@ impl<'a> Batch<'a> {
         }
         match self.chain(session) {
             Some(chain) => self.append(chain, event),
-            // A session refused before it opened, what was swept for no session, what concerns the journal: a chain of one.
+            // An event outside any opened session, such as a refusal or a sweep, is a chain of its own.
             None if event.kind.stands_alone() => {
                 let record = match Link::start(session).next(event) {
                     Ok(record) => self.insert(record)?,
@@ -181,7 +186,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Why a session is not ours.
+    /// The error for a session that this process does not own.
     pub(super) fn absent(&mut self, session: SessionId) -> Result<RecordError, rusqlite::Error> {
         let state: Option<String> = self
             .connection
@@ -244,7 +249,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Appends a signed head. The write lock is held, so the last head is the last.
+    /// Appends a signed head. The write lock is held, so the last known head is the newest.
     fn sign(&mut self, link: Link, state: HeadState) -> Result<(), rusqlite::Error> {
         let last = match self.done.mark {
             Some(mark) => mark,
@@ -284,7 +289,7 @@ impl<'a> Batch<'a> {
         }
         let name = opening.keeping.as_ref().and_then(|keeping| keeping.name.as_deref());
         if let Some(other) = working::named(self.connection, opening.principal, name)? {
-            // Another process was faster with this name.
+            // Another process opened a session with this name first.
             return Ok(Err(RecordError::NotOwned { session: other }));
         }
         let record = match Link::start(session).next(&event) {
@@ -326,7 +331,7 @@ impl<'a> Batch<'a> {
         let Some((state, owner, durable, limit)) = row else {
             return Ok(Err(AdoptError::Unknown { session }));
         };
-        // A sweep that died half way leaves a session that is lost, but still has its lease.
+        // An interrupted sweep leaves a session that is lost but still has its lease.
         if state != "open" && owner.is_none() {
             return Ok(Err(AdoptError::Closed { session }));
         }
@@ -353,7 +358,7 @@ impl<'a> Batch<'a> {
         Ok(Ok(()))
     }
 
-    /// Removes a part of what was kept long enough, and writes down what goes.
+    /// Removes a part of the old records and records what is removed.
     fn prune(&mut self, what: Prune) -> Step<Pruned> {
         self.connection.execute_batch("SAVEPOINT prune")?;
         let removed = match pruning::remove(self.connection, what)? {
@@ -361,7 +366,7 @@ impl<'a> Batch<'a> {
             None => Ok(Pruned::default()),
         };
         if removed.is_err() {
-            // Nothing goes without a record of it.
+            // Nothing is removed without a record of it.
             self.connection.execute_batch("ROLLBACK TO prune")?;
         }
         self.connection.execute_batch("RELEASE prune")?;
@@ -373,14 +378,14 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Keeps the answer of a command that wants no more than what was done before it.
+/// Queues the reply of a catch-up command, which has succeeded by now.
 pub(super) fn caught_up(command: Command, answers: &mut Vec<Answer>) {
     if let Command::CatchUp { reply } = command {
         answer(reply, Ok(()), answers);
     }
 }
 
-/// Keeps the answer of a command that comes after a failure: it will be that failure.
+/// Queues the reply of a command after a failure: it gets the error of that failure.
 pub(super) fn skip(command: Command, answers: &mut Vec<Answer>) {
     let ended = RecordError::Ended;
     match command {
@@ -425,7 +430,7 @@ pub(super) fn answer<T: Send + 'static, E: From<RecordError> + Send + 'static>(
     answers: &mut Vec<Answer>,
 ) {
     answers.push(Box::new(move |failed| {
-        // Whoever asked may have stopped waiting; what is written stays written.
+        // The caller may have stopped waiting; the commit stays valid.
         let _ = reply.send(match failed {
             Some(error) => Err(error.into()),
             None => result,
@@ -439,7 +444,7 @@ fn unwritable(error: EventError) -> RecordError {
     }
 }
 
-/// A record's row.
+/// The column values of a record, in the order of the insert statement.
 pub(super) fn values(record: &Record) -> [ToSqlOutput<'_>; 5] {
     [
         record.session.to_string().into(),
@@ -450,7 +455,7 @@ pub(super) fn values(record: &Record) -> [ToSqlOutput<'_>; 5] {
     ]
 }
 
-/// The last head that was signed.
+/// The mark of the last signed head.
 pub(crate) fn last_head(connection: &Connection) -> Result<Mark, rusqlite::Error> {
     let head = connection
         .prepare_cached("SELECT n, prev, session, seq, record, closed FROM heads ORDER BY n DESC LIMIT 1")?
@@ -459,7 +464,7 @@ pub(crate) fn last_head(connection: &Connection) -> Result<Mark, rusqlite::Error
     Ok(head.map_or_else(Mark::start, |head| Mark::after(&head)))
 }
 
-/// A head from its row, without the signature.
+/// Reads a head from its row, without the signature.
 pub(crate) fn head_row(row: &Row<'_>) -> Result<Head, rusqlite::Error> {
     Ok(Head {
         n: number(row, 0)?,
@@ -475,8 +480,8 @@ pub(crate) fn head_row(row: &Row<'_>) -> Result<Head, rusqlite::Error> {
     })
 }
 
-/// Writes the only record of a session that was never opened, and its head; answers the mark of that. The caller holds the write
-/// lock, commits, and moves the mark.
+/// Writes the only record of a session that was never opened, and its head; returns the mark of that head. The caller holds the write lock,
+/// commits, and moves the mark.
 pub(crate) fn record_alone(connection: &Connection, signer: &Signer, event: &Event) -> Step<Mark> {
     let owned = HashMap::new();
     let mut batch = Batch::new(connection, signer, &owned);

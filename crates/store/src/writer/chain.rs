@@ -1,4 +1,4 @@
-//! The end of a chain that this process owns: where its next record goes, when that is at the earliest, and how much room is left.
+//! The tip of a chain that this process owns: the next position, the earliest time, and the remaining budget.
 
 use std::sync::Arc;
 
@@ -9,29 +9,28 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::row::{digest, number};
 use crate::database::signed;
 
-/// Bytes of journal of a session that says nothing else: one that an earlier version opened.
+/// The journal budget in bytes of a session without one, which an earlier version opened.
 pub(super) const SESSION_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The end of a chain that this process owns.
+/// The tip of a chain that this process owns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chain {
     pub(super) link: Link,
     pub(super) lease: LeaseId,
-    /// Commits of this session reach the disk before they are answered.
+    /// Whether commits of this session reach the disk before they are answered.
     pub(super) durable: bool,
-    /// The time of the last record: none is earlier, whatever the clock says.
+    /// The time of the last record: no later record gets an earlier one, whatever the clock says.
     pub(super) at: Timestamp,
-    /// Bytes of all events until here.
+    /// Size of all its events in bytes.
     pub(super) bytes: u64,
-    /// Bytes of the sealed recordings of its executions.
+    /// Size of the sealed recordings of its executions in bytes.
     pub(super) sealed: u64,
-    /// The most bytes of events; no execution begins where recordings and events together have more.
+    /// The budget for events in bytes; no execution starts if recordings and events together exceed it.
     pub(super) limit: u64,
 }
 
 impl Chain {
-    /// The record that follows with this event, and the chain after it. What ends something, or says why it ends, is written also
-    /// where nothing else is any more.
+    /// The record that appends this event, and the chain after it. Final events are written even beyond the budget.
     pub(super) fn next(&self, event: &Event) -> Result<(Record, Chain), RecordError> {
         let later;
         let event = if event.at < self.at {
@@ -47,7 +46,7 @@ impl Chain {
             source: Arc::new(error),
         })?;
         let bytes = self.bytes.saturating_add(record.json.len() as u64);
-        // One that runs already is not stopped for its recording, which has a limit of its own.
+        // A running execution is not stopped because of its recording, which has a limit of its own.
         let begins = matches!(event.kind, Kind::ExecutionStarted { parent: None, .. });
         let sealed = if begins { self.sealed } else { 0 };
         if bytes.saturating_add(sealed) > self.limit && !event.kind.is_final() {
@@ -65,7 +64,7 @@ impl Chain {
         Ok((record, chain))
     }
 
-    /// The chain after so many bytes of a recording were written beside it.
+    /// The chain after this many bytes of a recording were stored.
     pub(super) fn with_sealed(self, bytes: usize) -> Chain {
         Chain {
             sealed: self.sealed.saturating_add(bytes as u64),
@@ -73,7 +72,7 @@ impl Chain {
         }
     }
 
-    /// A chain that is read back: its end, and how much it holds.
+    /// Loads the tip of a chain and its sizes from the database.
     pub(super) fn read(
         connection: &Connection,
         session: SessionId,
@@ -99,7 +98,7 @@ impl Chain {
     }
 }
 
-/// Bytes of the sealed recordings that are kept of a session's executions.
+/// Size of the sealed recordings of a session's executions in bytes.
 pub(super) fn sealed_bytes(connection: &Connection, session: SessionId) -> Result<u64, rusqlite::Error> {
     connection
         .prepare_cached(
@@ -110,7 +109,7 @@ pub(super) fn sealed_bytes(connection: &Connection, session: SessionId) -> Resul
         .query_row([session.to_string()], |row| number(row, 0))
 }
 
-/// Where the chain of a session ends.
+/// The tip of a session's chain in the database.
 pub(crate) fn last_record(connection: &Connection, session: SessionId) -> Result<Link, rusqlite::Error> {
     let link = connection
         .prepare_cached("SELECT seq, hash FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1")?
@@ -125,7 +124,7 @@ pub(crate) fn last_record(connection: &Connection, session: SessionId) -> Result
     Ok(link.unwrap_or_else(|| Link::start(session)))
 }
 
-/// Notes how much a session may write.
+/// Stores the journal budget of a session.
 pub(super) fn limit(connection: &Connection, session: SessionId, bytes: u64) -> Result<(), rusqlite::Error> {
     connection
         .prepare_cached("UPDATE sessions SET journal_bytes = ? WHERE id = ?")?

@@ -1,4 +1,4 @@
-//! Writes which runs were promised, and which of them a client's key began.
+//! Promises and idempotency keys in a commit.
 
 use jiff::{SignedDuration, Timestamp};
 use ringfence_journal::{ExecutionId, LeaseId, Status};
@@ -8,9 +8,9 @@ use super::batch::Step;
 use super::project::run;
 use crate::claim::{Claim, Claimed, Key};
 
-/// How long a promise or a key is remembered.
+/// How long a promise or a key is kept.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
-/// Keys of a principal that are remembered, and runs of it that never started.
+/// The most keys of a principal, and the most of its promised runs that never started.
 const MAX_PER_PRINCIPAL: i64 = 10_000;
 
 pub(super) fn claim(connection: &Connection, claim: &Claim, lease: LeaseId) -> Step<Claimed> {
@@ -35,7 +35,7 @@ pub(super) fn claim(connection: &Connection, claim: &Claim, lease: LeaseId) -> S
     Ok(Ok(Claimed::Now))
 }
 
-/// Gives a key to the run of a claim; answers with the run that has it.
+/// Gives a key to the run of a claim, unless an earlier run has it: then returns that outcome.
 fn keyed(
     connection: &Connection,
     claim: &Claim,
@@ -51,7 +51,7 @@ fn keyed(
             Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?))
         })
         .optional()?;
-    // A row that is not one of ours is replaced, as one that is not there.
+    // A row that does not parse is replaced as if it were missing.
     let found = found.and_then(|(execution, asked)| Some((execution.parse().ok()?, asked)));
     if let Some((execution, asked)) = found {
         let is_same = asked == key.asked.as_bytes();
@@ -79,7 +79,7 @@ fn keyed(
     Ok(None)
 }
 
-/// A promise is another lease's to keep.
+/// Moves a promise to another lease; `false` if it has changed meanwhile.
 pub(super) fn reclaim(
     connection: &Connection,
     execution: ExecutionId,
@@ -92,7 +92,7 @@ pub(super) fn reclaim(
     Ok(changed > 0)
 }
 
-/// A promise is kept: the run has started.
+/// Deletes a promise whose run has started.
 pub(super) fn kept(connection: &Connection, execution: ExecutionId) -> Result<(), rusqlite::Error> {
     run(
         connection,
@@ -101,7 +101,7 @@ pub(super) fn kept(connection: &Connection, execution: ExecutionId) -> Result<()
     )
 }
 
-/// A run that was promised never starts.
+/// Notes that a promised run never starts, with its final status.
 pub(super) fn refused(connection: &Connection, execution: ExecutionId, code: &str) -> Result<(), rusqlite::Error> {
     let status = match code {
         "cancelled" => Status::Cancelled,
@@ -119,7 +119,7 @@ pub(super) fn refused(connection: &Connection, execution: ExecutionId, code: &st
     forget_oldest(connection, &principal, count, oldest)
 }
 
-/// Forgets the oldest rows of a principal that has too many: a tenth at once, so that not every new one pays for it.
+/// Deletes the oldest rows of a principal that has too many: a tenth at once, so that not every new row pays for it.
 fn forget_oldest(connection: &Connection, principal: &str, count: &str, oldest: &str) -> Result<(), rusqlite::Error> {
     let count: i64 = connection
         .prepare_cached(count)?

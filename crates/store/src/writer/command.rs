@@ -1,4 +1,4 @@
-//! What the writer can be asked, and why something cannot be kept.
+//! The commands of the writer, and the errors of recordings.
 
 use std::sync::Arc;
 
@@ -18,123 +18,124 @@ use crate::seal::SealError;
 use crate::session::{AdoptError, Opening};
 use crate::stop::Target;
 
-/// From so many bytes on, sealing and writing takes longer than the way to another thread.
+/// From this size on, sealing and writing take longer than a switch to another thread.
 const HEAVY: usize = 128 * 1024;
 
 pub(crate) type Reply<T, E = RecordError> = oneshot::Sender<Result<T, E>>;
 
-/// What the writer can be asked.
+/// A request to the writer, with the channel for its reply.
 pub(crate) enum Command {
-    /// Write an event of a session that this process owns, and what belongs to it.
+    /// Write an event of a session that this process owns, with an accompanying change.
     Record {
         event: Box<Event>,
         change: Option<Box<Change>>,
         reply: Reply<Recorded>,
     },
-    /// Write something that no event says, of a session that this process owns.
+    /// Write a change without an event, of a session that this process owns.
     Change { change: Box<Change>, reply: Reply<()> },
-    /// Make a session, with its first event.
+    /// Create a session with its first event.
     Open {
         opening: Box<Opening>,
         lease: LeaseId,
         reply: Reply<Recorded>,
     },
-    /// Go on with a session that belongs to nobody, or to a lease whose lock is held.
+    /// Adopt a session that no process owns, or that belongs to a lease whose lock is held.
     Adopt {
         session: SessionId,
         from: Option<LeaseId>,
         to: LeaseId,
         reply: Reply<(), AdoptError>,
     },
-    /// Go on with an execution that waits.
+    /// Resume an execution that waits or was interrupted.
     Resume {
         execution: ExecutionId,
         to: LeaseId,
         reply: Reply<(), AdoptError>,
     },
-    /// Leave a session of a lease to whoever goes on with it, if all that was under way can be run again.
+    /// Release a session of a lease, if every execution in progress can be run again.
     Spare {
         session: SessionId,
         lease: LeaseId,
         reply: Reply<bool>,
     },
-    /// Keep more of what stands for personal data in a session that this process owns.
+    /// Store one more part of the aliases of a session that this process owns.
     Alias {
         session: SessionId,
         part: Zeroizing<Vec<u8>>,
         reply: Reply<()>,
     },
-    /// Delete what a session that is over has sealed; or what was kept of one execution that is.
+    /// Delete the recordings of a closed session, or of one ended execution.
     Forget {
         session: SessionId,
         execution: Option<ExecutionId>,
         reply: Reply<()>,
     },
-    /// Answer a question, for whoever asked it.
+    /// Answer an approval question.
     Answer {
         id: ApprovalId,
         shown: Hash,
         said: Box<Answer>,
         reply: Reply<Told>,
     },
-    /// Settle a question without a person.
+    /// Settle an approval question without a person.
     Settle {
         id: ApprovalId,
         state: ApprovalState,
         reply: Reply<Option<ApprovalState>>,
     },
-    /// Go on with a session that belongs to nobody and in which nothing waits for a person.
+    /// Adopt a session that no process owns and in which nothing waits for a person.
     Enter {
         session: SessionId,
         to: LeaseId,
         reply: Reply<(), AdoptError>,
     },
-    /// Leave a session, in which nothing is under way, to whoever uses its files next.
+    /// Release a session without executions in progress to the process that uses its files next.
     Park { session: SessionId, reply: Reply<()> },
-    /// Note how much the files of a session are.
+    /// Note the size of a session's workspace.
     Counted {
         session: SessionId,
         bytes: u64,
         files: u64,
         reply: Reply<()>,
     },
-    /// Leave a session to whoever wants it next.
+    /// Release a session, so that another process can adopt it.
     Release { session: SessionId, reply: Reply<()> },
-    /// Promise a run to a client, unless its key began another.
+    /// Promise a run to a client, unless its key already started another.
     Claim {
         claim: Box<Claim>,
         lease: LeaseId,
         reply: Reply<Claimed>,
     },
-    /// Take a promise over.
+    /// Move a promise to another lease.
     Reclaim {
         execution: ExecutionId,
         from: LeaseId,
         to: LeaseId,
         reply: Reply<bool>,
     },
-    /// A policy is kept, by its digest.
+    /// Store a policy of a session under its digest.
     Keep {
+        session: SessionId,
         policy: PolicyRef,
         json: String,
         reply: Reply<()>,
     },
-    /// Write down that sessions should stop; answers with their leases.
+    /// Record stop requests for sessions; replies with the leases that own them.
     Stop {
         target: Target,
         by: Principal,
         reply: Reply<Vec<(SessionId, Option<LeaseId>)>>,
     },
-    /// Remove a part of what was kept long enough.
+    /// Remove a part of the old records.
     Prune { what: Prune, reply: Reply<Pruned> },
-    /// Let the database have all that was answered.
+    /// Commit the write-ahead queue.
     CatchUp { reply: Reply<()> },
-    /// Write what waits, and end.
+    /// Write what is queued, then end the writer.
     Close { ending: Ending, reply: oneshot::Sender<()> },
 }
 
 impl Command {
-    /// What it keeps beside events.
+    /// The change that is stored beside or without an event.
     pub(super) fn change(&self) -> Option<&Change> {
         match self {
             Command::Record { change, .. } => change.as_deref(),
@@ -165,39 +166,39 @@ impl Command {
         matches!(self, Command::CatchUp { .. })
     }
 
-    /// Whether it takes so long that it is done on a thread of its own.
+    /// Whether the command takes so long that it runs on a blocking thread.
     pub(super) fn is_heavy(&self) -> bool {
         matches!(self, Command::Forget { .. } | Command::Prune { .. })
             || self.change().is_some_and(|change| change.weight() > HEAVY)
     }
 }
 
-/// What is written beside an event, or by itself.
+/// A change to recordings or questions, written with an event or alone.
 #[derive(Debug)]
 pub(crate) enum Change {
-    /// A recording begins.
+    /// Begin the recording of an execution.
     Begin(Recording),
-    /// An execution met something.
+    /// Append replay entries of an execution.
     Keep {
         session: SessionId,
         execution: ExecutionId,
         entries: Vec<Entry>,
     },
-    /// A recording is over.
+    /// End a recording with its outcome.
     Finish {
         execution: ExecutionId,
         outcome: Vec<u8>,
         entries: Vec<Entry>,
     },
-    /// An execution cannot be run again.
+    /// Mark an execution that cannot be run again.
     Spoil { execution: ExecutionId, why: String },
-    /// An execution only waits.
+    /// Mark an execution that only waits.
     Suspend {
         execution: ExecutionId,
         wake: Option<Timestamp>,
         entries: Vec<Entry>,
     },
-    /// A person is asked.
+    /// Insert an approval question.
     Ask {
         question: Box<Question>,
         entries: Vec<Entry>,
@@ -226,7 +227,7 @@ impl Change {
         }
     }
 
-    /// How much there is to seal.
+    /// The number of bytes to seal.
     fn weight(&self) -> usize {
         let body = match self {
             Change::Begin(recording) => recording.request.len(),
@@ -238,7 +239,7 @@ impl Change {
     }
 }
 
-/// Why something cannot be kept.
+/// Why a recording or question cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeepError {
     #[error("execution `{execution}` has no recording")]

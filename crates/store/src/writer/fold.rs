@@ -1,5 +1,5 @@
-//! The log of the database is folded into it beside the road: on a connection and a thread of its own, so that no commit waits for
-//! the disk. Only when that does not keep up, commits wait until all of it is folded: the log never grows for ever.
+//! Checkpoints of the database's log. They run in the background, on a separate connection and thread, so that no commit waits for the
+//! disk. Only if that does not keep up, commits wait for a blocking checkpoint, which bounds the log.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,42 +11,42 @@ use tokio::task::JoinHandle;
 use crate::database;
 use crate::home::Home;
 
-/// Pages of log after which it is folded: a start after a crash reads them.
+/// Log pages after which a background checkpoint starts: a start after a crash must read them.
 const PAGES: u32 = 400;
-/// Pages of log after which commits wait until it is folded.
+/// Log pages after which commits wait for a checkpoint.
 const MOST: u32 = 3200;
 
 thread_local! {
-    /// Pages of log after the last commit on this thread, until somebody looks.
+    /// Log pages after the last commit on this thread, until they are read.
     static LOG: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What the log needs before the next commit.
+/// The checkpoint that the log needs before the next commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     Nothing,
-    /// To be folded while others go on.
+    /// A checkpoint in the background.
     Beside,
-    /// To be folded before anything else.
+    /// A checkpoint before the next commit.
     First,
 }
 
-/// How far the log was folded.
+/// The checkpoint state of the log.
 #[derive(Debug)]
 pub(super) struct Fold {
     home: Home,
-    /// Made at the first fold beside the road.
+    /// The background connection, opened at the first checkpoint.
     connection: Arc<Mutex<Option<Connection>>>,
-    /// Pages of log now.
+    /// Current number of log pages.
     pages: u32,
-    /// Pages of log when it was last folded beside the road, and when commits last waited for it.
+    /// Log pages at the last background checkpoint, and at the last blocking one.
     beside: u32,
     first: u32,
     under_way: Option<JoinHandle<()>>,
 }
 
 impl Fold {
-    /// Watches the log of `connection`.
+    /// Installs a hook that counts the log pages of `connection`.
     pub(super) fn of(home: Home, connection: &Connection) -> Fold {
         connection.wal_hook(Some(note));
         Fold {
@@ -59,15 +59,15 @@ impl Fold {
         }
     }
 
-    /// Looks at the log after a commit, on the thread that made it.
+    /// Reads the number of log pages after a commit, on the thread that made it.
     pub(super) fn look(&mut self) {
         let pages = LOG.take();
         if pages == 0 {
-            // Nothing was committed.
+            // There was no commit.
             return;
         }
         if pages < self.pages {
-            // It began anew.
+            // The log started again from its beginning.
             (self.beside, self.first) = (0, 0);
         }
         self.pages = pages;
@@ -85,7 +85,7 @@ impl Fold {
         }
     }
 
-    /// Starts folding while others go on.
+    /// Starts a background checkpoint.
     pub(super) fn beside(&mut self) {
         self.beside = self.pages;
         let (home, connection) = (self.home.clone(), Arc::clone(&self.connection));
@@ -98,7 +98,7 @@ impl Fold {
         }));
     }
 
-    /// Folds on the writer's own connection, so that nothing is added meanwhile.
+    /// Runs a checkpoint on the writer's own connection, so that nothing is appended meanwhile.
     pub(super) fn first(&mut self, connection: &Connection) {
         (self.beside, self.first) = (self.pages, self.pages);
         if let Err(error) = fold(connection, &self.home) {
@@ -106,7 +106,7 @@ impl Fold {
         }
     }
 
-    /// Waits for what is under way.
+    /// Waits for the background checkpoint, if one is running.
     pub(super) async fn settle(&mut self) {
         if let Some(under_way) = self.under_way.take()
             && let Err(error) = under_way.await
@@ -129,8 +129,8 @@ fn fold_on(connection: &mut Option<Connection>, home: &Home) -> Result<(), rusql
     }
 }
 
-/// Whatever nobody reads any more goes into the database; waits for nobody. The log is on the disk then, with every head that was
-/// marked before.
+/// Runs a passive checkpoint: it transfers all pages that no reader needs and waits for nobody. Afterwards the log is on the disk, with
+/// every head that was marked before.
 fn fold(connection: &Connection, home: &Home) -> Result<(), rusqlite::Error> {
     let mark = home.read_mark().ok().flatten();
     let is_busy: i64 = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(0))?;

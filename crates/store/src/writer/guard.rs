@@ -1,4 +1,4 @@
-//! Nothing is written to a journal that is not the one that was signed last.
+//! Refuses writes to a journal that lacks the newest signed head.
 
 use ringfence_journal::RecordError;
 
@@ -14,8 +14,8 @@ impl Writer {
         }
     }
 
-    /// Why nothing may be written now. Asked before each commit that may sign, with the write lock held; and before anything else
-    /// while something is missing.
+    /// The reason why nothing may be written now, if there is one. Checked under the write lock before each commit that may sign, and
+    /// before anything else while there is a loss.
     pub(super) fn refusal(&mut self) -> Option<RecordError> {
         if let Some(mark) = self.unmarked {
             match self.home.advance_mark(mark) {

@@ -1,4 +1,4 @@
-//! Recordings in a commit: where each stands, and what becomes of it.
+//! Recordings in a commit: their status, entries and keys.
 
 use jiff::Timestamp;
 use ringfence_journal::{Event, ExecutionId, LeaseId, RecordError, Recorded, SessionId};
@@ -15,11 +15,11 @@ use crate::recording::{KEPT_BYTES, Recording, nanoseconds};
 use crate::session::AdoptError;
 
 const PIECE: &str = "INSERT INTO entries (execution, n, total, sealed) VALUES (?, ?, ?, ?)";
-/// Makes a recording over, with what was kept of it in all.
+/// Ends a recording and notes its final size.
 const OVER: &str = "UPDATE recordings AS r SET state = 'over', wake = NULL, due = NULL,";
 
 impl<'a> Batch<'a> {
-    /// An event and what belongs to it: both or neither.
+    /// Writes an event and the change that accompanies it: both or neither.
     pub(super) fn record_with(
         &mut self,
         event: &Event,
@@ -36,7 +36,7 @@ impl<'a> Batch<'a> {
             Some(Err(error)) => return Ok(Err(error)),
             None => return Ok(Err(RecordError::Ended)),
         };
-        // Also where the rest cannot be written: it was said.
+        // Answers are recorded even if the rest cannot be written.
         if let Err(error) = self.hear(event)? {
             return Ok(Err(error));
         }
@@ -51,7 +51,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// A change that no event says.
+    /// Writes a change that no event accompanies.
     pub(super) fn change(&mut self, change: &Change, sealed: Option<Result<Sealed, RecordError>>) -> Step<()> {
         let sealed = match self.ours(sealed)? {
             Ok(sealed) => sealed,
@@ -60,7 +60,7 @@ impl<'a> Batch<'a> {
         self.guarded(sealed, |batch, sealed| write(batch.connection, change, sealed))
     }
 
-    /// A part of what stands for personal data.
+    /// Stores one part of a session's aliases.
     pub(super) fn alias(&mut self, sealed: Option<Result<Sealed, RecordError>>) -> Step<()> {
         let sealed = match self.ours(sealed)? {
             Ok(sealed) => sealed,
@@ -73,7 +73,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// What is kept by itself, if its session is still this process's: the row tells.
+    /// Checks in the database that the session of a change without an event still belongs to this process.
     fn ours(&mut self, sealed: Option<Result<Sealed, RecordError>>) -> Step<Sealed> {
         let sealed = match sealed {
             Some(Ok(sealed)) => sealed,
@@ -95,7 +95,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Carries out all of a command that keeps something, or nothing of it.
+    /// Runs a command in a savepoint: all of it is written or nothing.
     fn guarded<T>(&mut self, sealed: Sealed, act: impl FnOnce(&mut Batch<'a>, &Sealed) -> Step<T>) -> Step<T> {
         let piece = sealed.piece.as_ref().map(|piece| piece.execution);
         if let Some(execution) = piece
@@ -105,7 +105,7 @@ impl<'a> Batch<'a> {
         }
         self.connection.execute_batch("SAVEPOINT kept")?;
         let keyed = match &sealed.key {
-            // The first of a commit brings it for all.
+            // The first change of a commit stores the key for all.
             Some(key)
                 if !self
                     .done
@@ -137,7 +137,7 @@ impl<'a> Batch<'a> {
         Ok(result)
     }
 
-    /// As [`forget_one`]; what was kept of it no longer counts for its session.
+    /// As [`forget_one`]; the deleted bytes no longer count for the session.
     pub(super) fn forget_one(&mut self, session: SessionId, execution: ExecutionId) -> Step<()> {
         let forgotten = forget_one(self.connection, execution)?;
         if forgotten.is_ok()
@@ -149,7 +149,7 @@ impl<'a> Batch<'a> {
         Ok(forgotten)
     }
 
-    /// Leaves a session to whoever goes on with it. One of this process is its no longer.
+    /// Releases a session whose executions can be run again, and drops it if this process owns it.
     pub(super) fn spare(&mut self, session: SessionId, lease: LeaseId) -> Result<bool, rusqlite::Error> {
         let is_spared = spare(self.connection, session, lease)?;
         if is_spared && self.chain(session).is_some_and(|chain| chain.lease == lease) {
@@ -170,7 +170,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Writes what a change keeps. The session is known to be this process's.
+/// Writes a change. The caller has checked that this process owns the session.
 fn write(connection: &Connection, change: &Change, sealed: &Sealed) -> Step<()> {
     let body = sealed.body.as_deref().unwrap_or_default();
     if let Some(piece) = &sealed.piece
@@ -209,7 +209,7 @@ pub(super) fn insert(connection: &Connection, piece: &Piece) -> Result<(), rusql
     run(connection, PIECE, params![execution.to_string(), n, total, sealed])
 }
 
-/// Keeps a session's key; another one in its place means that another process has the session.
+/// Stores a session's key; a different stored key means that another process owns the session.
 fn keep_key(connection: &Connection, session: SessionId, key: &Fresh) -> Step<()> {
     let sql = "INSERT INTO keys (session, sealed) VALUES (?, ?)";
     match run(connection, sql, params![session.to_string(), &*key.wrapped]) {
@@ -263,7 +263,7 @@ fn earliest(one: Option<i64>, other: Option<i64>) -> Option<i64> {
     }
 }
 
-/// When an execution goes on for the sake of a question: at once if one is answered that it has yet to hear of.
+/// When an execution resumes because of a question: at once if it has an answer that the execution has not heard.
 fn open_question(connection: &Connection, execution: ExecutionId) -> Result<Option<i64>, rusqlite::Error> {
     connection
         .prepare_cached(
@@ -279,7 +279,7 @@ fn is_answered(connection: &Connection, execution: ExecutionId) -> Result<bool, 
         .exists([execution.to_string()])
 }
 
-/// An execution is over: nobody goes on with it, and its questions are not asked any more.
+/// Ends a recording: nobody resumes the execution, and its questions are withdrawn.
 pub(super) fn over(connection: &Connection, execution: ExecutionId) -> Result<(), rusqlite::Error> {
     let name = execution.to_string();
     let sql = format!("{OVER} bytes = {KEPT_BYTES} WHERE execution = ? AND state <> 'over'");
@@ -288,7 +288,7 @@ pub(super) fn over(connection: &Connection, execution: ExecutionId) -> Result<()
     super::asking::withdraw(connection, "execution", &name)
 }
 
-/// As [`over`], for all executions of a session; its aliases are gone.
+/// As [`over`], for all executions of a session; deletes its aliases too.
 pub(super) fn session_over(connection: &Connection, session: &str) -> Result<(), rusqlite::Error> {
     run(connection, "DELETE FROM aliases WHERE session = ?", params![session])?;
     let sql = format!("{OVER} bytes = {KEPT_BYTES} WHERE session = ? AND state <> 'over'");
@@ -301,7 +301,7 @@ pub(super) fn session_over(connection: &Connection, session: &str) -> Result<(),
     super::asking::withdraw(connection, "session", session)
 }
 
-/// Whether an execution can be gone on with under this lease; answers with its session and who has that.
+/// Whether an execution can be resumed under this lease; returns its session and the current owner.
 fn resumable(
     connection: &Connection,
     execution: ExecutionId,
@@ -337,16 +337,16 @@ fn resumable(
     Ok(Ok((session, owner)))
 }
 
-/// An execution goes on.
+/// Marks an execution as running.
 fn resume(connection: &Connection, execution: ExecutionId) -> Result<(), rusqlite::Error> {
     let sql = "UPDATE recordings SET state = 'running', wake = NULL, due = NULL WHERE execution = ?";
     run(connection, sql, params![execution.to_string()])
 }
 
-/// Whether all that is under way in a session of a lease can be run again. If so it is left to whoever does.
+/// Whether all executions in progress in a session of a lease can be run again. If so, the session is released.
 fn spare(connection: &Connection, session: SessionId, lease: LeaseId) -> Result<bool, rusqlite::Error> {
     let name = session.to_string();
-    // Somebody asked for it to end: then it ends.
+    // A session with a stop request must end.
     let (unfinished, repeatable): (i64, i64) = connection
         .prepare_cached(
             "SELECT count(*), count(r.execution) FROM executions e LEFT JOIN recordings r
@@ -364,8 +364,8 @@ fn spare(connection: &Connection, session: SessionId, lease: LeaseId) -> Result<
         .query_map([&name], |row| parsed(row, 0))?
         .collect::<Result<_, _>>()?;
     for execution in running {
-        // One that waited for a person goes on when that is settled, as if it had given up its sandbox before; one that a person has
-        // answered at once, for nobody may be left to ask for it.
+        // An execution that waits for a question is due when that is settled, as if it were suspended; one whose question is already
+        // answered is due at once, because nobody may be left to request it.
         let due = if is_answered(connection, execution)? {
             Some(0)
         } else {
@@ -382,7 +382,7 @@ fn spare(connection: &Connection, session: SessionId, lease: LeaseId) -> Result<
     Ok(true)
 }
 
-/// Deletes the key of a session that is over, and all that it sealed.
+/// Deletes the key of a closed session and everything that it sealed.
 pub(super) fn forget(connection: &Connection, session: SessionId) -> Step<()> {
     let name = session.to_string();
     let open = connection
@@ -406,7 +406,7 @@ pub(super) fn forget(connection: &Connection, session: SessionId) -> Step<()> {
     Ok(Ok(()))
 }
 
-/// Deletes what was kept of one execution that is over, in a session that may go on.
+/// Deletes the recording of one ended execution, in a session that may continue.
 fn forget_one(connection: &Connection, execution: ExecutionId) -> Step<()> {
     let name = execution.to_string();
     let over = connection

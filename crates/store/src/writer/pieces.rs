@@ -1,10 +1,10 @@
-//! The entries of one commit, as one piece: each with its kind, its number and its length before it.
+//! Encodes the replay entries of one commit as one piece: each with a header of kind, number and length.
 
 use ringfence_journal::{Entry, EntryKind};
 
 const HEADER: usize = 9;
 
-/// Joins entries; `None` where one is too long for its length to be written.
+/// Joins entries into a piece; `None` if one is too long for its length field.
 pub(super) fn join(entries: &[Entry]) -> Option<Vec<u8>> {
     let length: usize = entries.iter().map(|entry| HEADER + entry.bytes.len()).sum();
     let mut piece = Vec::with_capacity(length);
@@ -21,7 +21,7 @@ pub(super) fn join(entries: &[Entry]) -> Option<Vec<u8>> {
     Some(piece)
 }
 
-/// Adds the entries of a piece to the others; `None` where it is not one.
+/// Appends the entries of a piece to `entries`; `None` if the piece is malformed.
 pub(crate) fn split(mut piece: &[u8], entries: &mut Vec<Entry>) -> Option<()> {
     while let Some((header, rest)) = piece.split_first_chunk::<HEADER>() {
         let [kind, n0, n1, n2, n3, l0, l1, l2, l3] = *header;

@@ -1,4 +1,4 @@
-//! Events that only add to their chains, and what their executions met beside them: one statement, which is a commit of its own.
+//! Appends: records that only extend their chains, with their replay entries, in one statement that is a commit of its own.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::command::Change;
 use super::sealing::{AllSealed, Piece, Sealed};
 use super::{Answer, Command, project};
 
-/// Up to so many rows the statement is kept, for it will be wanted again.
+/// The most rows of a statement that is cached for reuse.
 const KEPT: usize = 8;
 const INSERT_WITH: &str = "INSERT INTO events (session, seq, prev, json, hash, execution, piece, total, sealed)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
@@ -20,12 +20,12 @@ const INSERT_WITH: &str = "INSERT INTO events (session, seq, prev, json, hash, e
 /// The records of a commit that writes nothing else.
 pub(super) struct Plain {
     pub(super) records: Vec<Record>,
-    /// New ends of their chains.
+    /// The new tips of their chains.
     pub(super) changed: HashMap<SessionId, Chain>,
 }
 
 impl Plain {
-    /// The records of `commands`, if each of them only adds to a chain that this process owns.
+    /// The records of `commands`, if each command only appends to a chain that this process owns.
     pub(super) fn of(commands: &[Command], sealed: &AllSealed, owned: &HashMap<SessionId, Chain>) -> Option<Plain> {
         if sealed
             .iter()
@@ -63,25 +63,25 @@ impl Plain {
         Some(plain)
     }
 
-    /// Whether this process still has all the chains that they are of.
+    /// Whether this process still owns all the chains that they extend.
     pub(super) fn is_of(&self, owned: &HashMap<SessionId, Chain>) -> bool {
         self.changed.keys().all(|session| owned.contains_key(session))
     }
 
-    /// The lease that they all belong to.
+    /// The lease of all records; `None` if they belong to more than one.
     pub(super) fn lease(&self) -> Option<LeaseId> {
         let mut leases = self.changed.values().map(|chain| chain.lease);
         let first = leases.next()?;
         leases.all(|lease| lease == first).then_some(first)
     }
 
-    /// Each record, with what its execution met beside it.
+    /// Each record with its sealed piece, if it has one.
     pub(super) fn rows<'a>(&'a self, sealed: &'a AllSealed) -> impl Iterator<Item = (&'a Record, Option<&'a Piece>)> {
         let beside = sealed.iter().map(|sealed| piece(sealed.as_ref()));
         self.records.iter().zip(beside.chain(std::iter::repeat(None)))
     }
 
-    /// Commits them all or none: without a transaction around it, a statement begins as `BEGIN IMMEDIATE` does.
+    /// Commits all records or none: outside a transaction, a statement starts as `BEGIN IMMEDIATE` does.
     pub(super) fn insert(&self, connection: &Connection, sealed: &AllSealed) -> Result<(), rusqlite::Error> {
         let more = self.records.len().saturating_sub(1);
         if pieces(sealed).next().is_none() {
@@ -103,7 +103,7 @@ impl Plain {
         }
     }
 
-    /// Keeps the answers to `commands`, which these records are of.
+    /// Queues the replies to `commands`, in the order of these records.
     pub(super) fn settle(&self, commands: Vec<Command>, answers: &mut Vec<Answer>) {
         for (command, record) in commands.into_iter().zip(&self.records) {
             if let Command::Record { reply, .. } = command {
@@ -117,7 +117,7 @@ impl Plain {
     }
 }
 
-/// The pieces that are added with the records.
+/// The pieces that are inserted with the records.
 pub(super) fn pieces(sealed: &AllSealed) -> impl Iterator<Item = &Piece> {
     sealed.iter().filter_map(|sealed| piece(sealed.as_ref()))
 }
@@ -126,7 +126,7 @@ fn piece(sealed: Option<&Result<Sealed, RecordError>>) -> Option<&Piece> {
     sealed?.as_ref().ok()?.piece.as_ref()
 }
 
-/// What stands beside a record in its row.
+/// The column values of a piece, beside those of its record.
 fn piece_values(piece: Option<&Piece>) -> [ToSqlOutput<'_>; 4] {
     match piece {
         Some(piece) => [

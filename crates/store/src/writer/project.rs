@@ -1,4 +1,4 @@
-//! Keeps the tables that are views over events in step, inside the same commit.
+//! Projections: updates the tables that are derived from events, inside the same commit.
 
 use ringfence_journal::{Event, ExecutionId, Kind, LeaseId, Origin, PolicyRef, Principal, SessionId, Status};
 use rusqlite::{Connection, Params, params};
@@ -8,7 +8,7 @@ use super::{asking, claiming, keeping, working};
 use crate::session::Opening;
 use crate::stop::Target;
 
-/// The row of a session that opens, and its policy.
+/// Inserts the row of a new session, and its policy.
 pub(super) fn open(
     connection: &Connection,
     opening: &Opening,
@@ -22,7 +22,7 @@ pub(super) fn open(
         backend,
         ..
     } = opening;
-    keep(connection, policy, &opening.policy_json)?;
+    keep(connection, *session, policy, &opening.policy_json)?;
     let at = event.at.to_string();
     connection
         .prepare_cached(
@@ -89,7 +89,7 @@ pub(super) fn changes(event: &Event) -> bool {
     changes && event.origin == Origin::Host
 }
 
-/// What an event changes in the tables.
+/// Applies an event to the derived tables.
 pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqlite::Error> {
     if !changes(event) {
         return Ok(());
@@ -161,7 +161,7 @@ pub(super) fn apply(connection: &Connection, event: &Event) -> Result<(), rusqli
     }
 }
 
-/// The row of an execution that begins.
+/// Inserts the row of an execution that starts.
 fn begin(
     connection: &Connection,
     (execution, parent): (ExecutionId, Option<ExecutionId>),
@@ -186,7 +186,7 @@ fn begin(
     used(connection, session, at)
 }
 
-/// The rules of a session are others.
+/// Updates the policy of a session.
 fn ruled(connection: &Connection, session: &str, policy: &PolicyRef) -> Result<(), rusqlite::Error> {
     run(
         connection,
@@ -195,7 +195,7 @@ fn ruled(connection: &Connection, session: &str, policy: &PolicyRef) -> Result<(
     )
 }
 
-/// Where an execution stands that is not over.
+/// Updates the status of an execution that has not ended.
 fn stand(connection: &Connection, event: &Event, status: Status) -> Result<(), rusqlite::Error> {
     let Some(execution) = event.execution else {
         return Ok(());
@@ -209,7 +209,7 @@ fn stand(connection: &Connection, event: &Event, status: Status) -> Result<(), r
     used(connection, &session, &at)
 }
 
-/// Runs a statement that is wanted again and again.
+/// Runs a statement from the cache of prepared statements.
 pub(super) fn run(connection: &Connection, statement: &str, values: impl Params) -> Result<(), rusqlite::Error> {
     connection.prepare_cached(statement)?.execute(values).map(drop)
 }
@@ -222,7 +222,7 @@ fn used(connection: &Connection, session: &str, at: &str) -> Result<(), rusqlite
     )
 }
 
-/// The session is over; what was under way in it was never seen to end.
+/// Closes a session; executions still in progress become lost, because their end was never recorded.
 fn end(connection: &Connection, session: &str, at: &str, state: &'static str) -> Result<(), rusqlite::Error> {
     run(
         connection,
@@ -238,7 +238,7 @@ fn end(connection: &Connection, session: &str, at: &str, state: &'static str) ->
     keeping::session_over(connection, session)
 }
 
-/// Writes a wish to stop for each open session that is meant, and says who owns it.
+/// Inserts a stop request for each open session of the target, and returns their owners.
 pub(super) fn stop(
     connection: &Connection,
     target: Target,
@@ -264,12 +264,22 @@ pub(super) fn stop(
     Ok(found)
 }
 
-/// Keeps a policy by its digest.
-pub(super) fn keep(connection: &Connection, policy: &PolicyRef, json: &str) -> Result<(), rusqlite::Error> {
-    let statement = "INSERT INTO policies (digest, name, json) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+/// Stores a policy of a session under its digest.
+pub(super) fn keep(
+    connection: &Connection,
+    session: SessionId,
+    policy: &PolicyRef,
+    json: &str,
+) -> Result<(), rusqlite::Error> {
+    let digest = policy.digest.as_str();
     run(
         connection,
-        statement,
-        params![policy.digest.as_str(), policy.name.as_str(), json],
+        "INSERT INTO policies (digest, name, json) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        params![digest, policy.name.as_str(), json],
+    )?;
+    run(
+        connection,
+        "INSERT INTO session_policies (session, digest) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        params![session.to_string(), digest],
     )
 }

@@ -1,4 +1,4 @@
-//! Removes records that were kept long enough. The heads of their sessions stay, and a record says which sessions went.
+//! Removes old records. The heads of their sessions stay, and a record names the removed sessions.
 
 use ringfence_journal::{Event, Kind, PrunedSession, SessionId};
 use rusqlite::{Connection, params};
@@ -8,13 +8,13 @@ use super::row::{number, parsed};
 use crate::database::signed;
 use crate::prune::{Prune, Pruned};
 
-/// Sessions that are removed in one commit: others wait for it.
+/// The most sessions removed in one commit, because other writers wait for it.
 const AT_ONCE: i64 = 100;
-/// Bytes of records that are removed in one commit, and those of the session that goes beyond.
+/// Records removed in one commit, in bytes; the session that crosses the limit is still removed.
 const BYTES_AT_ONCE: u64 = 64 << 20;
 
-/// Sessions that are over, keep no files and were last used long enough ago; and those that consist of one record. An id begins with
-/// the time at which it was made, so no younger one is looked at.
+/// Closed sessions without a workspace that were last used before the limit, and standalone sessions of one record. An id starts with its
+/// creation time, so no younger session is read.
 const OLD: &str = "SELECT e.session,
         (SELECT count(*) FROM events r WHERE r.session = e.session),
         (SELECT sum(octet_length(json)) FROM events r WHERE r.session = e.session)
@@ -26,8 +26,8 @@ const OLD: &str = "SELECT e.session,
            AND NOT EXISTS (SELECT 1 FROM workspaces w WHERE w.session = s.id) END
      ORDER BY e.session LIMIT ?3";
 
-/// Removes the oldest; answers the event that says so, for which there must be a record in the same commit. Nothing where nothing is
-/// old enough.
+/// Removes the oldest sessions; returns the event that documents it, which must be recorded in the same commit. `None` if nothing is old
+/// enough.
 pub(super) fn remove(connection: &Connection, what: Prune) -> Result<Option<(Event, Pruned)>, rusqlite::Error> {
     let Prune { before, by, record } = what;
     let mut old = connection.prepare_cached(OLD)?;
@@ -52,7 +52,7 @@ pub(super) fn remove(connection: &Connection, what: Prune) -> Result<Option<(Eve
         remove_session(connection, *session, record)?;
     }
     connection
-        .prepare_cached("DELETE FROM policies WHERE digest NOT IN (SELECT policy_digest FROM sessions)")?
+        .prepare_cached("DELETE FROM policies WHERE digest NOT IN (SELECT digest FROM session_policies)")?
         .execute([])?;
     let kind = Kind::JournalPruned {
         before,
@@ -66,12 +66,13 @@ pub(super) fn remove(connection: &Connection, what: Prune) -> Result<Option<(Eve
 
 fn remove_session(connection: &Connection, session: SessionId, record: SessionId) -> Result<(), rusqlite::Error> {
     let name = session.to_string();
-    // It is not open, so whatever it kept may go.
+    // The session is not open, so its recordings may be deleted.
     let _ = keeping::forget(connection, session)?;
     for sql in [
         "DELETE FROM events WHERE session = ?",
         "DELETE FROM executions WHERE session = ?",
         "DELETE FROM stops WHERE session = ?",
+        "DELETE FROM session_policies WHERE session = ?",
         "DELETE FROM sessions WHERE id = ?",
     ] {
         connection.prepare_cached(sql)?.execute([&name])?;

@@ -1,5 +1,5 @@
-//! What commands keep is sealed before the write lock is taken; keys and positions are remembered while this process has the
-//! session.
+//! Seals the changes of commands before the write lock is taken; caches keys and recording positions of the sessions that this process
+//! owns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const LAST_PIECE: &str = "SELECT e.piece, e.total FROM recordings r JOIN events 
         ON e.session = r.session AND e.seq > coalesce(r.since, 0) AND e.execution = r.execution
     WHERE r.execution = ? AND e.piece IS NOT NULL ORDER BY e.seq DESC LIMIT 1";
 
-/// Where the recording of an execution ends.
+/// The end of an execution's recording: the next piece follows here.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tape {
     session: SessionId,
@@ -26,7 +26,7 @@ pub(super) struct Tape {
     total: i64,
 }
 
-/// Entries of one commit, sealed for their place.
+/// The sealed entries of one commit.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) execution: ExecutionId,
@@ -36,30 +36,30 @@ pub(crate) struct Piece {
     pub(crate) sealed: Vec<u8>,
 }
 
-/// What a command keeps, sealed.
+/// The sealed form of a command's change.
 #[derive(Debug)]
 pub(super) struct Sealed {
     pub(super) session: SessionId,
-    /// The session's key, where this process has just made it.
+    /// The session's key, if this process has just created it.
     pub(super) key: Option<Fresh>,
-    /// The request, the outcome, the question or the note.
+    /// The sealed request, outcome, question, note or aliases.
     pub(super) body: Option<Vec<u8>>,
     pub(super) piece: Option<Piece>,
-    /// The number of a part of aliases.
+    /// The number of this part of the aliases.
     pub(super) part: Option<i64>,
 }
 
-/// A key that is not in the database yet.
+/// A session key that is not in the database yet.
 #[derive(Debug, Clone)]
 pub(super) struct Fresh {
     pub(super) wrapped: Arc<[u8]>,
     seal: Arc<Seal>,
 }
 
-/// What each command keeps; empty where none keeps anything.
+/// The sealed change of each command; empty if no command has one.
 pub(super) type AllSealed = Vec<Option<Result<Sealed, RecordError>>>;
 
-/// Keys and positions of what this process has.
+/// Cached keys and recording positions of this process's sessions.
 #[derive(Debug)]
 pub(super) struct Sealer {
     seals: Seals,
@@ -67,18 +67,18 @@ pub(super) struct Sealer {
     tapes: HashMap<ExecutionId, Tape>,
 }
 
-/// What is sealed for one commit, before it is known to succeed.
+/// The sealing of one commit, before the commit is known to succeed.
 struct Round<'a> {
     sealer: &'a Sealer,
     connection: &'a Connection,
     fresh: HashMap<SessionId, Fresh>,
     loaded: HashMap<SessionId, Arc<Seal>>,
     tapes: HashMap<ExecutionId, Tape>,
-    /// The last part of the aliases of each session.
+    /// The number of each session's last aliases part.
     parts: HashMap<SessionId, i64>,
 }
 
-/// What a command came to, unless the database itself failed.
+/// The result of sealing; a database error fails the whole commit.
 type Step<T> = Result<Result<T, KeepError>, rusqlite::Error>;
 
 macro_rules! ok {
@@ -99,7 +99,7 @@ impl Sealer {
         }
     }
 
-    /// Seals what the commands keep.
+    /// Seals the changes of all commands.
     pub(super) fn seal(
         &mut self,
         connection: &Connection,
@@ -141,7 +141,7 @@ impl Sealer {
         Ok(all)
     }
 
-    /// A piece was committed.
+    /// Moves the recording position past a committed piece.
     pub(super) fn advance(&mut self, piece: &Piece) {
         let tape = Tape {
             session: piece.session,
@@ -151,7 +151,7 @@ impl Sealer {
         self.tapes.insert(piece.execution, tape);
     }
 
-    /// What a command kept was committed.
+    /// Caches the key and position of a committed change.
     pub(super) fn learn(&mut self, kept: &Sealed) {
         if let Some(key) = &kept.key {
             self.keys.insert(kept.session, Arc::clone(&key.seal));
@@ -161,13 +161,13 @@ impl Sealer {
         }
     }
 
-    /// A session is no longer this process's.
+    /// Drops the cache of a session that this process no longer owns.
     pub(super) fn forget(&mut self, session: SessionId) {
         self.keys.remove(&session);
         self.tapes.retain(|_, tape| tape.session != session);
     }
 
-    /// A recording is over: nothing follows.
+    /// Drops the position of a recording that has ended.
     pub(super) fn finish(&mut self, execution: ExecutionId) {
         self.tapes.remove(&execution);
     }
@@ -249,7 +249,7 @@ impl Round<'_> {
         })
     }
 
-    /// What a person said beside the answer. `None` where there is no such question: then nothing is written.
+    /// Seals the note of an answer. `None` if the question does not exist: then nothing is written.
     fn note(&mut self, id: &str, note: &str) -> Result<Option<Result<Sealed, RecordError>>, rusqlite::Error> {
         let session: Option<SessionId> = self
             .connection
@@ -274,7 +274,7 @@ impl Round<'_> {
         Ok(Some(sealed.map_err(RecordError::from)))
     }
 
-    /// The next part of a session's aliases. Only the process that has the session adds any.
+    /// Seals the next part of a session's aliases. Only the process that owns the session adds parts.
     fn aliases(&mut self, session: SessionId, part: &[u8]) -> Step<Sealed> {
         let name = session.to_string();
         let last = match self.parts.get(&session) {
@@ -297,7 +297,7 @@ impl Round<'_> {
         }))
     }
 
-    /// Where the recording of an execution ends, if there is one.
+    /// The end of an execution's recording; `None` if it has none.
     fn tape(&self, execution: ExecutionId) -> Result<Option<Tape>, rusqlite::Error> {
         if let Some(tape) = self.tapes.get(&execution).or_else(|| self.sealer.tapes.get(&execution)) {
             return Ok(Some(*tape));
@@ -320,7 +320,7 @@ impl Round<'_> {
         Ok(Some(Tape { session, n, total }))
     }
 
-    /// A session's key, and how it is kept where it is new.
+    /// The key of a session, and its wrapped form if it is new.
     fn key(&mut self, session: SessionId) -> Step<(Arc<Seal>, Option<Fresh>)> {
         let known = self.sealer.keys.get(&session).or_else(|| self.loaded.get(&session));
         if let Some(seal) = known {
@@ -339,7 +339,7 @@ impl Round<'_> {
             self.loaded.insert(session, Arc::clone(&seal));
             return Ok(Ok((seal, None)));
         }
-        // A folder's key is never made anew where one has wrapped something.
+        // A new folder key must not replace a lost one that has wrapped session keys.
         let wrapped = self
             .connection
             .prepare_cached("SELECT 1 FROM keys LIMIT 1")?

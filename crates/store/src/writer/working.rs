@@ -1,4 +1,4 @@
-//! Files that sessions keep, in a commit: who has them, and how much they are.
+//! Workspaces in a commit: their owners, names and sizes.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::session::AdoptError;
 use crate::workspace::Keeping;
 
 impl Batch<'_> {
-    /// Goes on with a session in which nothing waits for a person.
+    /// Adopts a session in which nothing waits for a person.
     pub(super) fn enter(&mut self, session: SessionId, to: LeaseId) -> Step<(), AdoptError> {
         let unfinished: Option<ExecutionId> = self
             .connection
@@ -36,7 +36,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Leaves a session to whoever uses its files next. Who asked for it to stop has got that.
+    /// Releases a session to the process that uses its files next. Its stop requests are fulfilled and deleted.
     pub(super) fn park(&mut self, session: SessionId) -> Step<()> {
         let released = self.release(session)?;
         if released.is_ok() {
@@ -50,7 +50,7 @@ impl Batch<'_> {
     }
 }
 
-/// The session that keeps files under this name.
+/// The session with a workspace of this name.
 pub(super) fn named(
     connection: &Connection,
     who: Principal,
@@ -63,7 +63,7 @@ pub(super) fn named(
         .optional()
 }
 
-/// The row of a session that will keep files.
+/// Inserts the workspace row of a new session.
 pub(super) fn begin(
     connection: &Connection,
     (session, who): (SessionId, Principal),
@@ -83,7 +83,7 @@ pub(super) fn begin(
     )
 }
 
-/// A process has the session now.
+/// Notes that a process took the session now.
 pub(super) fn taken(connection: &Connection, session: &str) -> Result<(), rusqlite::Error> {
     run(
         connection,
@@ -105,12 +105,12 @@ pub(super) fn counted(
     )
 }
 
-/// The session is over, and keeps nothing.
+/// Deletes the workspace row of a closed session.
 pub(super) fn over(connection: &Connection, session: &str) -> Result<(), rusqlite::Error> {
     run(connection, "DELETE FROM workspaces WHERE session = ?", params![session])
 }
 
-/// Whole seconds, at least the time that was asked for.
+/// The time in whole seconds, rounded up.
 fn seconds(keep: Duration) -> i64 {
     let whole = keep.as_secs().saturating_add(u64::from(keep.subsec_nanos() > 0));
     i64::try_from(whole).unwrap_or(i64::MAX / 4).min(i64::MAX / 4)

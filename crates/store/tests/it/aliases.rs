@@ -1,4 +1,4 @@
-//! What stands for personal data: sealed, in order, and gone with its session.
+//! Aliases: sealed, in order, and deleted with their session.
 
 use ringfence_journal::{KeepingRecorder as _, RecordError, Recorder as _, SessionId, Zeroizing};
 

@@ -1,4 +1,4 @@
-//! Questions to people.
+//! Approval questions and answers.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ pub(crate) async fn ask(store: &Store, session: SessionId, execution: ExecutionI
     question
 }
 
-/// A person is asked and says yes, and the execution has heard it.
+/// A person is asked and approves, and the execution has heard the answer.
 pub(crate) async fn answer_and_note(world: &World, session: SessionId, execution: ExecutionId) {
     let question = ask(&world.store, session, execution, HOUR).await;
     let taken = world.store.answer(question.id, question.shown, yes()).await.unwrap();
@@ -157,7 +157,7 @@ async fn a_question_is_asked_listed_and_answered_once() {
         assert_eq!((first.state, said), (ApprovalState::Approved, yes()));
         assert!(at >= question.asked);
     }
-    // A question of an id that is taken is not asked.
+    // A question with an existing id is refused.
     let error = world
         .store
         .ask(asked(&question), question.clone(), Vec::new())
@@ -260,7 +260,7 @@ async fn an_answer_after_the_time_or_the_end_is_told_so() {
     assert_eq!(settled, Some(ApprovalState::Withdrawn));
     assert_eq!(answer(&gone).await.unwrap(), Answered::Withdrawn);
 
-    // Somebody was faster than its owner.
+    // Somebody else answered before the owner.
     let taken = ask(&world.store, session, execution, HOUR).await;
     assert_eq!(answer(&taken).await.unwrap(), Answered::Taken);
     let settled = world.store.settle(taken.id, ApprovalAnswer::Withdrawn).await.unwrap();
@@ -289,7 +289,7 @@ async fn an_execution_goes_on_when_a_question_is_answered_or_expires() {
     let (session, execution) = begin(&world).await;
     let first = ask(&world.store, session, execution, HOUR).await;
     let second = ask(&world.store, session, execution, HOUR * 2).await;
-    // What it has heard of already does not wake it.
+    // An answer that it has already heard does not wake it.
     let heard = ask(&world.store, session, execution, HOUR).await;
     world.store.answer(heard.id, heard.shown, no()).await.unwrap();
     world
@@ -320,7 +320,7 @@ async fn an_execution_goes_on_when_a_question_is_answered_or_expires() {
         .await
         .unwrap();
 
-    // An answer that comes while it gives up its sandbox is not lost.
+    // An answer that comes while the execution releases its sandbox is not lost.
     world.store.answer(first.id, first.shown, yes()).await.unwrap();
     world
         .store
@@ -356,7 +356,7 @@ async fn whoever_waits_is_told_of_answers_and_of_stops() {
     let next = tokio::time::timeout(soon, wakes.next()).await.unwrap().unwrap();
     assert_eq!(next, Wake::Stop(Stop { session, by: ME }));
 
-    // Another process's sessions are its own matter; those of nobody are everybody's.
+    // Answers in sessions of another process are not delivered; those in sessions of no process are delivered to all.
     let neighbour = Lease::acquire(world.home()).unwrap();
     let stranger = std::sync::Arc::new(Store::open(world.home()).await.unwrap());
     let mut ears = stranger.wakes(&neighbour).unwrap();
@@ -394,7 +394,7 @@ async fn what_a_person_is_shown_and_says_is_sealed() {
     assert_eq!(told, Answered::Unknown);
 }
 
-/// Who is said to have answered, in the order of a session's journal.
+/// The principals in the answers of a session's journal, in order.
 async fn heard(world: &World, session: SessionId) -> Vec<(ApprovalAnswer, Option<ApprovalScope>, Option<Principal>)> {
     let records = world.store.show(session).await.unwrap();
     let heard = records.iter().filter_map(|record| {
@@ -418,7 +418,7 @@ async fn no_answer_is_without_an_event_whoever_ends_what_it_was_for() {
         let silent = ask(&world.store, session, execution, HOUR).await;
         world.store.answer(one.id, one.shown, yes()).await.unwrap();
         world.store.answer(other.id, other.shown, no()).await.unwrap();
-        // Not asked any more; what was said stays said.
+        // The question is withdrawn; the answer stays recorded.
         let withdrawn = world.store.settle(one.id, ApprovalAnswer::Withdrawn).await.unwrap();
         assert_eq!(withdrawn, Some(ApprovalState::Approved));
         assert_eq!(heard(&world, session).await, []);
@@ -456,7 +456,7 @@ async fn an_answer_for_what_is_swept_has_an_event() {
     assert!(report(&world.store).await.is_ok());
 }
 
-/// The execution and the question that another process names.
+/// The execution and the question that the other process names.
 fn named(line: &[String]) -> (SessionId, ExecutionId, ApprovalId) {
     (
         line[0].parse().unwrap(),
@@ -474,7 +474,7 @@ async fn a_process_killed_while_it_waits_loses_nothing() {
         let (session, execution, id) = named(&said);
         child.kill().unwrap();
         child.wait().unwrap();
-        // An answer counts also while nobody runs.
+        // An answer counts even while no process runs the execution.
         let shown = Hash::of(b"shown");
         assert_eq!(world.store.answer(id, shown, yes()).await.unwrap(), Answered::Taken);
         for dead in world.store.dead_leases().await.unwrap() {
@@ -487,7 +487,7 @@ async fn a_process_killed_while_it_waits_loses_nothing() {
         let standing = world.store.recording_state(execution).await.unwrap().unwrap();
         assert_eq!(standing.state, expected);
         let interrupted = world.store.interrupted(10).await.unwrap();
-        // Whatever somebody is asked about is not forgotten.
+        // An execution with a question is listed as ready, not as interrupted.
         assert!(!interrupted.contains(&(execution, session)));
         let ready = world.store.ready(Timestamp::now(), 10).await.unwrap();
         assert_eq!(ready, [(execution, session)]);

@@ -1,4 +1,4 @@
-//! Reading the journal back.
+//! Reads the journal back.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn a_tail_gives_the_last_records_and_then_what_another_process_commits() {
             .await
             .unwrap();
     }
-    // Whoever reads lets the database catch up; others see what it has.
+    // A reader in this process triggers a catch-up; other processes see what is committed.
     assert_eq!(world.store.show(session).await.unwrap().len(), 11);
     let reader = Store::open(world.home()).await.unwrap();
     let mut tail = reader.tail(3).await.unwrap();

@@ -1,4 +1,4 @@
-//! Runs that were promised: found again, begun once.
+//! Promised runs: found again, and started once.
 
 use ringfence_journal::{Event, ExecutionId, Hash, Kind, Principal, Recorder as _, Status};
 use ringfence_store::{Claim, Claimed, Key, Lease, Store};

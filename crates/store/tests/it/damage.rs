@@ -1,4 +1,4 @@
-//! A journal that is damaged, gone, newer or somebody else's is said, never made anew.
+//! A damaged, missing, newer or foreign journal is reported and never replaced.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
 use crate::support::{World, closed, violation, world};
 
-/// Harms the home of a store that was closed, and opens it again.
+/// Damages the data folder of a closed store, and opens it again.
 async fn reopen(harm: impl FnOnce(&Path)) -> OpenError {
     let world = world().await;
     fill(&world).await;

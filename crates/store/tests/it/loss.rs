@@ -1,4 +1,4 @@
-//! A journal that is not the one that was signed last is not written: not at opening, not while it is open, not after more heads.
+//! A journal that lacks the newest signed head is not written: not at opening, not while it is open, not after more heads.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::support::{closed, opening, report, violation};
 
 const WHO: Principal = Principal::Local(1000);
 
-/// One session, opened, used and closed: one signed head.
+/// One session that is opened, used and closed: one signed head.
 async fn run(home: &Path) -> SessionId {
     let store = Store::open(home).await.unwrap();
     let lease = Lease::acquire(home).unwrap();
@@ -22,12 +22,12 @@ async fn run(home: &Path) -> SessionId {
     session
 }
 
-/// The database as it is now.
+/// A copy of the current database.
 fn copy(home: &Path) -> Vec<u8> {
     fs::read(home.join("ringfence.db")).unwrap()
 }
 
-/// Puts an older database back, as somebody would who restores a copy.
+/// Restores an older copy of the database.
 fn put_back(home: &Path, copy: &[u8]) {
     for side in ["ringfence.db-wal", "ringfence.db-shm"] {
         let _ = fs::remove_file(home.join(side));
@@ -55,7 +55,7 @@ async fn a_database_that_was_rolled_back_is_not_written_until_that_is_accepted()
     put_back(home, &older);
     assert_eq!(refused(home).await, Loss::RolledBack { marked: 2, found: 1 });
 
-    // Whoever looks sees what is there; nothing is written.
+    // A reader sees the remaining records; nothing is written.
     let store = Store::open_to_read(home).await.unwrap();
     assert!(store.loss().is_some() && !report(&store).await.is_ok());
     let lease = Lease::acquire(home).unwrap();
@@ -109,7 +109,7 @@ async fn a_database_that_is_rolled_back_while_it_is_open_is_not_written_any_more
     let error = store.record(violation(session, "x")).await.unwrap_err();
     assert_eq!(error.code(), "journal.lost", "also what is not signed");
 
-    // Another process accepts it, and this one goes on.
+    // Another process accepts the loss, and this one continues.
     accept_loss(home, WHO).unwrap().unwrap();
     store.record(closed(session)).await.unwrap();
     assert!(report(&store).await.is_ok());
@@ -140,7 +140,7 @@ async fn a_mark_that_is_gone_or_damaged_is_a_loss_and_one_that_lags_is_none() {
     run(home).await;
     let older = fs::read(&mark).unwrap();
     run(home).await;
-    // As a process leaves it that dies between the head and the mark.
+    // Simulates a process that died between the head and the mark.
     fs::write(&mark, &older).unwrap();
     run(home).await;
     for damage in [None, Some(""), Some("garbage")] {
@@ -180,7 +180,7 @@ async fn what_a_power_cut_took_before_it_reached_the_disk_is_written_down_and_lo
     let home = folder.path();
     run(home).await;
     let older = copy(home);
-    // What the machine before its last start had on its disk.
+    // The sync mark that an earlier boot left.
     let boot = home.join("keys/journal.boot");
     let mark = fs::read_to_string(home.join("keys/journal.mark")).unwrap();
     let on_disk = mark.trim_end().replacen('{', "{\"boot\":\"another\",", 1);
@@ -212,7 +212,7 @@ async fn what_a_power_cut_took_before_it_reached_the_disk_is_written_down_and_lo
     );
     drop(tail);
     store.close().await;
-    // What had reached the disk was not taken by a power cut.
+    // A power cut cannot have removed what had reached the disk.
     run(home).await;
     let mark = fs::read_to_string(home.join("keys/journal.mark")).unwrap();
     fs::write(&boot, mark.trim_end().replacen('{', "{\"boot\":\"another\",", 1)).unwrap();

@@ -1,4 +1,4 @@
-//! How the store behaves: one process, several, and after each kind of harm.
+//! Integration tests of the store: one process, several processes, and damaged data.
 #![expect(clippy::unwrap_used, reason = "helpers outside test functions may fail a test too")]
 
 mod aliases;

@@ -43,7 +43,7 @@ async fn a_sessions_life_is_written_and_listed() {
 async fn the_last_runs_of_a_page_come_together() {
     let world = world().await;
     let (one, two, none) = (world.session().await, world.session().await, world.session().await);
-    // Of those that are made in one millisecond any may sort first.
+    // Ids of one millisecond may sort in any order.
     let mut last = [(); 3].map(|()| ExecutionId::generate().unwrap());
     last.sort();
     for (number, (session, execution)) in [one, two, one].into_iter().zip(last).enumerate() {
@@ -139,7 +139,7 @@ async fn a_journal_written_without_pause_keeps_its_log_short() {
     let session = world.session().await;
     let log = world.home().join("ringfence.db-wal");
     let mut longest = 0;
-    // More than three times what the log may hold.
+    // More than three times the bound of the log.
     for _ in 0..2500 {
         world.store.record(violation(session, &"x".repeat(4000))).await.unwrap();
         longest = longest.max(std::fs::metadata(&log).unwrap().len());

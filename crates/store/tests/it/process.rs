@@ -1,4 +1,4 @@
-//! Several processes on one home, and processes that are killed.
+//! Several processes on one data folder, and processes that are killed.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -15,7 +15,7 @@ use crate::support::{call, closed, entry, opening, report, started, suspended, v
 const JOB: &str = "RINGFENCE_STORE_TEST_JOB";
 const HOME: &str = "RINGFENCE_STORE_TEST_HOME";
 
-/// This test program again, doing one job on a home.
+/// Runs this test program again for one job on a data folder.
 #[expect(clippy::disallowed_methods, reason = "the tests need a second process of their own")]
 pub(crate) fn start(job: &str, home: &Path) -> Running {
     let child = Command::new(std::env::current_exe().unwrap())
@@ -33,7 +33,7 @@ pub(crate) fn start(job: &str, home: &Path) -> Running {
     Running(child)
 }
 
-/// The other process, killed and reaped where its test leaves it.
+/// The other process; killed and reaped when dropped.
 pub(crate) struct Running(Child);
 
 impl Deref for Running {
@@ -52,13 +52,13 @@ impl DerefMut for Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that was waited for is not signalled.
+        // A process that was waited for is not signalled.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The other process's lines, without the test harness's own.
+/// The lines of the other process, without those of the test harness.
 pub(crate) fn lines(child: &mut Child) -> impl Iterator<Item = Vec<String>> + use<> {
     BufReader::new(child.stdout.take().unwrap())
         .lines()
@@ -70,13 +70,13 @@ pub(crate) fn lines(child: &mut Child) -> impl Iterator<Item = Vec<String>> + us
 }
 
 fn say(words: &str) {
-    // One write per line, past the test harness's capture: the parent reads them as they come.
+    // One write per line, past the capture of the test harness: the parent reads the lines at once.
     std::io::stdout()
         .write_all(format!("job: {words}\n").as_bytes())
         .unwrap();
 }
 
-/// Not a test of its own: without a job it does nothing.
+/// The job entry of the other process; without a job it does nothing.
 #[expect(
     clippy::disallowed_methods,
     reason = "a child of these tests is told its job this way"
@@ -130,7 +130,7 @@ async fn the_other_process() {
                     Err(error) => break error,
                 }
             };
-            // With room again, the database has all that was answered.
+            // Once there is space again, the database has everything that was answered.
             std::fs::remove_file(home.join("ballast")).unwrap();
             let found = report(&store).await;
             say(&format!(
@@ -156,7 +156,7 @@ async fn the_other_process() {
     }
 }
 
-/// Three records in one write, of which the disk takes the first and a half.
+/// Three records in one write; the disk takes one and a half of them.
 async fn ahead_until_full(store: &Store, lease: Lease, session: SessionId) {
     let ballast = store.home().join("ballast");
     let mut file = std::fs::File::create(&ballast).unwrap();
@@ -172,13 +172,13 @@ async fn ahead_until_full(store: &Store, lease: Lease, session: SessionId) {
     let ahead = store.home().join(format!("run/{}.ahead", lease.id()));
     let length = std::fs::metadata(ahead).unwrap().len();
     std::fs::remove_file(ballast).unwrap();
-    // Whoever takes this process for dead finds nothing of what was refused.
+    // A process that finds this one dead sees nothing of the refused records.
     drop(lease);
     let next = Store::open(store.home()).await.unwrap();
     say(&format!("{length} {}", next.show(session).await.unwrap().len()));
 }
 
-/// Jobs of an execution that is recorded.
+/// Jobs with a recorded execution.
 async fn recorded(job: &str, store: &Store, session: SessionId) {
     let execution = crate::recordings::begin_in(store, session).await;
     if job == "keep for ever" {
@@ -223,7 +223,7 @@ async fn recorded(job: &str, store: &Store, session: SessionId) {
 async fn several_processes_write_one_journal_without_forking_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
-    // The home does not exist yet: they also race to make it.
+    // The data folder does not exist yet: the processes also race to create it.
     let children: Vec<Running> = (0..6).map(|_| start("write", &home)).collect();
     for mut child in children {
         assert!(child.wait().unwrap().success());
@@ -250,7 +250,7 @@ async fn what_was_acknowledged_survives_kill_9() {
             }
         }
         child.wait().unwrap();
-        // Whoever opens the journal next finds all of it.
+        // The next process that opens the journal finds all of it.
         let next = Store::open(world.home()).await.unwrap();
         let kept: HashMap<u64, String> = next
             .show(session.unwrap())
@@ -267,7 +267,7 @@ async fn what_was_acknowledged_survives_kill_9() {
     }
 }
 
-/// What a job says on a disk that is soon full; `None` where this machine has no such disk.
+/// The output of a job on a small disk; `None` if this machine has no such disk.
 #[expect(clippy::disallowed_methods, reason = "a small disk needs a mount of its own")]
 fn on_a_small_disk(job: &str) -> Option<Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
@@ -290,7 +290,7 @@ fn on_a_small_disk(job: &str) -> Option<Vec<String>> {
         std::env::current_exe().unwrap().display()
     );
     let mut child = Running(unshare(again).stdout(Stdio::piped()).spawn().unwrap());
-    // Read to its end: its own last words need a reader too.
+    // Read to the end: the process also writes at its exit.
     let said: Vec<_> = lines(&mut child).collect();
     assert!(child.wait().unwrap().success());
     Some(said.into_iter().next().unwrap())

@@ -1,7 +1,7 @@
-//! What was kept long enough goes, its signed heads stay, and a record says what went; nobody else can say so.
+//! Old records are removed, their signed heads stay, and a signed record names what was removed; a forged one is not believed.
 
 use jiff::{SignedDuration, Timestamp};
-use ringfence_journal::{Kind, Principal, Recorder as _, SessionId};
+use ringfence_journal::{Kind, PolicyRef, Principal, Recorder as _, SessionId};
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
 use crate::support::{World, closed, report, violation, world};
@@ -41,7 +41,7 @@ async fn what_is_old_goes_and_the_journal_still_verifies_and_says_what_went() {
     }
     world.store.record(violation(open, "y")).await.unwrap();
 
-    // What says so stays.
+    // The records about the removal stay.
     let again = world.store.prune(later(), WHO).await.unwrap();
     assert_eq!(again.sessions, 0);
     let mut tail = world.store.tail_after(0).await.unwrap();
@@ -92,4 +92,33 @@ async fn many_go_in_parts() {
     let found = report(&world.store).await;
     assert!(found.is_ok(), "{found:?}");
     assert_eq!(found.pruned_sessions, 120);
+}
+
+#[tokio::test]
+async fn policies_stay_as_long_as_a_session_that_ran_under_them() {
+    let world = world().await;
+    let policy = |digest: &str| PolicyRef {
+        name: "own".into(),
+        digest: digest.into(),
+    };
+    let (old, open) = (world.session().await, world.session().await);
+    for (session, digests) in [
+        (old, ["blake3:old", "blake3:both"]),
+        (open, ["blake3:both", "blake3:open"]),
+    ] {
+        for digest in digests {
+            world
+                .store
+                .keep_policy(session, policy(digest), "{}".into())
+                .await
+                .unwrap();
+        }
+    }
+    world.store.record(closed(old)).await.unwrap();
+    assert_eq!(world.store.prune(later(), WHO).await.unwrap().sessions, 1);
+    let mut there = Vec::new();
+    for digest in ["blake3:old", "blake3:both", "blake3:open", "blake3:0011"] {
+        there.push(world.store.policy(digest).await.unwrap().is_some());
+    }
+    assert_eq!(there, [false, true, true, true]);
 }

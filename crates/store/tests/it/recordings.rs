@@ -1,4 +1,4 @@
-//! What executions need to be run again.
+//! Recordings of executions.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -151,7 +151,7 @@ async fn what_cannot_be_kept_leaves_no_event_and_says_why() {
             .entries
             .is_empty()
     );
-    // Nothing of it is in the way.
+    // The refused entries leave nothing in the way of later ones.
     world
         .store
         .record_keeping(call(session, execution, 1), one())
@@ -254,7 +254,7 @@ async fn a_suspended_execution_is_its_own_process_to_go_on_with() {
         .await
         .unwrap();
     assert!(world.store.session(session).await.unwrap().unwrap().lease.is_some());
-    // It is this process's to go on with, and no other's.
+    // This process may resume it, and no other.
     assert_eq!(world.store.ready(now, 10).await.unwrap(), [(execution, session)]);
     let stranger = Store::open(world.home()).await.unwrap();
     assert!(stranger.ready(now, 10).await.unwrap().is_empty());
@@ -299,7 +299,7 @@ fn files(folder: &Path) -> Vec<Vec<u8>> {
     found
 }
 
-/// Whether any file in the home holds this text.
+/// Whether any file in the data folder contains this text.
 pub(crate) fn is_readable(home: &Path, text: &str) -> bool {
     let holds = |bytes: Vec<u8>| bytes.windows(text.len()).any(|window| window == text.as_bytes());
     files(home).into_iter().any(holds)
@@ -329,7 +329,7 @@ async fn what_is_kept_can_be_read_nowhere_and_not_at_all_without_its_key() {
         for text in ["request of the program", "result of the tool", "outcome of it all"] {
             assert!(!is_readable(world.home(), text), "{text}");
         }
-        // A control: what is not sealed is found.
+        // Control: unsealed text is found.
         assert!(is_readable(world.home(), &execution.to_string()));
     }
 }
@@ -480,7 +480,7 @@ async fn a_recording_of_the_version_before_is_read_and_goes_on() {
     assert_eq!((numbers, kept.standing.bytes), (vec![1, 2, 3, 4, 5], 5));
 }
 
-/// What one record costs in the median, plain and with something to keep, by turns so that both meet the same machine.
+/// The median cost of one record without and with replay entries, measured in turns on the same machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keeping_beside_an_event_costs_little() {
     let world = world().await;
@@ -503,7 +503,7 @@ async fn keeping_beside_an_event_costs_little() {
         };
         let (plain, keeping) = (median(&mut plain), median(&mut keeping));
         println!("{bytes} bytes: record {plain:?}, record_keeping {keeping:?}");
-        // Far above what it takes, so that only a change of kind fails on a busy machine.
+        // Far above the usual cost, so that only a change of kind fails on a busy machine.
         assert!(keeping < plain + Duration::from_millis(2), "{plain:?} {keeping:?}");
     }
 }
@@ -529,7 +529,7 @@ async fn what_was_kept_with_an_acknowledged_event_survives_kill_9() {
         let next = Store::open(world.home()).await.unwrap();
         let kept = next.recording(execution).await.unwrap().unwrap();
         let events = next.show(session).await.unwrap();
-        // Each event has its entry and each entry its event: both or neither.
+        // Every event has its entry and every entry its event.
         assert_eq!(events.len(), 2 + kept.entries.len());
         assert!(kept.entries.len() >= acknowledged, "{acknowledged}");
         let numbers = (1..)
@@ -541,7 +541,7 @@ async fn what_was_kept_with_an_acknowledged_event_survives_kill_9() {
     }
 }
 
-/// Sweeps after the world's own process, as if it were dead, and says whether the session was lost.
+/// Sweeps after the process of the test as if it were dead, and returns whether the session was lost.
 async fn swept(world: &World, session: SessionId) -> bool {
     let other = Store::open(world.home()).await.unwrap();
     std::fs::remove_file(world.home().join(format!("run/{}.lock", world.lease.id()))).unwrap();
@@ -556,7 +556,7 @@ async fn swept(world: &World, session: SessionId) -> bool {
 
 #[tokio::test]
 async fn a_session_is_lost_with_its_process_unless_all_of_it_can_be_run_again() {
-    // All that was under way was recorded.
+    // Every execution in progress was recorded.
     let world = crate::support::world().await;
     let (session, execution) = begin(&world).await;
     let before = world.store.show(session).await.unwrap().len();
@@ -571,7 +571,7 @@ async fn a_session_is_lost_with_its_process_unless_all_of_it_can_be_run_again() 
         Status::Running
     );
 
-    // One thing was not.
+    // One execution was not recorded.
     let world = crate::support::world().await;
     let (session, execution) = begin(&world).await;
     let program = ExecutionId::generate().unwrap();
@@ -580,19 +580,19 @@ async fn a_session_is_lost_with_its_process_unless_all_of_it_can_be_run_again() 
     let standing = world.store.recording_state(execution).await.unwrap().unwrap();
     assert_eq!(standing.state, RecordingState::Over);
 
-    // One cannot be run again.
+    // One execution cannot be run again.
     let world = crate::support::world().await;
     let (session, execution) = begin(&world).await;
     world.store.spoil(execution, "threads").await.unwrap();
     assert!(swept(&world, session).await);
 
-    // Nothing was under way.
+    // No execution was in progress.
     let world = crate::support::world().await;
     let (session, execution) = begin(&world).await;
     world.store.record(ended(session, execution)).await.unwrap();
     assert!(swept(&world, session).await);
 
-    // Somebody asked for it to end.
+    // Somebody requested a stop.
     let world = crate::support::world().await;
     let (session, _) = begin(&world).await;
     let by = ringfence_journal::Principal::Local(1);
@@ -654,7 +654,7 @@ async fn recordings_of_sessions_that_are_over_are_trimmed_oldest_first() {
         all.push((session, execution));
     }
     all.sort();
-    // The first is still open, whatever its age.
+    // The first session is still open, whatever its age.
     for (session, execution) in &all[1..] {
         world.store.record(ended(*session, *execution)).await.unwrap();
         world.store.record(closed(*session)).await.unwrap();
@@ -752,13 +752,13 @@ async fn what_is_over_is_trimmed_in_a_session_that_goes_on() {
     };
     assert_eq!((there(all[0]).await, there(all[1]).await), (None, Some(1)));
     assert_eq!(world.store.trim_recordings(small, later).await.unwrap(), 1);
-    // What goes on is kept, whatever its age.
+    // Executions in progress are kept, whatever their age.
     assert_eq!((there(all[1]).await, there(all[2]).await), (None, Some(1)));
     world.store.record(ended(session, all[2])).await.unwrap();
     assert!(report(&world.store).await.is_ok());
 }
 
-/// A server that starts with very many executions that wait.
+/// A server that starts with very many waiting executions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_waiting_executions_are_found_at_once_and_take_little_room() {
     const MANY: u64 = 10_000;
@@ -838,7 +838,7 @@ async fn no_execution_begins_in_a_session_whose_recordings_are_as_large_as_its_j
     };
     world.store.open_session(&world.lease, small).await.unwrap();
     let answer = "x".repeat(100 << 10);
-    // With an event, alone, and with the end: whichever way it is written, it counts. What runs is not stopped.
+    // Entries count with an event, alone, and with the end. A running execution is not stopped.
     let first = begin_in(&world.store, session).await;
     let kept = vec![entry(1, EntryKind::Answer, &answer)];
     let recorded = world.store.record_keeping(call(session, first, 1), kept.clone());
@@ -871,11 +871,11 @@ async fn no_execution_begins_in_a_session_whose_recordings_are_as_large_as_its_j
         assert_eq!(error.code(), "limit.journal", "{error}");
     };
     refused(&world.store).await;
-    // The same for another process, which counts what is there.
+    // The same in another process, which counts the stored bytes.
     world.store.release_session(session).await.unwrap();
     world.store.adopt_session(&world.lease, session).await.unwrap();
     refused(&world.store).await;
-    // What is forgotten no longer counts.
+    // Forgotten recordings no longer count.
     let all = Retention {
         age: SignedDuration::ZERO,
         bytes: 0,

@@ -1,4 +1,4 @@
-//! Sinks behind the network get every record in order, are tried again, and hold an act up only when they must have it.
+//! Remote sinks get every record in order, are retried, and delay an act only if they are durable.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use ringfence_store::{Lease, Missed, Remote, Store};
 
 use crate::support::{closed, opening, violation};
 
-/// What an endpoint does with one delivery.
+/// The behaviour of an endpoint for one delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mood {
     Takes,
@@ -18,7 +18,7 @@ enum Mood {
     Hangs,
 }
 
-/// An endpoint that behaves as told, in turn; the last mood stays.
+/// An endpoint with a list of behaviours, used in turn; the last one stays.
 #[derive(Debug)]
 struct Endpoint {
     moods: Mutex<Vec<Mood>>,
@@ -192,7 +192,7 @@ async fn an_act_does_not_wait_for_ever() {
     let error = store.record(violation(session, "mount")).await.unwrap_err();
     assert!(matches!(error, RecordError::Sink { source, .. } if source.to_string() == "it waits for more than 10 s"));
     assert_eq!(began.elapsed().as_secs(), 10);
-    // Whoever comes next knows that it was in vain.
+    // The next caller waits for less time.
     store.record(violation(session, "mount")).await.unwrap_err();
     assert_eq!(began.elapsed().as_secs(), 11);
     store.leave().await;

@@ -1,4 +1,4 @@
-//! Live sinks get every record after its commit, and never hold an act up.
+//! Local sinks get every record after its commit, and never delay an act.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;

@@ -1,4 +1,4 @@
-//! Skills are kept, found and refused.
+//! Skills are saved, found and refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -46,7 +46,7 @@ impl World {
     }
 }
 
-/// Changes a file that nobody should change.
+/// Changes a file of a saved version.
 fn tamper(path: &Path, content: &[u8]) {
     fs::set_permissions(path.parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
     let _ = fs::remove_file(path);
@@ -175,7 +175,7 @@ fn what_was_changed_by_hand_is_said_and_never_given() {
         change(&world.version("sum", 1));
         let error = world.skills.find(&[USER, SkillScope::Team], "sum", None).unwrap_err();
         assert_eq!(error.code(), "skill.damaged", "{what}: {error}");
-        // Saving again makes a version that is whole.
+        // Saving again creates a complete version.
         let saved = world.skills.save(USER, meta("sum"), body("1")).unwrap();
         assert_eq!(saved.version, 2, "{what}");
         assert_eq!(world.skills.find(&[USER], "sum", None).unwrap().unwrap().1.source, "1");
@@ -233,7 +233,7 @@ fn quotas_hold_for_a_skill_and_for_a_scope() {
         "skill.quota"
     );
     world.skills.save(USER, meta("a"), many(64, 16_000)).unwrap();
-    // Three versions of less than one MiB are more than the two of a session.
+    // Three versions of almost one MiB exceed the two MiB of a session.
     for n in 0..2 {
         world.skills.save(session, meta("a"), many(1, 1_000_000 + n)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! What one command pays for its journal.
+//! The time that one command spends in the store.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use ringfence_store::{Lease, Store};
 use crate::process::{lines, start};
 use crate::support::{closed, ended, opening, report, started};
 
-/// Far above what it takes, so that only a change of kind (a scan, a wait) fails on a busy machine.
+/// Far above the usual time, so that only a change of kind (a scan, a wait) fails on a busy machine.
 const MOST: Duration = Duration::from_millis(250);
 
-/// What `ringfence run` does with the store, in microseconds from the beginning.
+/// The steps of `ringfence run` in the store, with microseconds since the start.
 pub(crate) async fn one_run(home: &Path) -> String {
     let began = Instant::now();
     let store = Store::open(home).await.unwrap();

@@ -1,4 +1,4 @@
-//! The kill switch.
+//! Stop requests between processes.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn the_owner_of_a_session_is_told_at_once() {
     let (one, two) = (world.session().await, world.session().await);
     let mut stops = world.store.stops(&world.lease).unwrap();
     let other = Store::open(world.home()).await.unwrap();
-    // Nothing was asked yet.
+    // Nothing was requested yet.
     let waited = tokio::time::timeout(Duration::from_millis(20), stops.next()).await;
     assert!(waited.is_err());
     let asked = other.request_stop(Target::Session(two), ME).await.unwrap();
@@ -27,7 +27,7 @@ async fn the_owner_of_a_session_is_told_at_once() {
     assert_eq!(all, [(one, Owner::Told)]);
     let soon = tokio::time::timeout(Duration::from_secs(10), stops.next()).await;
     assert_eq!(soon.unwrap().unwrap().session, one);
-    // Each wish is handed out once.
+    // Each request is returned once.
     assert!(
         tokio::time::timeout(Duration::from_millis(20), stops.next())
             .await

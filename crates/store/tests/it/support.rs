@@ -1,4 +1,4 @@
-//! What the tests begin with.
+//! Shared helpers of the tests.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! After a process died.
+//! Sweeps of dead processes.
 
 use ringfence_journal::{Event, Kind, Recorder as _, SessionId, SessionState, SessionSummary, Status};
 use ringfence_store::{Lease, Owner, Removed, Resource, Target};
@@ -48,7 +48,7 @@ async fn what_a_killed_process_left_is_found_ended_and_journalled() {
     assert!(report(&world.store).await.is_ok());
 
     assert!(world.store.dead_leases().await.unwrap().is_empty());
-    // The neighbour goes on.
+    // The other process continues.
     world.store.record(violation(neighbour, "")).await.unwrap();
     let listed = world.store.session(neighbour).await.unwrap().unwrap();
     assert_eq!(listed.state, SessionState::Open);
@@ -62,7 +62,7 @@ async fn a_session_whose_lease_has_no_file_is_lost_too() {
     std::fs::remove_file(world.home().join(format!("run/{}.lock", world.lease.id()))).unwrap();
     let mut dead = other.dead_leases().await.unwrap();
     assert_eq!(other.bury(dead.remove(0), &[]).await.unwrap(), [session]);
-    // Whoever had it can no longer write to it.
+    // The former owner can no longer write to it.
     let error = world.store.record(violation(session, "")).await.unwrap_err();
     assert_eq!(error.code(), "session.closed");
     assert!(report(&other).await.is_ok());

@@ -1,4 +1,4 @@
-//! Whatever is changed behind the store's back is found and named.
+//! Every change behind the store's back is detected and named.
 
 use ringfence_journal::{Broken, ChainFault, ExecutionId, HeadFault, Recorder as _, Report, SessionId};
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
@@ -72,7 +72,7 @@ async fn removed_records_are_found() {
 
 #[tokio::test]
 async fn moved_records_are_found() {
-    // Where lists begin with the first number, a record before it is not in them.
+    // Listings start at number one, so they omit a record before it.
     let hidden = "UPDATE events SET n = -n WHERE session = (SELECT min(session) FROM events)";
     check(hidden, 1, ChainFault::Moved).await;
     let later = "UPDATE events SET n = 100000 WHERE seq = 700";

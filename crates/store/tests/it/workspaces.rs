@@ -1,4 +1,4 @@
-//! Sessions that keep files: one process at a time, and open without one.
+//! Sessions with a workspace: owned by one process at a time, and open without one.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ async fn a_session_outlives_its_dead_process_and_what_ran_in_it_is_lost() {
     let id = open(&world, None).await;
     world.store.record(started(id, execution)).await.unwrap();
     let World { store, lease, folder } = world;
-    // As the kernel does for a process that is killed: the lock goes, the file stays.
+    // Simulates what the kernel does for a killed process: the lock goes, the file stays.
     lease
         .note(ringfence_store::Resource::Folder {
             path: folder.path().join("none"),
@@ -102,7 +102,7 @@ async fn only_what_nobody_has_and_is_past_its_time_is_over() {
     world.store.park_session(id).await.unwrap();
     assert_eq!(over(later).await.unwrap(), [id]);
     assert_eq!(over(Timestamp::now()).await.unwrap(), []);
-    // Whoever has taken it looks again.
+    // The process that owns the session checks again.
     let is_over = |at| world.store.workspace_is_over(id, at);
     world.store.enter_session(&world.lease, id).await.unwrap();
     assert!(is_over(later).await.unwrap());
@@ -130,7 +130,7 @@ async fn a_session_that_waits_for_a_person_is_not_over_before_nobody_is_waited_f
     };
     check(2, false).await;
     check(12, true).await;
-    // Whoever opens it by name is told what it waits for; nothing of it is dropped.
+    // The caller learns what the session waits for; nothing of it is dropped.
     let refused = world.store.enter_session(&world.lease, id).await.unwrap_err();
     assert!(matches!(refused, AdoptError::Unfinished { execution: one, .. } if one == execution));
     assert_eq!(world.store.session(id).await.unwrap().unwrap().lease, None);

@@ -1,6 +1,6 @@
-//! The benchmark of tool calls from confined programs, beside bare clients and peers, all in one run.
-//! `--brief` makes them once, asserts no time, and installs nothing. `--sequential` makes only the calls one by one, and says
-//! how long each client was on a processor: that holds on a busy machine too.
+//! The benchmark of tool calls from confined programs, beside bare clients and peers, all in one run. `--brief` makes each call once,
+//! asserts no time, and installs nothing. `--sequential` makes only the sequential calls, and prints the processor time of each client:
+//! that is meaningful on a busy machine too.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the table is the output")]
 
@@ -13,20 +13,20 @@ use ringfence_testkit::calls::{Bare, Direct, PAGES, Road, calls, others, paging,
 use ringfence_testkit::timing::{middle, milliseconds};
 use serde_json::{Map, Value, json};
 
-/// The most that a program's calls may take above a bare client's.
+/// The most time that a program's calls may take above a bare client's.
 const ABOVE: Duration = Duration::from_millis(120);
-/// How much less one program must take than its calls one by one.
+/// The share of time that one program must save against the same calls made one by one.
 const LESS: f64 = 0.8;
-/// The most that a model may read of the paging program and its result.
+/// The most bytes that a model may read of the paging program and its result.
 const TEXT: usize = 30 * 1024;
 
 /// Calls of one program. None may be lost, in a brief run either.
 const CALLS: usize = 1_000;
 
-/// How much is measured.
+/// How much a run measures.
 struct Size {
     rounds: usize,
-    /// A model's answer, simulated by sleep.
+    /// The time of a model's answer, simulated by sleep.
     model: Duration,
     brief: bool,
     sequential: bool,
@@ -44,7 +44,7 @@ fn main() -> Result<()> {
         brief,
         sequential,
     };
-    // One thread, as the program itself has.
+    // One thread, as the `ringfence` program itself has.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(measure(&size))
 }
@@ -92,7 +92,7 @@ async fn measure(size: &Size) -> Result<()> {
     Ok(())
 }
 
-/// The echo server, which lies beside this program.
+/// The echo server beside this program.
 fn upstream() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     let upstream = here.with_file_name("ringfence-upstream");
@@ -104,7 +104,7 @@ fn upstream() -> Result<PathBuf> {
     Ok(upstream)
 }
 
-/// The clients take turns, so that all see the same machine; answers how far the program is above the bare client.
+/// Measures the clients in turns, so that all see the same machine; returns how much the program takes above the bare client.
 async fn sequential(size: &Size, bare: &Bare, direct: &Direct, road: &Road) -> Result<Duration> {
     let source = calls(Language::TypeScript, CALLS, false);
     let (mut alone, mut clients, mut programs) = (Vec::new(), Vec::new(), Vec::new());
@@ -133,7 +133,7 @@ async fn sequential(size: &Size, bare: &Bare, direct: &Direct, road: &Road) -> R
         );
         println!("on a processor, last round: {busy:?}");
     }
-    // The first round warms everybody.
+    // The first round is warm-up.
     let [alone, client, program] = [alone, clients, programs].map(|mut times| {
         times.remove(0);
         middle(times)
@@ -153,14 +153,14 @@ async fn sequential(size: &Size, bare: &Bare, direct: &Direct, road: &Road) -> R
     Ok(program.saturating_sub(alone))
 }
 
-/// How long this thread was on a processor.
+/// The processor time of this thread.
 fn on_processor() -> Result<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanos = text.split_whitespace().next().context("no times of this thread")?;
     Ok(Duration::from_nanos(nanos.parse()?))
 }
 
-/// One by one and all at once, from one kind of program.
+/// Measures calls one by one and concurrent calls of a TypeScript program.
 async fn at_once(size: &Size, road: &Road) -> Result<(Duration, Duration)> {
     let one_by_one = calls(Language::TypeScript, CALLS, false);
     let together = calls(Language::TypeScript, CALLS, true);
@@ -188,14 +188,14 @@ async fn python(size: &Size, road: &Road) -> Result<Duration> {
     Ok(middle(times))
 }
 
-/// A program whose value is the number of right answers.
+/// Runs a program whose value is the number of right answers.
 async fn counted(road: &Road, language: Language, source: &str, count: usize) -> Result<Duration> {
     let ran = road.run(language, source, count).await?;
     ensure!(ran.value == json!(count), "{} of {count} answers are right", ran.value);
     Ok(ran.time)
 }
 
-/// Ten tools as one program, and one by one with a model's answer before each; answers how much less it takes.
+/// Measures ten tools as one program, and one by one with a model's answer before each; returns the share of time saved.
 async fn ten(size: &Size, bare: &Bare, road: &Road) -> Result<f64> {
     let started = Instant::now();
     tokio::time::sleep(size.model).await;
@@ -239,7 +239,7 @@ fn steps() -> impl Iterator<Item = (&'static str, Map<String, Value>)> {
         .map(|(tool, arguments)| (tool, arguments.as_object().cloned().unwrap_or_default()))
 }
 
-/// 10,000 records in, 20 rows out; answers the bytes that a model reads: program and whole result.
+/// Measures paging from 10,000 records to 20 rows; returns the bytes that a model reads: program and full result.
 async fn pages(road: &Road) -> Result<usize> {
     let ran = road.run(Language::TypeScript, paging(), PAGES).await?;
     ensure!(

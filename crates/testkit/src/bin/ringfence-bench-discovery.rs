@@ -1,5 +1,5 @@
-//! The benchmark of discovery: recall beside plain BM25, time, and tokens, on labelled questions over real catalogs.
-//! `--brief` reads the same data but times nothing.
+//! The benchmark of discovery: recall beside plain BM25, time, and tokens, on labelled questions over real catalogs. `--brief` reads the
+//! same data but times nothing.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the table is the output")]
 
@@ -11,10 +11,10 @@ use ringfence_testkit::discovery::data::{Folder, Set};
 use ringfence_testkit::discovery::measure::{self, Recall, Score};
 use ringfence_testkit::doors::{self, Program};
 
-/// What ranking must win over plain BM25 in the same run.
+/// The gain in recall that ranking must have over plain BM25 in the same run.
 const RECALL: f64 = 0.09;
 const ALL: f64 = 0.11;
-/// The most a task's context may be of the full schemas.
+/// The largest share of the full schemas that a task's context may be.
 const SHARE: f64 = 0.02;
 
 fn main() -> Result<()> {
@@ -52,7 +52,7 @@ fn main() -> Result<()> {
         let (recall, all) = (ours.slots.mean - plain.slots.mean, ours.slots.all - plain.slots.all);
         wins.push((set.name, recall, all, ours.worst()));
     }
-    // Those that clients show their model, and the output schemas that some show as well.
+    // The definitions that clients show their model, and the output schemas that some show as well.
     let definitions = doors::cost(&Program::beside()?, 1)?;
     let costs = cost::of_tasks(&folder, definitions.input + definitions.output)?;
     println!("\n{costs}");
@@ -75,7 +75,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Prints what ours gains over plain BM25, recall by language, and the time of the index.
+/// Prints the gain over plain BM25, recall by language, and the time to build the index.
 fn print_details(set: &Set, plain: &Score, ours: &Score) {
     let gain = |slots: (Recall, Recall), strict: Option<(Recall, Recall)>| {
         let of =

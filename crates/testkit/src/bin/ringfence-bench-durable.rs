@@ -1,5 +1,5 @@
-//! The benchmark of waiting for a person: what it takes to give up a sandbox and to go on, what waits on disk, what keeping costs
-//! a call. `--brief` does little of each, asserts no time, and installs nothing. `--keeping` measures only what keeping costs.
+//! The benchmark of waiting for an approval: the time to release a sandbox and to resume, the size on disk, and the cost of recording a
+//! call. `--brief` does little of each, asserts no time, and installs nothing. `--keeping` measures only the cost of recording.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the table is the output")]
 
@@ -10,18 +10,18 @@ use anyhow::{Result, ensure};
 use ringfence_testkit::durable::{CALLS, Waiter, others, release, roads, start, weigh};
 use ringfence_testkit::timing::milliseconds;
 
-/// From the decision to give up a sandbox until it is free and that is written.
+/// The most time from the decision to release a sandbox until it is free and that is recorded.
 const SUSPEND: Duration = Duration::from_millis(2);
-/// From the answer to the end, beyond a fresh run.
+/// The most time from the answer to the end, beyond a fresh run.
 const RESUME: Duration = Duration::from_millis(10);
-/// Bytes on disk of an execution that waits, beyond its results.
+/// The most bytes on disk of a waiting execution, beyond its results.
 const WEIGHT: u64 = 64 * 1024;
-/// A server with 10,000 of them.
+/// The most time that a server with 10,000 of them takes to start.
 const START: Duration = Duration::from_secs(1);
-/// A call with journal and recording, above one without.
+/// The most time that journal and recording may add to a call.
 const KEPT: Duration = Duration::from_micros(60);
 
-/// How much is measured.
+/// How much a run measures.
 struct Size {
     rounds: usize,
     calls: u32,
@@ -43,14 +43,14 @@ fn main() -> Result<()> {
             many: 10_000,
         }
     };
-    // One thread, as the program itself has.
+    // One thread, as the `ringfence` program itself has.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if keeping_only {
         let mut missed = Vec::new();
         return runtime.block_on(keeping(&size, &mut missed));
     }
     let (each, missed) = runtime.block_on(measure(&size))?;
-    // What waits on disk is no matter of the machine.
+    // The size on disk does not depend on the machine.
     ensure!(each <= WEIGHT, "an execution that waits takes {each} bytes on disk");
     if brief {
         println!("\npeers: not in a brief run");
@@ -61,7 +61,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Answers the bytes on disk of each that waits, and the times that were missed.
+/// Returns the bytes on disk of each waiting execution, and the goals that were missed.
 async fn measure(size: &Size) -> Result<(u64, Vec<&'static str>)> {
     let mut missed = Vec::new();
     println!("| | measured | at most |\n|---|---|---|");
@@ -71,7 +71,7 @@ async fn measure(size: &Size) -> Result<(u64, Vec<&'static str>)> {
     Ok((each, missed))
 }
 
-/// A program that lies beside this one.
+/// The path of a program beside this one.
 fn beside(name: &str) -> Result<PathBuf> {
     let program = std::env::current_exe()?.with_file_name(name);
     ensure!(

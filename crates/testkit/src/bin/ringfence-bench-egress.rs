@@ -1,5 +1,5 @@
-//! The benchmark of the way out: a download through the pipe beside the same one through a plain proxy, what the hop adds to
-//! an answer, a hundred connections at once, and what it costs when nothing happens. `--brief` is for correctness only.
+//! The benchmark of egress: a download through the gateway beside the same one through a plain proxy, the time that the hop adds to an
+//! answer, a hundred concurrent connections, and the cost while idle. `--brief` is for correctness only.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the table is the output")]
 
@@ -9,12 +9,12 @@ use anyhow::{Result, ensure};
 use ringfence_testkit::egress::{Road, Roads, enter, plain_proxy};
 use ringfence_testkit::timing::milliseconds;
 
-/// Of a plain proxy's speed, at least.
+/// The least share of a plain proxy's speed.
 const RATIO: f64 = 0.5;
-/// What the hop adds to the middle answer, at most.
+/// The most time that the hop may add to the median answer.
 const HOP: Duration = Duration::from_millis(1);
 const AT_ONCE: usize = 100;
-/// Milliseconds of a tick of the processor's clock.
+/// Milliseconds in a tick of the processor's clock.
 const TICK: u64 = 10;
 
 fn main() -> Result<()> {
@@ -57,7 +57,7 @@ fn speed(roads: &Roads, brief: bool, missed: &mut Vec<&'static str>) -> Result<(
     let (bytes, times) = if brief { (64 << 20, 1) } else { (1 << 30, 5) };
     for scheme in ["http", "https"] {
         let (mut pipe, mut plain) = (Vec::new(), Vec::new());
-        // In turns, so that both meet the same machine.
+        // In turns, so that both see the same machine.
         for _ in 0..times {
             plain.push(roads.download(Road::Plain, scheme, bytes)?);
             pipe.push(roads.download(Road::Pipe, scheme, bytes)?);

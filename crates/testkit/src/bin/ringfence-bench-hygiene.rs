@@ -1,6 +1,6 @@
-//! The benchmark of detectors: ours beside others, in one run, on labelled texts, on the same values in other forms, on texts
-//! without personal data, and in time; documents that must come back as they were; and what the examples spare a model.
-//! `--brief` asks no peer and times nothing.
+//! The benchmark of detectors: ours beside others, in one run, on labelled texts, on the same values in other forms, on texts without
+//! personal data, and in time; documents that must survive a round trip; and the tokens that the examples save a model. `--brief` asks no
+//! peer and times nothing.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the table is the output")]
 
@@ -33,12 +33,12 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether what cannot be measured is a fault: continuous integration would pass on nothing otherwise.
+/// Whether a measurement that is not possible is an error: continuous integration would pass without it otherwise.
 fn must_measure() -> bool {
     std::env::var_os("CI").is_some()
 }
 
-/// The examples, where the program that they call was built beside this one.
+/// Reports the savings of the examples, where the program that they call was built beside this one.
 fn spared(missed: &mut Vec<String>) -> Result<()> {
     let ringfence = std::env::current_exe()?.with_file_name("ringfence");
     if !ringfence.is_file() {
@@ -132,7 +132,7 @@ struct Bench {
     missed: Vec<String>,
 }
 
-/// `met`, `missed`, or nothing where there is no goal.
+/// `met`, `missed`, or empty where there is no goal.
 fn verdict(missed: &mut Vec<String>, name: &str, values: &[(f64, f64)]) -> &'static str {
     let below = values.iter().find(|(value, goal)| value + 1e-9 < *goal);
     if let Some((value, goal)) = below {
@@ -143,7 +143,7 @@ fn verdict(missed: &mut Vec<String>, name: &str, values: &[(f64, f64)]) -> &'sta
 }
 
 impl Bench {
-    /// Asks every peer about all texts at once.
+    /// Asks every peer about all texts in one call.
     fn ask(&mut self) -> Result<()> {
         let labelled = self
             .sets
@@ -272,7 +272,8 @@ impl Bench {
     }
 }
 
-/// What stays and what goes in listings and answers of tools, where a policy says nothing: as a table, and as one line of JSON.
+/// Reports what stays and what is hidden in listings and answers of tools under a policy without rules for it: as a table, and as one line
+/// of JSON.
 fn precise(folder: Option<&Folder>, missed: &mut Vec<String>) -> Result<()> {
     let detector = answers::unwritten();
     let tally = answers::tally(&detector, &answers::labelled()?);
@@ -327,7 +328,7 @@ fn precise(folder: Option<&Folder>, missed: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The most values that may be hidden wrongly.
+/// The largest share of values that may be hidden wrongly.
 const MOST_WRONG: f64 = 1.0 / 200.0;
 
 fn structured(set: &Set, plain: &Detector, others: &[(&str, &[Vec<Finding>])], missed: &mut Vec<String>) {
@@ -338,7 +339,7 @@ fn structured(set: &Set, plain: &Detector, others: &[(&str, &[Vec<Finding>])], m
         .iter()
         .map(|(_, found)| score::kinds(set, found, &score::STRUCTURED))
         .collect();
-    // Ahead of all, not only level with them.
+    // The goal is to be ahead of all, not level with them.
     goals.extend(theirs.iter().map(|one| (all.f1(), one.f1() + 1e-6)));
     let verdict_of_all = verdict(missed, "seven structured", &goals);
     println!("| seven structured, ours | {all} | F1, hidden ≥ .98, ahead of all | {verdict_of_all} |");
@@ -379,7 +380,7 @@ fn prose(set: &Set, prose: &Detector, missed: &mut Vec<String>) {
     }
 }
 
-/// The least precision, recall and exact share of a kind, and the same in words.
+/// The required precision, recall and exact share of a kind, and the same as text.
 fn least(kind: Kind) -> (f64, f64, f64, &'static str) {
     if [Kind::Email, Kind::Url].contains(&kind) {
         (0.99, 0.99, 0.99, "exact ≥ .99")
@@ -394,7 +395,8 @@ fn least(kind: Kind) -> (f64, f64, f64, &'static str) {
     }
 }
 
-/// How many findings, and how many of a kind that should never be wrong. Addresses of people and pages do stand in descriptions.
+/// How many findings are wrong, and how many of these are of kinds that should never be. Descriptions do contain addresses of people and
+/// pages.
 fn wrong(found: &[Vec<Finding>]) -> (f64, f64) {
     let all = found.iter().flatten().filter(|one| is_wrong(one));
     let grave = all

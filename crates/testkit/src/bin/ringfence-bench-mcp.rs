@@ -1,5 +1,5 @@
-//! The benchmark of the front doors: what our tools cost a model, how fast a program answers over standard input and output and
-//! over HTTP, how soon the server is there. `--brief` runs each a few times, for correctness only, and installs nothing.
+//! The benchmark of the front doors: the tokens of our tools, how fast the program answers over standard input and output and over HTTP,
+//! how soon the server is ready. `--brief` runs each a few times, for correctness only, and installs nothing.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the table is the output")]
 
@@ -9,15 +9,15 @@ use anyhow::{Result, ensure};
 use ringfence_testkit::doors::{Cost, Program, cost, flood, one_by_one, peers, start};
 use ringfence_testkit::timing::milliseconds;
 
-/// Tokens of names, descriptions and input schemas, and of output schemas.
+/// The most tokens of names, descriptions and input schemas, and of output schemas.
 const TOKENS: usize = 1_500;
-/// The middle of calls one after another, and a hundred of them.
+/// The most time of a median sequential call, and of a hundred of them.
 const ONE: Duration = Duration::from_millis(3);
 const HUNDRED: Duration = Duration::from_millis(300);
-/// Calls per second and the slowest hundredth, of all clients at once.
+/// The least rate in calls per second, and the most time of 99 % of the calls, with all clients at once.
 const RATE: f64 = 300.0;
 const SLOWEST: Duration = Duration::from_millis(250);
-/// Until the first answer, and memory then.
+/// The most time until the first answer, and the most memory then.
 const START: Duration = Duration::from_millis(150);
 const MEMORY: u64 = 40_000_000;
 const CLIENTS: usize = 32;
@@ -53,7 +53,7 @@ fn tokens(program: &Program) -> Result<()> {
         "| tokens of our {} tools, the same from 1 to 10,000 upstream tools: input, output | {}, {} | {TOKENS}, {TOKENS} |",
         one.tools, one.input, one.output
     );
-    // What tools cost is no matter of the machine.
+    // The tokens of tools do not depend on the machine.
     ensure!(
         one.tools >= 5 && one.input <= TOKENS && one.output <= TOKENS,
         "our tools are too few, or cost too much: {one:?}"

@@ -1,5 +1,5 @@
-//! Every schema of the data as stubs, judged by the real compilers: how many they accept, and what the types leave open.
-//! `--brief` is the same, but passes over compilers that are not there.
+//! The schemas of the data as stubs, checked by the real compilers: how many they accept, and what the types leave open. `--brief` does the
+//! same, but skips compilers that are not installed.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the table is the output")]
 #![expect(
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 const FILES: [&str; 2] = ["toucan_tools.jsonl", "livemcpbench_tools.jsonl"];
 const MISSING: &str = "no type checkers: `cargo xtask test --only install` gets them";
-/// The most parameters of a hundred that may be typed as unknown.
+/// The largest percentage of parameters that may have an unknown type.
 const MOST: f64 = 3.0;
 
 fn main() -> Result<()> {
@@ -66,7 +66,7 @@ fn read(file: &Path) -> Result<Catalog> {
             title: None,
             description: word("description"),
             input: tool.get("inputSchema").cloned().unwrap_or(Value::Null),
-            // The data has no output schemas: the input's stands in, so that results are judged too.
+            // The data has no output schemas: the input schema stands in, so that results are checked too.
             output: tool.get("inputSchema").cloned(),
             hints: Hints::default(),
             tags: Vec::new(),
@@ -79,7 +79,7 @@ fn read(file: &Path) -> Result<Catalog> {
     })))
 }
 
-/// Whether something is not as it must be.
+/// Measures one catalog; returns whether something is wrong.
 fn measure(name: &str, catalog: &Catalog, compilers: &compilers::Compilers) -> Result<bool> {
     let offers: Vec<Offer<'_>> = catalog
         .tools()

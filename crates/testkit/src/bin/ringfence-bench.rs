@@ -16,7 +16,7 @@ use ringfence_testkit::traces::{Traces, tree_memory};
 const LINE: (&str, &str) = ("[1, 2, 3].map(x => x * 2).reduce((a, b) => a + b)", "12");
 const PYTHON_LINE: (&str, &str) = ("sum(x * 2 for x in [1, 2, 3])", "12");
 const PRINCIPAL: &str = "bench";
-/// KiB that an idle worker may hold.
+/// The most memory in KiB that an idle worker may hold.
 const IDLE: u64 = 4096;
 
 struct Bench {
@@ -164,7 +164,7 @@ impl Bench {
         Ok(())
     }
 
-    /// 1,000 one after another and 64 at once: nothing of this process or the machine grows.
+    /// Runs 1,000 sandboxes in sequence and 64 at once: no resource of this process or the machine may grow.
     async fn no_growth(&self) -> Result<()> {
         let groups = self.native.remains();
         let once = self.pooled(Language::TypeScript, LINE, 20).await?;
@@ -202,7 +202,7 @@ impl Bench {
     }
 }
 
-/// Sandboxes that were dropped are reaped in the background.
+/// Waits for dropped sandboxes, which are reaped in the background.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(500)).await;
 }

@@ -1,4 +1,4 @@
-//! The client that the conformance suite of the protocol drives: the gateway's own road to an upstream server.
+//! The client that the conformance suite of the protocol drives: it takes the gateway's own path to an upstream server.
 //!
 //! The suite appends the address of its server and names the scenario in the environment.
 #![forbid(unsafe_code)]

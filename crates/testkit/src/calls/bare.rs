@@ -1,4 +1,4 @@
-//! The clients without a fence: the MCP library alone, and our upstreams without a pass.
+//! Clients without a sandbox: the MCP library alone, and our upstream connections without a pass.
 #![expect(
     clippy::disallowed_methods,
     reason = "a benchmark starts the servers of a bare client itself"
@@ -18,10 +18,10 @@ use tokio::process::{Child, Command};
 
 use super::road::servers;
 
-/// How long any call may take.
+/// How long a call may take.
 const WITHIN: Duration = Duration::from_mins(1);
 
-/// The MCP library and a server, with nothing between them.
+/// The client of the MCP library, connected to a server directly.
 pub struct Bare {
     service: RunningService<RoleClient, ()>,
     _child: Child,
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Bare {
 }
 
 impl Bare {
-    /// Starts a server and says the first words.
+    /// Starts a server and completes the handshake with it.
     pub async fn connect(upstream: &Path) -> Result<Bare> {
         let mut child = Command::from(std::process::Command::new(upstream))
             .arg("echo")
@@ -51,7 +51,7 @@ impl Bare {
         Ok(Bare { service, _child: child })
     }
 
-    /// One call after another.
+    /// The time of `count` sequential calls.
     pub async fn calls(&self, count: usize) -> Result<Duration> {
         let started = Instant::now();
         for number in 0..count {
@@ -60,7 +60,7 @@ impl Bare {
         Ok(started.elapsed())
     }
 
-    /// One call, of which only the success counts.
+    /// Makes one call and fails unless it succeeds; the result is dropped.
     pub async fn call(&self, tool: &'static str, arguments: Map<String, Value>) -> Result<()> {
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
         let result = self.service.peer().call_tool(params).await?;
@@ -77,7 +77,7 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// Starts the servers.
+    /// Starts the servers and waits until they are connected.
     pub async fn connect(upstream: &Path) -> Result<Direct> {
         let home = tempfile::tempdir()?;
         let servers = Servers::parse(&servers(upstream), home.path())?;
@@ -87,7 +87,7 @@ impl Direct {
         Ok(Direct { upstreams, _home: home })
     }
 
-    /// One call after another.
+    /// The time of `count` sequential calls.
     pub async fn calls(&self, count: usize) -> Result<Duration> {
         let started = Instant::now();
         for number in 0..count {

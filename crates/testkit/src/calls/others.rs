@@ -1,4 +1,4 @@
-//! Peers that do the same.
+//! Peers that run the same calls from programs.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ const PEERS: [Peer; 4] = [
             "--silent",
             "--no-audit",
             "--no-fund",
-            // Its peers are model libraries, of which none is needed here.
+            // The peer dependencies of these packages are model libraries, of which none is needed here.
             "--legacy-peer-deps",
             "node@24.21.0",
             "@cloudflare/codemode@0.5.6",
@@ -56,7 +56,7 @@ const PEERS: [Peer; 4] = [
     },
 ];
 
-/// What each peer says of `count` calls of the same server, or why it cannot.
+/// A table of what each peer measures for `count` calls of the same server, or why it cannot.
 pub fn others(upstream: &Path, count: usize) -> Result<String> {
     let (upstream, count) = (upstream.to_string_lossy(), count.to_string());
     let mut text = String::from("| peer, same run | what | ms |\n|---|---|---|\n");

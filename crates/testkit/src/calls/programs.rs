@@ -1,11 +1,11 @@
-//! The programs that are measured.
+//! The programs that the benchmark of calls runs.
 
 use ringfence_sandbox::Language;
 
-/// Calls that [`paging`] makes.
+/// The calls that [`paging`] makes.
 pub const PAGES: usize = 10;
 
-/// `count` calls in a row, or all at once; the value says how many answers were right.
+/// A program with `count` calls, in sequence or concurrent; its value is the number of right answers.
 pub fn calls(language: Language, count: usize, at_once: bool) -> String {
     match (language, at_once) {
         (Language::Python, false) => format!(
@@ -29,7 +29,7 @@ pub fn calls(language: Language, count: usize, at_once: bool) -> String {
     }
 }
 
-/// Ten tools, each fed by the one before.
+/// A program with ten tools, each fed by the one before.
 pub fn workflow() -> &'static str {
     r#"const said = await tools.echo.echo({ text: "quarterly report" });
 const kept = await tools.echo.structured({ title: said });
@@ -47,7 +47,7 @@ const tail = await tools.records.big({ bytes: 20 });
 ({ line: filed.given.line, draft: filed.given.draft, tail: tail.length })"#
 }
 
-/// Pages through 10,000 records, filters and groups them, and answers with 20 rows.
+/// A program that pages through 10,000 records, filters and groups them, and returns 20 rows.
 pub fn paging() -> &'static str {
     r#"const groups = new Map();
 let cursor = undefined, seen = 0;

@@ -1,4 +1,4 @@
-//! The whole road of a call: program, fence, door, journal, server.
+//! The complete path of a call: program, sandbox, gateway, journal, server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ tools:
   max_calls: 100000
 ";
 
-/// An engine with a home of its own, and the servers connected.
+/// An engine with a data folder of its own and connected servers.
 #[derive(Debug)]
 pub struct Road {
     engine: Engine,
@@ -32,19 +32,19 @@ pub struct Road {
     _home: tempfile::TempDir,
 }
 
-/// A program that ran.
+/// A program that ran, with its time.
 #[derive(Debug)]
 pub struct Ran {
-    /// From the request to the result, the journal's last word included.
+    /// The time from the request to the result, including the last event in the journal.
     pub time: Duration,
-    /// What it came to.
+    /// The value of the program, as JSON.
     pub value: Value,
-    /// What it is, as a model would read it.
+    /// The report, as a model would read it.
     pub execution: Execution,
 }
 
 impl Road {
-    /// Opens the engine; the servers are connected by a first program.
+    /// Opens the engine, and connects the servers by a first program.
     pub async fn open(upstream: &Path) -> Result<Road> {
         let home = tempfile::tempdir()?;
         let settings = Settings {
@@ -73,7 +73,7 @@ impl Road {
         Ok(road)
     }
 
-    /// Runs a program that must end well after exactly `calls` calls, none of them lost.
+    /// Runs a program that must complete after exactly `calls` successful calls.
     pub async fn run(&self, language: Language, source: &str, calls: usize) -> Result<Ran> {
         let program = Program::Code {
             language,
@@ -85,7 +85,7 @@ impl Road {
         let execution = self.engine.run(request, &mut ()).await?;
         let time = started.elapsed();
         ensure!(execution.error.is_none(), "{:?}\n{}", execution.error, execution.stderr);
-        // The first of a kind are listed one by one; an item with a count stands for the rest.
+        // The first calls of a kind are listed one by one; an item with a count stands for the rest.
         let well = execution.calls.iter().filter(|call| call.outcome == "ok");
         let well: u64 = well.map(|call| call.count.unwrap_or(1)).sum();
         ensure!(well == calls as u64, "{well} of {calls} calls went well");
@@ -97,13 +97,13 @@ impl Road {
         })
     }
 
-    /// Ends the servers.
+    /// Shuts the engine down, and its servers with it.
     pub async fn leave(self) {
         self.engine.leave().await;
     }
 }
 
-/// The document that names the servers.
+/// The document that configures the servers.
 pub(super) fn servers(upstream: &Path) -> String {
     let entry = |mode: &str| json!({ "command": upstream, "args": [mode], "policy": "host" });
     let entries: BTreeMap<&str, Value> = SERVERS.into_iter().map(|name| (name, entry(name))).collect();

@@ -1,5 +1,5 @@
-//! Plain BM25 over all fields as one text: what a few lines of anybody's code would do. Words split at humps and underscores,
-//! Han in pairs, a short stop list, light suffixes taken off; the name counts twice.
+//! A plain BM25 baseline over all fields as one text. Words are split at case changes and underscores, Han characters into pairs; a short
+//! list of stop words and light suffixes are removed; the name counts twice.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ const B: f64 = 0.75;
 const STOP: &str = "a an and are as at be by do for from get has have how i if in into is it its me my of on or our so that the \
 their them then there these this those to use used using was we what when where which who will with you your";
 
-/// An index of a catalog.
+/// A BM25 index of a catalog.
 #[derive(Debug)]
 pub struct Plain {
     postings: HashMap<String, Vec<(usize, f64)>>,
@@ -19,7 +19,7 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// The index of `catalog`.
+    /// Builds the index of `catalog`.
     pub fn new(catalog: &Catalog) -> Plain {
         let texts: Vec<Vec<String>> = catalog.tools().iter().map(|tool| terms(&text(tool))).collect();
         let average = number(texts.iter().map(Vec::len).sum()) / number(texts.len()).max(1.0);
@@ -41,7 +41,7 @@ impl Plain {
         }
     }
 
-    /// The tools for one question, best first.
+    /// The positions of tools for one question, best first.
     pub fn rank(&self, question: &str) -> Vec<usize> {
         let mut scores = vec![0.0; self.tools];
         for word in terms(question) {
@@ -58,7 +58,7 @@ impl Plain {
     }
 }
 
-/// Ten tools in all: questions take turns.
+/// Merges rankings in turns, up to `most` tools in all.
 pub fn interleave(rankings: &[Vec<usize>], most: usize) -> Vec<usize> {
     let mut taken = Vec::new();
     let mut rankings: Vec<_> = rankings.iter().map(|ranking| ranking.iter()).collect();
@@ -119,7 +119,7 @@ fn terms(text: &str) -> Vec<String> {
     terms.iter().map(|word| light(word)).collect()
 }
 
-/// A word without its most usual endings.
+/// A word without its most common endings.
 fn light(word: &str) -> String {
     for (suffix, instead) in [("ies", "y"), ("ing", ""), ("es", ""), ("ed", ""), ("s", "")] {
         if let Some(stem) = word.strip_suffix(suffix).filter(|stem| stem.len() > 2) {

@@ -1,5 +1,5 @@
-//! What a task on a large catalog costs a model's context in code mode, against reading every schema: real tasks, searched for
-//! step by step, the tools that were found described, and a program that calls those very tools.
+//! The cost of a task on a large catalog for a model's context in code mode, against reading every schema: real tasks, searched step by
+//! step, the found tools described, and a program that calls them.
 
 use std::fmt::{self, Write as _};
 
@@ -11,15 +11,15 @@ use super::data::{Folder, Question};
 
 /// Steps that one search takes.
 const STEPS: usize = 20;
-/// Rows of a result for each tool that was called.
+/// Rows in a result for each tool that was called.
 const ROWS: usize = 5;
-/// Characters of a step that stand for an argument of text, or for the title of a row.
+/// Characters of a step that are used as a text argument, or as the title of a row.
 const WORDS: usize = 60;
 
-/// Tokens of one task.
+/// The tokens of one task, by part.
 #[derive(Debug, Clone, Copy)]
 struct Task {
-    /// Tools that were found, described and called.
+    /// The number of tools that were found, described and called.
     called: usize,
     search: usize,
     describe: usize,
@@ -33,18 +33,18 @@ impl Task {
     }
 }
 
-/// Tokens of all tasks.
+/// The tokens of all tasks.
 #[derive(Debug)]
 pub struct Costs {
     tools: usize,
     full: usize,
     definitions: usize,
-    /// The cheapest first.
+    /// The tasks by tokens, cheapest first.
     tasks: Vec<Task>,
 }
 
 impl Costs {
-    /// The most that a task's context is of the full schemas.
+    /// The largest share of the full schemas that a task's context is.
     pub fn worst(&self) -> f64 {
         self.tasks.last().map_or(f64::INFINITY, |task| self.share(task))
     }
@@ -87,7 +87,7 @@ impl fmt::Display for Costs {
     }
 }
 
-/// Every task on the large catalog, with `definitions` as the tokens of our own tools.
+/// Measures every task on the large catalog, with `definitions` as the tokens of our own tools.
 pub fn of_tasks(folder: &Folder, definitions: usize) -> Result<Costs> {
     let catalog = folder.large()?;
     let index = Index::new(&catalog);
@@ -111,8 +111,8 @@ pub fn of_tasks(folder: &Folder, definitions: usize) -> Result<Costs> {
     })
 }
 
-/// One search for all steps with summaries, the best tool of each step described with its types, a program and its result; what
-/// the model writes to ask counts as well.
+/// Measures one task: a search for all steps with summaries, the best tool of each step described with its types, a program and its result;
+/// what the model writes to ask counts as well.
 fn of_a_task(catalog: &Catalog, view: &View<'_>, question: &Question) -> Result<Task> {
     let steps: Vec<String> = question.intents().into_iter().take(STEPS).collect();
     let asked = json!({ "intents": steps, "task": question.task });
@@ -145,7 +145,7 @@ fn of_a_task(catalog: &Catalog, view: &View<'_>, question: &Question) -> Result<
     })
 }
 
-/// A program that calls each of these tools with what it requires, and keeps a few rows of each answer.
+/// A program that calls each of these tools with its required arguments, and keeps a few rows of each answer.
 fn program(tools: &[(&Tool, &str)]) -> Result<String> {
     let mut text = String::from("const rows = {};\n");
     for (tool, step) in tools {
@@ -188,7 +188,7 @@ fn argument(property: &Value, step: &str) -> Value {
     }
 }
 
-/// What such a program comes to: a few rows for each tool.
+/// The result of such a program: a few rows for each tool.
 fn result(tools: &[(&Tool, &str)]) -> Value {
     let rows = tools.iter().map(|(tool, step)| {
         let row = |number: usize| {

@@ -1,4 +1,4 @@
-//! The data: tools as their servers list them, one JSON object a line, and questions with the tools that people say they need.
+//! The data: tools as their servers list them, one JSON object per line, and questions with the tools that people say they need.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -14,11 +14,11 @@ const TOOLS: &str = "livemcpbench_tools.jsonl";
 const QUESTIONS: &str = "livemcpbench_queries.jsonl";
 const MORE: &str = "toucan_tools.jsonl";
 
-/// A folder that has all of it.
+/// A folder that contains all data files.
 #[derive(Debug, Clone)]
 pub struct Folder(PathBuf);
 
-/// One tool, as the files have it.
+/// One tool as the files contain it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ToolLine {
     id: String,
@@ -32,19 +32,19 @@ pub struct ToolLine {
     input: Value,
 }
 
-/// One question: a task, what people would do for it step by step, and the tools for it in groups of which one will do.
+/// A question: a task, its steps, and the tools for it in groups of which one tool each is enough.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Question {
-    /// The task.
+    /// The task in the words of its author.
     #[serde(rename = "query")]
     pub task: String,
-    /// Tools, by their ids in the files; each group is found when one of it is.
+    /// Ids of tools in the files; a group is found when one of its tools is.
     pub groups: Vec<Vec<String>>,
     steps: String,
 }
 
 impl Question {
-    /// The steps, without their numbers; the task itself when there are none.
+    /// The steps without their numbers; the task itself where there are none.
     pub fn intents(&self) -> Vec<String> {
         let bare = |line: &str| -> String {
             let line = line.trim();
@@ -69,25 +69,25 @@ impl Question {
 /// A catalog and questions about it.
 #[derive(Debug)]
 pub struct Set {
-    /// What it is.
+    /// The name of the set in the tables.
     pub name: &'static str,
-    /// The tools.
+    /// The catalog with the tools of the set.
     pub catalog: Catalog,
-    /// The questions.
+    /// The questions with their labelled tools.
     pub questions: Vec<Question>,
-    /// The places of tools in the catalog by their ids in the files.
+    /// The positions of tools in the catalog by their ids in the files.
     pub places: HashMap<String, usize>,
 }
 
 impl Set {
-    /// How many tools there are.
+    /// The number of tools in the catalog.
     pub fn tools(&self) -> usize {
         self.catalog.tools().len()
     }
 }
 
 impl Folder {
-    /// The folder at `place`, or what it lacks.
+    /// The folder at `place`; an error with the files that it lacks.
     pub fn find(place: &Path) -> Result<Folder, String> {
         let lacks: Vec<&str> = [TOOLS, QUESTIONS, MORE]
             .into_iter()
@@ -106,7 +106,7 @@ impl Folder {
     /// The questions over their own tools, and over these among thousands of others.
     pub fn sets(&self) -> Result<Vec<Set>> {
         let tools: Vec<ToolLine> = self.lines(TOOLS)?;
-        // A tool of the same name may do the same, and nobody said whether it does.
+        // A tool of the same name may do the same, and no label says whether it does.
         let names: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let more = self
             .lines::<ToolLine>(MORE)?
@@ -126,12 +126,12 @@ impl Folder {
         Ok(vec![set("LiveMCPBench", &tools), set("LiveMCPBench + Toucan", &all)])
     }
 
-    /// The questions alone.
+    /// Reads the labelled questions without their tools.
     pub fn questions(&self) -> Result<Vec<Question>> {
         self.lines(QUESTIONS)
     }
 
-    /// The large catalog alone.
+    /// Reads the large catalog alone.
     pub fn large(&self) -> Result<Catalog> {
         Ok(catalog(&self.lines::<ToolLine>(MORE)?).0)
     }

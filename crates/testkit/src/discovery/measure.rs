@@ -1,7 +1,7 @@
 //! How much of what a task needs is found, by plain BM25 and by ours, and how fast.
 //!
-//! Recall is counted twice: with every tool of ten slots, look-alikes included, and strictly, with the one tool that each slot
-//! names first, which is ten tools at most.
+//! Recall is counted twice: with every tool of ten slots, look-alikes included, and strictly, with the one tool that each slot names first,
+//! which is ten tools at most.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -13,39 +13,39 @@ use super::baseline::{Plain, interleave};
 use super::data::{Question, Set};
 use crate::timing::{median, milliseconds};
 
-/// Slots of an answer.
+/// Slots in an answer.
 const SLOTS: usize = 10;
-/// How often a search is timed: the median counts, so that a busy machine does not.
+/// Timed runs of a search: the median counts, which a busy machine affects less.
 const REPEAT: usize = 9;
 
 /// The tools that an answer shows.
 #[derive(Debug, Clone, Default)]
 pub struct ShownTools {
-    /// Those of all slots, look-alikes included.
+    /// The tools of all slots, look-alikes included.
     slots: HashSet<usize>,
-    /// The first of each slot alone.
+    /// The first tool of each slot only.
     strict: HashSet<usize>,
 }
 
 /// Recall over the questions of a set.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Recall {
-    /// The mean part of each question's groups that was found.
+    /// The mean share of each question's groups that was found.
     pub mean: f64,
-    /// The part of the questions of which every group was found.
+    /// The share of the questions of which every group was found.
     pub all: f64,
 }
 
-/// Recall of groups by the language that their tools are described in.
+/// Recall of groups by the language of their tools' descriptions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LanguageRecall {
     /// The groups whose tools are all described in Chinese.
     pub chinese: GroupCount,
-    /// The other groups.
+    /// The groups with a description in another language.
     pub others: GroupCount,
 }
 
-/// Groups that were found, of how many.
+/// Counts of groups that were found, and of all groups.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GroupCount {
     found: usize,
@@ -58,28 +58,28 @@ impl GroupCount {
         self.found += usize::from(found);
     }
 
-    /// The part that was found.
+    /// The share of groups that was found.
     pub fn part(&self) -> f64 {
         number(self.found) / number(self.groups).max(1.0)
     }
 }
 
-/// What was found, over all questions of a set.
+/// The scores over all questions of a set.
 #[derive(Debug, Clone)]
 pub struct Score {
     /// Recall with all tools of ten slots.
     pub slots: Recall,
-    /// Recall with exactly ten tools.
+    /// Recall with ten tools at most.
     pub strict: Recall,
     /// Recall with all tools of ten slots, for the even and for the odd questions.
     pub halves: [Recall; 2],
-    /// The same by language, with all tools of ten slots and with exactly ten tools.
+    /// Recall by language, with all tools of ten slots and with ten tools at most.
     pub languages: [LanguageRecall; 2],
-    /// Tools shown, on average.
+    /// The mean number of tools shown.
     pub shown: f64,
-    /// How long each search took, sorted.
+    /// The time of each search, sorted.
     pub times: Vec<Duration>,
-    /// How long the index took to build.
+    /// The time to build the index.
     pub build: Duration,
 }
 
@@ -105,12 +105,12 @@ impl Score {
         }
     }
 
-    /// Nineteen of twenty searches take less.
+    /// The time that 95 % of the searches stay below.
     pub fn worst(&self) -> Duration {
         self.times.get(self.times.len() * 95 / 100).copied().unwrap_or_default()
     }
 
-    /// A row of the table.
+    /// A row of the table of results.
     pub fn row(&self, set: &Set, ranking: &str, brief: bool) -> String {
         let middle = self.times.get(self.times.len() / 2).copied().unwrap_or_default();
         let (middle, worst) = if brief {
@@ -132,7 +132,7 @@ impl Score {
     }
 }
 
-/// Plain BM25, one query a step, its answers taking turns.
+/// Measures plain BM25, with one query per step and merged rankings.
 pub fn plain(set: &Set) -> Score {
     let started = Instant::now();
     let plain = Plain::new(&set.catalog);
@@ -156,8 +156,8 @@ pub fn plain(set: &Set) -> Score {
     Score::of(set, &shown, times, build)
 }
 
-/// Ours: all steps in one search, the task as context, names only. The time is that of the whole search with its answer; a brief
-/// run takes none.
+/// Measures our search: all steps in one search, the task as context, names only. The time is that of the whole search with its answer; a
+/// brief run takes none.
 pub fn ours(set: &Set, brief: bool) -> Result<Score> {
     search(set, brief, |question| Search {
         intents: question.intents().into_iter().take(20).collect(),
@@ -167,7 +167,7 @@ pub fn ours(set: &Set, brief: bool) -> Result<Score> {
     })
 }
 
-/// Ours with the whole request as the one intent, as a client sends it that names no steps. Nothing is timed.
+/// Measures our search with the whole request as the only intent, as a client sends it that names no steps. Nothing is timed.
 pub fn ours_whole(set: &Set) -> Result<Score> {
     search(set, true, |question| Search {
         intents: vec![question.task.clone()],
@@ -183,7 +183,7 @@ fn search(set: &Set, brief: bool, asked: impl Fn(&Question) -> Search) -> Result
     let view = View::everything(&set.catalog, &index);
     let mut times = Vec::new();
     let mut shown = Vec::new();
-    // The vocabulary of token counts is made at the first answer, once for a process.
+    // The vocabulary for token counts is built at the first answer, once per process.
     view.search(&Search {
         intents: vec!["warm".to_owned()],
         ..Search::default()
@@ -198,14 +198,14 @@ fn search(set: &Set, brief: bool, asked: impl Fn(&Question) -> Search) -> Result
     Ok(Score::of(set, &shown, times, build))
 }
 
-/// The tools of an answer.
+/// The tools that an answer shows.
 fn tools(set: &Set, found: &Found) -> ShownTools {
     let place = |name: &String| {
         let (server, tool) = name.split_once('.')?;
         set.catalog.position(server, tool)
     };
     let mut shown = ShownTools::default();
-    // Intents take turns, as their slots were filled.
+    // Intents take turns, in the order in which their slots were filled.
     let turns = found.intents.iter().map(|answer| answer.slots.len()).max();
     for turn in 0..turns.unwrap_or_default() {
         for slot in found.intents.iter().filter_map(|answer| answer.slots.get(turn)) {
@@ -220,7 +220,7 @@ fn tools(set: &Set, found: &Found) -> ShownTools {
     shown
 }
 
-/// The part of one question's groups that was found, and whether all were.
+/// The share of one question's groups that was found, and whether all were.
 fn mark(set: &Set, question: &Question, shown: &HashSet<usize>, languages: &mut LanguageRecall) -> Recall {
     let mut found = 0;
     for group in &question.groups {

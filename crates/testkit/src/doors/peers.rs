@@ -1,4 +1,4 @@
-//! The same program through peers that offer code mode, where they install.
+//! The same program through peers that offer code mode, where they can be installed.
 
 use anyhow::Result;
 
@@ -28,7 +28,7 @@ const PEERS: [Peer; 3] = [
     },
 ];
 
-/// What each peer says of `1+1`, or why it cannot.
+/// A table of what each peer measures for `1+1`, or why it cannot.
 pub fn measure() -> Result<String> {
     let mut text = String::from("| peer, same run | `1+1`, middle | 100 in a row |\n|---|---|---|\n");
     for peer in &PEERS {

@@ -1,4 +1,4 @@
-//! Programs that wait for a person, in an engine as a server has it.
+//! Programs that wait for an approval, in an engine configured as for a server.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,18 +28,18 @@ approvals: { timeout: 24h, by: [inbox] }
 const WHO: Principal = Principal::Local(0);
 const LONG: Duration = Duration::from_mins(1);
 
-/// Medians.
+/// The median times of resuming and of comparable programs.
 #[derive(Debug, Clone, Copy)]
 pub struct Resumed {
-    /// From the answer to the end.
+    /// The time from the answer to the end.
     pub resumed: Duration,
-    /// The same program from its beginning to its end, with nobody to wait for.
+    /// The time of the same program from beginning to end, without a wait.
     pub fresh: Duration,
-    /// A program that makes only the last call, likewise.
+    /// The time of a program that makes only the last call.
     pub least: Duration,
 }
 
-/// An engine, and whoever answers.
+/// An engine with waiting programs, and the person who answers.
 #[derive(Debug)]
 pub struct Waiter {
     engine: Arc<Engine>,
@@ -47,7 +47,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// Opens an engine on `folder`; the servers are connected by a first program.
+    /// Opens an engine on `folder`, and connects the servers by a first program.
     pub async fn open(folder: &Path, upstream: &Path) -> Result<Waiter> {
         let servers = json!({ "mcpServers": { "echo": { "command": upstream, "args": ["echo"], "policy": "host" } } });
         let draft = Draft::builtin().layer(&Draft::parse(RULES, "rules")?);
@@ -78,12 +78,12 @@ impl Waiter {
         Ok(waiter)
     }
 
-    /// Its data folder.
+    /// The data folder of the engine.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// A program that makes `calls` calls and waits for a person.
+    /// Starts a program that makes `calls` calls and then waits for an approval.
     pub async fn waiting(&self, calls: usize) -> Result<ExecutionId> {
         let id = self.begin(&program(calls, "structured")).await?;
         let begun = Instant::now();
@@ -98,7 +98,7 @@ impl Waiter {
         }
     }
 
-    /// Has programs wait and go on, beside the same without a wait, in turns.
+    /// Has programs wait and resume, in turns with the same program without a wait.
     pub async fn resume(&self, rounds: usize) -> Result<Resumed> {
         let (mut resumed, mut fresh, mut least) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..=rounds {
@@ -112,7 +112,7 @@ impl Waiter {
                 self.whole(&program(CALLS, "echo")).await?,
                 self.whole(&program(0, "echo")).await?,
             );
-            // The first round warms everybody.
+            // The first round is warm-up.
             if round > 0 {
                 resumed.push(took);
                 fresh.push(times.0);
@@ -175,7 +175,7 @@ impl Waiter {
         Ok(())
     }
 
-    /// Ends the engine; what waits is left to the next.
+    /// Shuts the engine down; executions that wait are left to the next one.
     pub async fn leave(self) -> Result<PathBuf> {
         self.engine.drain(Duration::from_secs(5)).await;
         let engine = Arc::into_inner(self.engine);

@@ -1,4 +1,4 @@
-//! Many executions that wait: what they weigh on disk, and how soon a server is there with them.
+//! Many waiting executions: their size on disk, and how soon a server with them is ready.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts the program itself")]
 
 use std::path::Path;
@@ -14,27 +14,27 @@ use crate::front::{Era, Http, Served};
 use crate::timing::middle;
 use crate::waiting::Original;
 
-/// What executions that wait weigh.
+/// The size of waiting executions on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct Weight {
-    /// How many there are.
+    /// The number of waiting executions.
     pub count: usize,
-    /// Bytes on disk of each, all in all.
+    /// Bytes on disk of each, everything included.
     pub each: u64,
-    /// Bytes of it that are calls and their results.
+    /// Bytes of each that are calls and their results.
     pub results: u64,
 }
 
-/// How soon a server is there.
+/// How soon a server is ready.
 #[derive(Debug, Clone, Copy)]
 pub struct Start {
-    /// With nothing in its data folder.
+    /// The time with an empty data folder.
     pub empty: Duration,
-    /// With many that wait.
+    /// The time with many waiting executions.
     pub full: Duration,
 }
 
-/// Makes `count` copies of one that waits.
+/// Makes `count` copies of a waiting execution and measures their size.
 pub async fn weigh(home: &Path, of: ExecutionId, count: usize) -> Result<Weight> {
     let store = Arc::new(Store::open(home).await?);
     let lease = Arc::new(Lease::acquire(home)?);
@@ -65,7 +65,7 @@ fn size(home: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Starts the program on an empty data folder and on this one, in turns, until it says that it is well.
+/// Starts the program on an empty data folder and on this one, in turns, until it reports that it is healthy.
 pub fn start(program: &Path, home: &Path, rounds: usize) -> Result<Start> {
     let (mut empty, mut full) = (Vec::new(), Vec::new());
     for _ in 0..rounds.max(1) {

@@ -1,4 +1,4 @@
-//! A peer that puts programs away by a snapshot of their memory.
+//! A peer that suspends programs by a snapshot of their memory.
 
 use anyhow::Result;
 
@@ -21,7 +21,7 @@ const MONTY: Peer = Peer {
     script: ("monty_durable.py", include_str!("monty_durable.py")),
 };
 
-/// What the peer says of the same program, or why it cannot.
+/// A table of what the peer measures for the same program, or why it cannot.
 pub fn others() -> Result<String> {
     let rows = MONTY.rows(&[&CALLS.to_string()])?;
     Ok(format!("| peer, same run | what | ms |\n|---|---|---|\n{rows}"))

@@ -1,4 +1,4 @@
-//! From the decision to give up a sandbox until it is given back: the sandbox, and the commit that says so.
+//! Measures the release of a sandbox, from the decision on: the sandbox itself, and the commit that records it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,17 +13,17 @@ use super::CALLS;
 use crate::sandboxes::spec;
 use crate::timing::middle;
 
-/// Until a program certainly waits.
+/// The time after which a program certainly waits.
 const SETTLED: Duration = Duration::from_millis(20);
 
-/// Medians.
+/// The median times of a release.
 #[derive(Debug, Clone, Copy)]
 pub struct Released {
-    /// The sandbox, until it is free again.
+    /// The time until the sandbox is free again.
     pub sandbox: Duration,
-    /// The commit.
+    /// The time of the commit that records the release.
     pub commit: Duration,
-    /// Both, of each round.
+    /// The median time of both in the same round.
     pub both: Duration,
 }
 
@@ -33,7 +33,7 @@ impl Words for Nobody {
     fn take(&mut self, _: Output, _: &[u8]) {}
 }
 
-/// Gives up a sandbox `rounds` times.
+/// Releases a sandbox `rounds` times.
 pub async fn release(rounds: usize) -> Result<Released> {
     let native = Arc::new(Native::new(&format!("ringfence-bench-{}", std::process::id()))?);
     let home = tempfile::tempdir()?;
@@ -63,14 +63,14 @@ pub async fn release(rounds: usize) -> Result<Released> {
     sandbox.end().await?;
     store.close().await;
     let [sandbox, commit, both] = [sandboxes, commits, both].map(|mut times| {
-        // The first round warms everybody.
+        // The first round is warm-up.
         times.remove(0);
         middle(times)
     });
     Ok(Released { sandbox, commit, both })
 }
 
-/// Runs a program until it waits, decides that it is to be released, and answers when that was.
+/// Runs a program until it waits and is released; returns the time of the decision.
 async fn held(sandbox: &mut ringfence_sandbox::Sandbox) -> Result<(Ended, Instant)> {
     let source = format!(
         "for (let i = 0; i < {CALLS}; i++) await tools.echo.echo({{ text: `number ${{i}}` }});\n\
@@ -103,7 +103,7 @@ async fn held(sandbox: &mut ringfence_sandbox::Sandbox) -> Result<(Ended, Instan
         tokio::time::sleep(SETTLED).await;
         let decided = Instant::now();
         held.send_replace(Some(1));
-        // The far side stands until the program is gone.
+        // The far end of the calls stays open until the program is gone.
         while calls.recv().await.is_some() {}
         drop(answers);
         Ok::<Instant, anyhow::Error>(decided)
@@ -129,7 +129,7 @@ async fn begin(store: &Store, lease: &Lease) -> Result<(SessionId, ExecutionId)>
     Ok((session, execution))
 }
 
-/// A session without rules.
+/// A new session without rules.
 pub(super) fn opening(session: SessionId) -> Opening {
     Opening {
         session,
@@ -148,7 +148,7 @@ pub(super) fn opening(session: SessionId) -> Opening {
     }
 }
 
-/// The beginning of an execution.
+/// The start event of an execution.
 pub(super) fn started() -> Kind {
     Kind::ExecutionStarted {
         language: Text::from("typescript"),

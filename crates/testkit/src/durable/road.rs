@@ -1,4 +1,4 @@
-//! The road of a call with its journal and its recorded answer, beside the same road with neither.
+//! The path of a call with journal and recorded answer, beside the same path with neither.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use tokio::task::JoinSet;
 use super::release::{opening, started};
 use crate::timing::middle;
 
-/// Calls that are under way at once.
+/// Calls that run concurrently.
 const AT_ONCE: u32 = 64;
 const RULES: &str = "version: 1\ntools: { rules: [{ allow: 'echo.*' }], max_calls: 1000000 }\n";
 
-/// What one call takes, one by one and 64 at once.
+/// The time of one call, sequential and with 64 at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Roads {
-    /// With neither journal nor recording.
+    /// The times with neither journal nor recording.
     pub bare: [Duration; 2],
-    /// With both.
+    /// The times with journal and recording.
     pub kept: [Duration; 2],
 }
 
-/// Writes nothing down.
+/// A recorder that records nothing.
 #[derive(Debug)]
 struct Nowhere;
 
@@ -53,7 +53,7 @@ impl KeepingRecorder for Nowhere {
     }
 }
 
-/// Makes `count` calls of a server on both roads, in turns, `rounds` times.
+/// Makes `count` calls of a server on both paths, in turns, `rounds` times.
 pub async fn roads(upstream: &Path, count: u32, rounds: usize) -> Result<Roads> {
     let home = tempfile::tempdir()?;
     let servers = json!({ "mcpServers": { "echo": { "command": upstream, "args": ["echo"], "policy": "host" } } });
@@ -75,7 +75,7 @@ pub async fn roads(upstream: &Path, count: u32, rounds: usize) -> Result<Roads> 
             let kept = Pass::new(terms(&gateway, &policy, Arc::clone(&store), ids, Tape::new()));
             let kept = calls(kept, count, at_once).await?;
             ensure!(store.kept_bytes(ids.1).await? > 0, "nothing was kept");
-            // The first round warms everybody.
+            // The first round is warm-up.
             if round > 0 {
                 times[0][place].push(bare);
                 times[1][place].push(kept);
@@ -124,7 +124,7 @@ fn terms<R>(
     }
 }
 
-/// What one of `count` calls takes, `at_once` of them under way.
+/// The mean time of `count` calls, with `at_once` of them running concurrently.
 async fn calls<R>(pass: Pass<R>, count: u32, at_once: u32) -> Result<Duration>
 where
     R: KeepingRecorder + Clone + 'static,

@@ -11,22 +11,22 @@ use serde_json::{Value, json};
 use super::{Era, result};
 
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Bytes of an answer.
+/// Bytes that the body of an answer may have.
 const MOST: usize = 64 * 1024 * 1024;
 
-/// An answer.
+/// An answer of the HTTP server.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// Its status.
+    /// The status code of the answer.
     pub status: u16,
-    /// Its headers, names in small letters.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body.
+    /// The body of the answer, with chunks joined.
     pub body: Vec<u8>,
 }
 
 impl Reply {
-    /// A header.
+    /// Finds a header by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         headers
@@ -34,7 +34,7 @@ impl Reply {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The messages in it: one as JSON, or those of an event stream.
+    /// The messages in the body: one as JSON, or those of an event stream.
     pub fn messages(&self) -> Result<Vec<Value>> {
         let text = std::str::from_utf8(&self.body)?;
         if self
@@ -63,7 +63,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Connects to `127.0.0.1:PORT` and begins a conversation.
+    /// Connects to `127.0.0.1:PORT` and sends the first request.
     pub fn start(address: &str, token: Option<&str>, era: Era) -> Result<Http> {
         let mut client = Http::silent(address, token, era)?;
         let (method, params) = era.greeting();
@@ -76,7 +76,7 @@ impl Http {
         Ok(client)
     }
 
-    /// Connects and says nothing yet.
+    /// Connects and sends nothing yet.
     pub fn silent(address: &str, token: Option<&str>, era: Era) -> Result<Http> {
         let stream = TcpStream::connect(address).with_context(|| format!("cannot reach {address}"))?;
         stream.set_nodelay(true)?;
@@ -92,7 +92,7 @@ impl Http {
         })
     }
 
-    /// Posts a body to `/mcp` with what the protocol wants in headers, and these besides.
+    /// Posts a body to `/mcp` with the protocol's headers and these.
     pub fn post(&mut self, body: &str, more: &[(&str, &str)]) -> Result<Reply> {
         let mut headers = vec![
             ("Content-Type", "application/json".to_owned()),
@@ -109,7 +109,7 @@ impl Http {
         self.send("POST", "/mcp", &headers, body.as_bytes())
     }
 
-    /// Any request.
+    /// Sends any request and reads its answer.
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, String)], body: &[u8]) -> Result<Reply> {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.address);
         for (name, value) in headers {
@@ -122,12 +122,12 @@ impl Http {
         self.reply()
     }
 
-    /// The stream itself, for what is no proper request.
+    /// The stream itself, for input that is not a valid request.
     pub fn stream(&mut self) -> &mut TcpStream {
         self.stream.get_mut()
     }
 
-    /// Reads an answer.
+    /// Reads one answer from the connection.
     pub fn reply(&mut self) -> Result<Reply> {
         let mut line = String::new();
         ensure!(
@@ -178,7 +178,7 @@ impl Http {
         }
     }
 
-    /// A request and its result.
+    /// Sends a request and returns its result.
     pub fn request(&mut self, method: &str, params: Value) -> Result<Value> {
         self.asked += 1;
         let id = self.asked;
@@ -204,7 +204,7 @@ impl Http {
         }
     }
 
-    /// Calls a tool.
+    /// Calls a tool and fails where the tool does.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
         let called = self.request("tools/call", json!({"name": tool, "arguments": arguments}))?;
         ensure!(called.get("isError") != Some(&json!(true)), "`{tool}` failed: {called}");

@@ -14,12 +14,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Served {
     child: Child,
-    /// `127.0.0.1:PORT`.
+    /// The address of the server, `127.0.0.1:PORT`.
     pub address: String,
 }
 
 impl Served {
-    /// Starts it and waits until it says where it listens.
+    /// Starts the server and waits until it prints its address.
     pub fn start(command: &mut Command) -> Result<Served> {
         let mut child = command
             .stdin(Stdio::null())
@@ -35,11 +35,11 @@ impl Served {
         ];
         for pipe in pipes.into_iter().flatten() {
             let said = said.clone();
-            // Read to the end, so that the server never waits for us.
+            // Read to the end, so that the server never blocks on its output.
             thread::spawn(move || {
                 for line in BufReader::new(pipe).lines().map_while(Result::ok) {
                     if let Some(address) = address(&line) {
-                        // Only the first one is waited for.
+                        // Only the first address is waited for.
                         let _ = said.send(address);
                     }
                 }
@@ -51,17 +51,17 @@ impl Served {
         Ok(Served { child, address })
     }
 
-    /// The process.
+    /// The id of the server's process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where MCP is.
+    /// The address of the MCP endpoint.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// Waits for its end.
+    /// Waits until the process ends.
     pub fn wait(&mut self) -> Result<std::process::ExitStatus> {
         Ok(self.child.wait()?)
     }
@@ -69,7 +69,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // One that has ended is as good.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -81,7 +81,7 @@ fn address(line: &str) -> Option<String> {
     (!port.is_empty()).then(|| format!("127.0.0.1:{port}"))
 }
 
-/// Bytes of memory that a process holds.
+/// The resident memory of a process in bytes.
 pub fn memory(pid: u32) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

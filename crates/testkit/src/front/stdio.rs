@@ -1,4 +1,4 @@
-//! A client on standard input and output.
+//! A client over standard input and output.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio as Pipes};
@@ -19,7 +19,7 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// Starts the program and begins a conversation.
+    /// Starts the program and sends the first request.
     pub fn start(command: &mut Command, era: Era) -> Result<Stdio> {
         let mut client = Stdio::silent(command, era)?;
         let (method, params) = era.greeting();
@@ -30,7 +30,7 @@ impl Stdio {
         Ok(client)
     }
 
-    /// Starts the program and says nothing yet.
+    /// Starts the program and sends nothing yet.
     pub fn silent(command: &mut Command, era: Era) -> Result<Stdio> {
         let mut child = command
             .stdin(Pipes::piped())
@@ -48,12 +48,12 @@ impl Stdio {
         })
     }
 
-    /// The process.
+    /// The id of the program's process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// A line as it is.
+    /// Sends a line as it is.
     pub fn send(&mut self, line: &str) -> Result<()> {
         let input = self.input.as_mut().context("already closed")?;
         input.write_all(line.as_bytes())?;
@@ -62,13 +62,13 @@ impl Stdio {
         Ok(())
     }
 
-    /// Bytes as they are, without a line's end.
+    /// Sends bytes as they are, without a line end.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.input.as_mut().context("already closed")?.write_all(bytes)?;
         Ok(())
     }
 
-    /// The next message of the server; none at its end.
+    /// The next message of the server; none at the end of its output.
     pub fn hear(&mut self) -> Result<Option<Value>> {
         let mut line = String::new();
         if self.output.read_line(&mut line)? == 0 {
@@ -78,17 +78,17 @@ impl Stdio {
         Ok(Some(message))
     }
 
-    /// Says no more; the server may still answer.
+    /// Closes the program's input; the server may still answer.
     pub fn close(&mut self) {
         self.input = None;
     }
 
-    /// Waits for the program's end.
+    /// Waits until the process ends.
     pub fn wait(&mut self) -> Result<std::process::ExitStatus> {
         Ok(self.child.wait()?)
     }
 
-    /// Sends a request without waiting for its answer; its id.
+    /// Sends a request without waiting for its answer; returns its id.
     pub fn ask(&mut self, method: &str, params: Value) -> Result<u64> {
         self.asked += 1;
         let request = self.era.request(self.asked, method, params);
@@ -96,7 +96,7 @@ impl Stdio {
         Ok(self.asked)
     }
 
-    /// The answer to a request; what else the server says is passed over.
+    /// Waits for the answer to a request; other messages are dropped.
     pub fn answer(&mut self, id: u64) -> Result<Value> {
         loop {
             let message = self.hear()?.context("the server ended")?;
@@ -106,13 +106,13 @@ impl Stdio {
         }
     }
 
-    /// A request and its result.
+    /// Sends a request and returns its result.
     pub fn request(&mut self, method: &str, params: Value) -> Result<Value> {
         let id = self.ask(method, params)?;
         result(self.answer(id)?)
     }
 
-    /// Calls a tool.
+    /// Calls a tool and fails where the tool does.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
         let called = self.request("tools/call", json!({"name": tool, "arguments": arguments}))?;
         ensure!(called.get("isError") != Some(&json!(true)), "`{tool}` failed: {called}");
@@ -123,7 +123,7 @@ impl Stdio {
 impl Drop for Stdio {
     fn drop(&mut self) {
         self.input = None;
-        // One that has ended is as good.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

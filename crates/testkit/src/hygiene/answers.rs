@@ -1,8 +1,8 @@
-//! Answers of tools about things and people, each value labelled: what must be hidden, and what must stay.
+//! Labelled answers of tools about things and people: which values must be hidden, and which must stay.
 //!
-//! A file has one answer a line: `answer` is JSON or a text, `hide` the pointers of what must go (of a text, the stretches), `either`
-//! those of what may go or stay. All else must stay. The answers of the first were written along with the rules, those of the second
-//! before anybody looked at what the rules make of them.
+//! A file has one answer per line: `answer` is JSON or a text, `hide` has the pointers of values that must be hidden (for a text, the
+//! stretches), `either` those that may be hidden or stay. All others must stay. The first file was written along with the rules, the second
+//! before anybody looked at what the rules make of it.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use ringfence_hygiene::{Detector, Hints, Kinds, Names, Secrets, Settings};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The labelled answers, by how they were written.
+/// The files of labelled answers, by how they were written.
 const SETS: [(&str, &str); 2] = [
     ("labelled answers", include_str!("../../testdata/answers.jsonl")),
     (
@@ -20,55 +20,55 @@ const SETS: [(&str, &str); 2] = [
     ),
 ];
 
-/// An answer with its labels.
+/// A tool answer with its labels.
 #[derive(Debug, Deserialize)]
 pub struct Answer {
-    /// What it speaks of.
+    /// The subject of the answer.
     pub about: String,
-    /// What the tool said.
+    /// The answer itself, JSON or a text.
     pub answer: Value,
-    /// What must be hidden.
+    /// Values that must be hidden.
     #[serde(default)]
     pub hide: Vec<String>,
-    /// What may be hidden or shown.
+    /// Values that may be hidden or shown.
     #[serde(default)]
     pub either: Vec<String>,
 }
 
-/// How many values were treated how.
+/// Counts of values by how a detector treated them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Answers.
+    /// The number of answers in the count.
     pub answers: usize,
-    /// Values that must stay.
+    /// The number of values that must stay.
     pub keep: usize,
-    /// Those of them that were hidden, at least in part.
+    /// Values that must stay and were hidden, at least in part.
     pub wrong: Vec<String>,
-    /// Values that must go.
+    /// The number of values that must be hidden.
     pub hide: usize,
-    /// Those of them that were shown, at least in part.
+    /// Values that must be hidden and were shown, at least in part.
     pub missed: Vec<String>,
 }
 
 impl Tally {
-    /// The share of all that was hidden that had to be.
+    /// The share of hidden values that had to be hidden.
     pub fn precision(&self) -> f64 {
         let right = self.hide - self.missed.len();
         super::share(right, right + self.wrong.len())
     }
 
-    /// The share of values that were hidden wrongly, of all that were looked at.
+    /// The share of all values that were hidden wrongly.
     pub fn wrongly(&self) -> f64 {
         super::share(self.wrong.len(), self.keep + self.hide)
     }
 
-    /// The share of what had to be hidden that was.
+    /// The share of values that had to be hidden and were.
     pub fn recall(&self) -> f64 {
         super::share(self.hide - self.missed.len(), self.hide)
     }
 }
 
-/// The labelled answers, a set at a time, with its name.
+/// The sets of labelled answers, with their names.
 pub fn sets() -> Result<Vec<(&'static str, Vec<Answer>)>> {
     let read = |(name, lines): (&'static str, &str)| {
         let lines = lines.lines().enumerate().map(|(index, line)| {
@@ -79,12 +79,12 @@ pub fn sets() -> Result<Vec<(&'static str, Vec<Answer>)>> {
     SETS.into_iter().map(read).collect()
 }
 
-/// All labelled answers.
+/// The labelled answers of all sets.
 pub fn labelled() -> Result<Vec<Answer>> {
     Ok(sets()?.into_iter().flat_map(|(_, answers)| answers).collect())
 }
 
-/// A detector of what is looked for where a policy says nothing.
+/// A detector of the kinds that apply where a policy has no rules for them.
 pub fn unwritten() -> Detector {
     let words = ["email", "phone", "card", "iban", "ssn", "name"];
     let kinds = words.into_iter().filter_map(Kinds::named);
@@ -96,7 +96,7 @@ pub fn unwritten() -> Detector {
     })
 }
 
-/// What a detector makes of answers.
+/// Counts how a detector treats the values of answers.
 pub fn tally(detector: &Detector, answers: &[Answer]) -> Tally {
     let mut tally = Tally {
         answers: answers.len(),
@@ -111,7 +111,7 @@ pub fn tally(detector: &Detector, answers: &[Answer]) -> Tally {
     tally
 }
 
-/// Every string and number of a structure is a value.
+/// Counts the strings and numbers of a structure as values.
 fn structured(detector: &Detector, value: &Value, one: &Answer, tally: &mut Tally) {
     let mut leaves = Vec::new();
     collect(value, &mut String::new(), &mut leaves);
@@ -154,7 +154,7 @@ fn collect(value: &Value, pointer: &mut String, leaves: &mut Vec<(String, String
     }
 }
 
-/// Of a text every word outside of what must be hidden is a value.
+/// Counts each word of a text outside of the labelled stretches as a value.
 fn told(detector: &Detector, text: &str, one: &Answer, tally: &mut Tally) {
     let found = detector.find(text);
     let place = |label: &String| text.find(label.as_str()).map(|start| (start, start + label.len()));

@@ -12,36 +12,36 @@ const SETS: [&str; 2] = ["pii_small.json", "pii_synth.json"];
 const TOOLS: &str = "toucan_tools.jsonl";
 const LISTINGS: [&str; 2] = [TOOLS, "livemcpbench_tools.jsonl"];
 
-/// A folder that has all of it.
+/// A folder that contains all data files.
 #[derive(Debug, Clone)]
 pub struct Folder(PathBuf);
 
-/// Texts with what is in them.
+/// A set of labelled texts.
 #[derive(Debug)]
 pub struct Set {
-    /// The file.
+    /// The name of the set's file.
     pub name: &'static str,
-    /// The texts.
+    /// The texts, each with its labels.
     pub texts: Vec<Text>,
 }
 
 /// A text with its labels.
 #[derive(Debug)]
 pub struct Text {
-    /// What it says.
+    /// The text that detectors search.
     pub text: String,
-    /// The labels, in bytes.
+    /// The labels, with positions in bytes.
     pub labels: Vec<Label>,
 }
 
-/// A labelled stretch.
+/// A labelled stretch of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct Label {
-    /// The first byte.
+    /// The position of the first byte.
     pub start: usize,
-    /// The byte after the last.
+    /// The position after the last byte.
     pub end: usize,
-    /// What it is.
+    /// The kind of personal data in the stretch.
     pub kind: Kind,
 }
 
@@ -67,7 +67,7 @@ struct Tool {
 }
 
 impl Folder {
-    /// The folder, if every file is there; else the one that is missing.
+    /// The folder; an error with the first file that is missing.
     pub fn find(place: &Path) -> Result<Folder, String> {
         match SETS.iter().chain(&LISTINGS).find(|file| !place.join(file).is_file()) {
             Some(missing) => Err(format!("`{missing}` is not in the data folder (RINGFENCE_DATA)")),
@@ -75,7 +75,7 @@ impl Folder {
         }
     }
 
-    /// The labelled sets.
+    /// Reads the sets of labelled texts.
     pub fn sets(&self) -> Result<Vec<Set>> {
         SETS.into_iter().map(|name| self.set(name)).collect()
     }
@@ -87,13 +87,13 @@ impl Folder {
         Ok(Set { name, texts })
     }
 
-    /// Descriptions of tools.
+    /// Reads the tool descriptions of one listing.
     pub fn descriptions(&self) -> Result<Vec<String>> {
         let tools = self.tools(TOOLS)?;
         Ok(tools.into_iter().filter_map(|tool| tool.description).collect())
     }
 
-    /// Names of tools, as listings have them.
+    /// Reads the names of tools in all listings.
     pub fn names(&self) -> Result<Vec<String>> {
         let mut names = BTreeSet::new();
         for file in LISTINGS {
@@ -112,7 +112,7 @@ impl Folder {
 }
 
 impl From<Line> for Text {
-    /// Labels count letters; here they become bytes.
+    /// Converts labels from character positions to byte positions.
     fn from(line: Line) -> Text {
         let text = line.full_text;
         let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();

@@ -1,5 +1,5 @@
-//! What the examples spare a model: each is run as a reader would run it, with a program in the place of `ringfence` that runs
-//! every program once more over MCP, and counts the whole answer and what its tools were told and said.
+//! The savings of the examples for a model. Each example runs as a reader would run it, with a wrapper in place of `ringfence` that runs
+//! every program once more over MCP, and counts the full answer and the calls of its tools.
 #![expect(clippy::disallowed_methods, reason = "a benchmark runs the examples itself")]
 
 use std::collections::BTreeSet;
@@ -17,16 +17,16 @@ use serde_json::{Value, json};
 
 use crate::front::{self, Era};
 
-/// The word that makes the benchmark the program in between.
+/// The flag that makes the benchmark the wrapper of `ringfence`.
 pub const RECORD: &str = "--record";
 
-/// The word that makes it the program between a tool server and its client.
+/// The flag that makes it the proxy between a tool server and its client.
 pub const TEE: &str = "--tee";
 
-/// One example, and what its runs cost a model.
+/// An example and the cost of its runs for a model.
 #[derive(Debug)]
 pub struct Spared {
-    /// The file's name.
+    /// The file name of the example.
     pub name: String,
     /// Whether any run of it has tool servers.
     pub tools: bool,
@@ -34,19 +34,19 @@ pub struct Spared {
     pub calls: u64,
     /// Tokens of the answers that a model got.
     pub returned: u64,
-    /// Tokens of the calls, had it made them one by one: arguments and results.
+    /// Tokens of the same calls made one by one: arguments and results.
     pub direct: u64,
 }
 
 impl Spared {
-    /// The share that is spared, where tools are called at all.
+    /// The share of tokens that is saved; none where no tools are called.
     pub fn share(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "a few digits are shown")]
         (self.calls > 0 && self.direct > 0).then(|| 1.0 - self.returned as f64 / self.direct as f64)
     }
 }
 
-/// What is written down of one run.
+/// The measurements of one run.
 #[derive(Default, Serialize, Deserialize)]
 struct Run {
     tools: bool,
@@ -105,7 +105,7 @@ fn one(ringfence: &Path, script: &Path) -> Result<Spared> {
     Ok(spared)
 }
 
-/// A script that is `ringfence` for everything but `run`.
+/// Writes a script that replaces `ringfence run` and passes on all other commands.
 fn between(folder: &Path, ringfence: &Path, runs: &Path) -> Result<PathBuf> {
     let here = std::env::current_exe().context("cannot find this program")?;
     let text = format!(
@@ -121,7 +121,7 @@ fn between(folder: &Path, ringfence: &Path, runs: &Path) -> Result<PathBuf> {
     Ok(place)
 }
 
-/// Runs the real program, and writes down what a model would have got of it over MCP.
+/// Runs the real program, and records what a model would have got from it over MCP.
 pub fn record(given: &[String]) -> Result<ExitCode> {
     let [ringfence, runs, rest @ ..] = given else {
         anyhow::bail!("{RECORD} needs the program, a folder and a command");
@@ -140,14 +140,14 @@ pub fn record(given: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// What a flag of a command is given.
+/// The value of a flag in a command.
 fn of<'w>(words: &'w [String], flag: &str) -> Option<&'w str> {
     let at = words.iter().position(|word| word == flag)?;
     words.get(at + 1).map(String::as_str)
 }
 
-/// Runs the same program once more as a model has it run, over MCP and in a home of its own, and counts: the answer, and what
-/// its tools were told and said.
+/// Runs the same program once more over MCP, as a model would, in a data folder of its own, and counts the tokens of the answer and of its
+/// calls.
 fn asked(ringfence: &str, words: &[String], servers: &Path) -> Result<Run> {
     let program = words.get(1).context("a run without a program")?;
     let code = fs::read_to_string(program).with_context(|| format!("cannot read `{program}`"))?;
@@ -190,7 +190,7 @@ fn asked(ringfence: &str, words: &[String], servers: &Path) -> Result<Run> {
     Ok(run)
 }
 
-/// The tokens of what a tool gave: its texts, and its structured content. A client shows its model one of them.
+/// The tokens of a tool result: its texts, and its structured content. A client shows its model one of them.
 fn sizes(result: &Value) -> Vec<u64> {
     let blocks = result.get("content").and_then(Value::as_array).into_iter().flatten();
     let texts = blocks.filter_map(|block| block.get("text")?.as_str());
@@ -205,7 +205,7 @@ fn sizes(result: &Value) -> Vec<u64> {
         .collect()
 }
 
-/// Adds the calls of one tool server: of what it said, the shorter form.
+/// Adds the calls of one tool server, with the shorter form of each result.
 fn count(heard: &str, run: &mut Run) -> Result<()> {
     let mut open = BTreeSet::new();
     for line in heard.lines() {
@@ -228,7 +228,7 @@ fn count(heard: &str, run: &mut Run) -> Result<()> {
     Ok(())
 }
 
-/// The same tool servers, each with this program between that keeps what is said.
+/// Wraps each tool server in this program, which logs its messages.
 fn overheard(servers: &Path, heard: &Path) -> Result<PathBuf> {
     let here = std::env::current_exe().context("cannot find this program")?;
     let text = fs::read_to_string(servers).context("cannot read the tool servers")?;
@@ -256,7 +256,7 @@ fn overheard(servers: &Path, heard: &Path) -> Result<PathBuf> {
     Ok(place)
 }
 
-/// Runs a tool server, and keeps what is said to it and what it says.
+/// Runs a tool server, and logs what it receives and sends.
 pub fn tee(given: &[String]) -> Result<ExitCode> {
     let [log, program, rest @ ..] = given else {
         anyhow::bail!("{TEE} needs a file and a program");
@@ -287,7 +287,7 @@ fn pass(mut from: impl BufRead, mut to: impl Write, log: &Mutex<fs::File>) -> Re
         if let Ok(mut log) = log.lock() {
             log.write_all(&line)?;
         }
-        // Whoever listened may have gone: then there is nothing more to pass on.
+        // The reader may be gone: then there is nothing more to pass on.
         if to.write_all(&line).and_then(|()| to.flush()).is_err() {
             return Ok(());
         }

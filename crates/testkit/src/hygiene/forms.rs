@@ -1,33 +1,33 @@
-//! The same values written in other ways: grouped, in other case, in JSON under a key that tells or does not.
+//! The same values in other forms: grouped, in other case, in JSON under a telling key or another one.
 
 use ringfence_hygiene::{Detector, Finding, Hints, Kind};
 use serde_json::{Value, json};
 
 use super::data::{Label, Set};
 
-/// One way to write values of a kind, and how many of them must be found.
+/// A form for values of a kind, and the share of them that must be found.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
-    /// What is done to them.
+    /// The name of the form in the table.
     pub name: &'static str,
-    /// Whose values.
+    /// The kind of the values.
     pub kind: Kind,
-    /// The share to reach.
+    /// The share of values that must be found.
     pub goal: f64,
-    /// The text they become.
+    /// Writes a value in this form.
     write: fn(&str) -> Written,
 }
 
-/// A value in its new surroundings.
+/// A value with the text around it.
 enum Written {
     /// The value and the text around it.
     Text(String, String),
     Json(&'static str, String),
-    /// Under a key, with the address of a person beside it.
+    /// The value under a key, with the address of a person beside it.
     Beside(&'static str, String),
 }
 
-/// The ways.
+/// All forms that are measured.
 pub const FORMS: [Form; 20] = [
     text("card, groups of four, spaces", Kind::Card, 0.99, |value| {
         grouped(value, " ")
@@ -108,26 +108,26 @@ fn within(value: String) -> Written {
     Written::Text(value, text)
 }
 
-/// One value, otherwise written.
+/// One value in one form.
 #[derive(Debug)]
 pub struct Case {
-    /// The text that it stands in: what a reader without eyes for keys gets.
+    /// The text with the value: what a reader that does not see keys gets.
     pub text: String,
-    /// Where in the text.
+    /// The position of the value in the text.
     pub label: Label,
-    /// The value and its place, where the text is JSON.
+    /// The structure and the value in it, where the text is JSON.
     json: Option<(Value, String)>,
 }
 
 impl Form {
-    /// Every value of the kind, in its new surroundings.
+    /// Every value of the kind, in this form.
     pub fn cases(&self, sets: &[Set]) -> Vec<Case> {
         let texts = sets.iter().flat_map(|set| &set.texts);
         let values = texts.flat_map(|text| {
             let labels = text.labels.iter().filter(|label| label.kind == self.kind);
             labels.map(|label| &text.text[label.start..label.end])
         });
-        // A placeholder of the data's makers is nobody's name.
+        // The data has placeholders, which are not names.
         values
             .filter(|value| *value != "nan")
             .filter_map(|value| self.case(value))
@@ -150,14 +150,14 @@ impl Form {
     }
 }
 
-/// The text of a structure, the value as it stands in it, and both for a reader of structures.
+/// The text of a structure, the value as it is written there, and both for a reader of structures.
 fn structured(json: Value, value: String) -> (String, String, Option<(Value, String)>) {
     let written = Value::from(value.as_str()).to_string().trim_matches('"').to_owned();
     (json.to_string(), written, Some((json, value)))
 }
 
 impl Case {
-    /// Whether a detector hides the value, all of it and as what it is.
+    /// Whether a detector hides the whole value under its own kind.
     pub fn is_hidden(&self, detector: &Detector) -> bool {
         let kind = self.label.kind;
         match &self.json {
@@ -174,7 +174,7 @@ impl Case {
         }
     }
 
-    /// Whether a finding in the text is at least near it: half counts.
+    /// Whether a finding in the text overlaps the value by half.
     pub fn is_found(&self, found: &[Finding]) -> bool {
         let near = |one: &Finding| one.kind == self.label.kind && super::score::hits(one, &self.label);
         found.iter().any(near)

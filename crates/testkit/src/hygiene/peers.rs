@@ -1,4 +1,4 @@
-//! Detectors of others on the same texts, in the same run: three of the Python world, one crate.
+//! Detectors of others on the same texts, in the same run: three Python packages, one crate.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::score::Found;
 use crate::peer::Peer;
 
-/// A peer, and what it is told to be.
+/// A detector, and the arguments of its script.
 struct Other {
     peer: Peer,
     arguments: &'static [&'static str],
@@ -64,23 +64,23 @@ const fn python(name: &'static str, arguments: &'static [&'static str]) -> Other
     }
 }
 
-/// What peers get: texts to search, and pieces to be timed on.
+/// The input of the peers: texts to search, and pieces to measure speed on.
 #[derive(Debug, Serialize)]
 pub struct Given<'t> {
-    /// Texts.
+    /// The texts that a peer searches.
     pub texts: Vec<&'t str>,
-    /// Pieces of 10 KB.
+    /// Pieces of 10 KB each.
     pub pieces: &'t [String],
 }
 
-/// What a peer said of all of it.
+/// The findings of one peer.
 #[derive(Debug)]
 pub struct Told {
-    /// Its name and version.
+    /// The name and version of the peer.
     pub name: &'static str,
-    /// What it found in each text, of the kinds that are compared.
+    /// Its findings in each text, of the kinds that are compared.
     pub found: Found,
-    /// Megabytes a second.
+    /// The speed in megabytes per second.
     pub speed: f64,
 }
 
@@ -90,7 +90,7 @@ struct Answer {
     seconds: f64,
 }
 
-/// What each peer says, or why it cannot.
+/// Asks each peer; an error text says why one cannot run.
 pub fn ask(given: &Given<'_>) -> Result<Vec<Result<Told, String>>> {
     let mut file = tempfile::NamedTempFile::new().context("cannot make a file for the peers")?;
     serde_json::to_writer(&mut file, given).context("cannot write the texts for the peers")?;
@@ -127,7 +127,7 @@ impl Other {
     }
 }
 
-/// A finding of another, if its kind is one that is compared.
+/// Converts a finding, if its kind is one that is compared.
 fn finding(start: usize, end: usize, word: &str) -> Option<Finding> {
     let kind = match word {
         "EMAIL_ADDRESS" | "EMAIL" | "email" => Kind::Email,

@@ -1,4 +1,4 @@
-//! Random documents, hidden and revealed again: each must come back to the letter.
+//! Random documents, hidden and revealed again: each must come back unchanged.
 
 use anyhow::{Result, ensure};
 use ringfence_hygiene::{Aliases, Detector, Hints};
@@ -10,7 +10,7 @@ const KEYS: [&str; 12] = [
     "name", "email", "phone", "note", "items", "customer", "address", "id", "ssn", "city", "value", "card",
 ];
 
-/// Numbers that are the same in every run.
+/// A seeded generator: the numbers are the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -22,7 +22,7 @@ impl Dice {
     }
 }
 
-/// Hides and reveals so many documents; how many aliases there were.
+/// Hides and reveals so many documents; returns the number of aliases.
 pub fn trip(detector: &Detector, sets: &[Set], count: usize) -> Result<u64> {
     let texts: Vec<&str> = sets
         .iter()
@@ -33,7 +33,7 @@ pub fn trip(detector: &Detector, sets: &[Set], count: usize) -> Result<u64> {
     let mut aliases = Aliases::new()?;
     let mut hidden = 0;
     for number in 0..count {
-        // A new table now and then, as sessions have.
+        // A new alias table now and then, as sessions have.
         if number % 100 == 0 {
             aliases = Aliases::new()?;
         }
@@ -70,7 +70,7 @@ fn value(dice: &mut Dice, texts: &[&str], depth: usize) -> Value {
     }
 }
 
-/// A text, or what it has between two letters.
+/// A text, or a part of one between two characters.
 fn words(dice: &mut Dice, texts: &[&str]) -> String {
     let letters: Vec<char> = texts.get(dice.below(texts.len())).unwrap_or(&"").chars().collect();
     let start = dice.below(letters.len());

@@ -1,5 +1,5 @@
-//! Findings against labels. A hit shares half of what both cover, one to one; *hidden* is a label of which every letter
-//! is covered by findings of any kind.
+//! Findings against labels. A hit overlaps its label by half of what both cover, one to one; a label is *hidden* when findings of any kind
+//! cover each of its characters.
 
 use std::fmt;
 
@@ -21,40 +21,40 @@ pub const STRUCTURED: [Kind; 7] = [
 /// How well a kind was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Score {
-    /// Labels.
+    /// The number of labels.
     pub labels: u32,
-    /// Findings.
+    /// The number of findings.
     pub found: u32,
     /// Labels that a finding hits.
     pub hits: u32,
-    /// Labels that a finding hits to the letter.
+    /// Labels that a finding covers exactly.
     pub exact: u32,
-    /// Labels that are covered.
+    /// Labels that findings cover completely.
     pub hidden: u32,
 }
 
 impl Score {
-    /// Of the findings, the share that is right.
+    /// The share of findings that hit a label.
     pub fn precision(&self) -> f64 {
         share(self.hits, self.found)
     }
 
-    /// Of the labels, the share that is found.
+    /// The share of labels that are hit.
     pub fn recall(&self) -> f64 {
         share(self.hits, self.labels)
     }
 
-    /// Both in one.
+    /// The harmonic mean of precision and recall.
     pub fn f1(&self) -> f64 {
         share(2 * self.hits, self.found + self.labels)
     }
 
-    /// Of the labels, the share that is found to the letter.
+    /// The share of labels that a finding covers exactly.
     pub fn exact(&self) -> f64 {
         share(self.exact, self.labels)
     }
 
-    /// Of the labels, the share that nobody can read.
+    /// The share of labels that nobody can read.
     pub fn hidden(&self) -> f64 {
         share(self.hidden, self.labels)
     }
@@ -93,15 +93,15 @@ impl fmt::Display for Score {
     }
 }
 
-/// What was found in each text, in their order.
+/// The findings in each text, in the order of the texts.
 pub type Found = Vec<Vec<Finding>>;
 
-/// What a detector finds in each text of a set.
+/// Searches each text of a set with a detector.
 pub fn found(detector: &Detector, set: &Set) -> Found {
     set.texts.iter().map(|text| detector.find(&text.text)).collect()
 }
 
-/// Some kinds together, over a set.
+/// Scores some kinds together over a set.
 pub fn kinds(set: &Set, found: &[Vec<Finding>], wanted: &[Kind]) -> Score {
     let one = |(text, found): (&Text, &Vec<Finding>)| {
         let each = wanted.iter().map(|kind| text_score(text, found, *kind));
@@ -129,7 +129,7 @@ fn text_score(text: &Text, found: &[Finding], wanted: Kind) -> Score {
     score
 }
 
-/// Whether a finding shares half of what both cover.
+/// Whether a finding overlaps a label by half of what both cover.
 pub fn hits(one: &Finding, label: &Label) -> bool {
     let shared = one.end.min(label.end).saturating_sub(one.start.max(label.start));
     let both = one.end.max(label.end) - one.start.min(label.start);

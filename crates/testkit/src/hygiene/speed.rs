@@ -1,4 +1,4 @@
-//! How fast texts are read, in time of the processor: other work on the machine does not count.
+//! The speed of a detector in processor time: other work on the machine does not count.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use ringfence_hygiene::Detector;
 
 const PIECE: usize = 10_000;
 
-/// Texts joined and cut into pieces of 10 KB.
+/// Joins texts and cuts them into pieces of 10 KB.
 pub fn pieces<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
     let mut pieces = vec![String::new()];
     for text in texts {
@@ -22,7 +22,7 @@ pub fn pieces<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
     pieces
 }
 
-/// Megabytes a second, best of some rounds.
+/// The speed in megabytes per second, the best of some rounds.
 pub fn measure(detector: &Detector, pieces: &[String]) -> Result<f64> {
     let bytes: usize = pieces.iter().map(String::len).sum();
     let rounds = (20_000_000 / bytes.max(1)).max(1);
@@ -42,7 +42,7 @@ pub fn measure(detector: &Detector, pieces: &[String]) -> Result<f64> {
     Ok(1000.0 / best)
 }
 
-/// Nanoseconds that this thread had a processor.
+/// The nanoseconds that this thread ran on a processor.
 fn used() -> Result<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").context("cannot read the thread's time")?;
     let first = text.split(' ').next().unwrap_or_default();

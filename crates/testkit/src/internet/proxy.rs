@@ -1,4 +1,4 @@
-//! The way out by itself, without a sandbox: the gateway's proxy behind a port of the internet's own loopback.
+//! Egress without a sandbox: the gateway's proxy on a loopback port of the test internet.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,12 +9,12 @@ use ringfence_journal::{Event, ExecutionId, Hash, RecordError, Recorded, Recorde
 use ringfence_policy::{Ceiling, Draft, Policy};
 use tokio::net::TcpListener;
 
-/// A journal in memory.
+/// A recorder that keeps events in memory.
 #[derive(Debug, Clone, Default)]
 pub struct Book(Arc<Mutex<Vec<Event>>>);
 
 impl Book {
-    /// Everything that was written.
+    /// All recorded events so far.
     pub fn events(&self) -> Vec<Event> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -31,12 +31,12 @@ impl Recorder for Book {
     }
 }
 
-/// A policy from its text.
+/// Parses a policy from its text.
 pub fn policy(text: &str) -> Result<Arc<Policy>> {
     Ok(Arc::new(Draft::parse(text, "test")?.under(&Ceiling::own_word())?))
 }
 
-/// The proxy of `policy`, with the machine's own resolver and roots, behind a port.
+/// Serves the proxy of `policy` on a port, with the machine's own resolver and roots.
 pub async fn serve(policy: Arc<Policy>) -> Result<(SocketAddr, Arc<Egress>, Book)> {
     let book = Book::default();
     let ids = (SessionId::generate()?, ExecutionId::generate()?);

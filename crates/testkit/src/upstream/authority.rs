@@ -12,7 +12,7 @@ use super::http::{Request, Response};
 
 #[derive(Default)]
 struct Issued {
-    /// Code to challenge.
+    /// PKCE challenges by authorization code.
     codes: HashMap<String, String>,
     number: u32,
 }
@@ -30,7 +30,7 @@ impl Authority {
         }
     }
 
-    /// Its own endpoints, and a refusal where a token is missing.
+    /// Answers requests to its own endpoints, and refuses requests without a token.
     pub(super) fn respond(&self, request: &Request) -> Option<Response> {
         let origin = &self.origin;
         Some(match request.path.as_str() {

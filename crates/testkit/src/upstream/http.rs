@@ -1,4 +1,4 @@
-//! The same servers over streamable HTTP, with a plain interface and an authorization server beside them.
+//! The same servers over streamable HTTP, with a plain HTTP interface and an authorization server beside them.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::authority::Authority;
 use super::{Answer, Mode, Raw, Upstream};
 
-/// A request, as far as it is needed.
+/// A request, with the parts that the servers use.
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) path: String,
@@ -21,7 +21,6 @@ pub(super) struct Request {
     pub(super) body: Vec<u8>,
 }
 
-/// An answer.
 pub(super) struct Response {
     pub(super) status: u16,
     pub(super) headers: Vec<(&'static str, String)>,
@@ -60,14 +59,14 @@ struct Site {
     origin: String,
 }
 
-/// Serves on a free port of this machine, printed as a URL on the first line, until it is killed.
+/// Serves on a free port of this machine, printed as a URL on the first line, until the process is killed.
 pub fn serve(mode: Mode, oauth: bool) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     writeln!(std::io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
     serve_on(&listener, mode, oauth)
 }
 
-/// Serves at `/mcp` on a port that the caller has.
+/// Serves at `/mcp` on the caller's port.
 pub fn serve_on(listener: &TcpListener, mode: Mode, oauth: bool) -> Result<()> {
     let origin = format!("http://{}", listener.local_addr()?);
     let site = Arc::new(Site {
@@ -150,11 +149,11 @@ impl Site {
             Answer::Raw(Raw::Line(line)) => line,
             Answer::Raw(_) => return Response::new(500),
         };
-        // A server that tells what it was given.
+        // The answer can contain the credentials that the server got.
         let given = request.headers.get("authorization").map(String::as_str);
         let answer = answer.replace("$AUTHORIZATION", given.unwrap_or("nothing"));
         let lists = message.get("method").and_then(Value::as_str) == Some("tools/list");
-        // Both forms that an answer may have.
+        // An answer may be an event stream or JSON; both are used.
         let response = if lists {
             Response::new(200)
                 .with("Content-Type", "text/event-stream")

@@ -1,4 +1,4 @@
-//! A server that writes every call down before it does anything about it, so that nobody can say later what it was not asked.
+//! A server that logs every call before it acts on it, so that tests know what it was asked.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -9,10 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-/// How often it is looked for a file.
+/// How often a call looks for the file that it waits for.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What it lists.
 pub(super) fn tools() -> Value {
     let text = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let number = json!({"type": "object", "properties": {"ms": {"type": "integer"}}, "required": ["ms"]});
@@ -25,12 +24,12 @@ pub(super) fn tools() -> Value {
     ])
 }
 
-/// Whether a call takes its time, so that others must not wait for it.
+/// Whether a call takes long, so that other calls must not wait for it.
 pub(super) fn is_slow(name: &str) -> bool {
     matches!(name, "slow" | "wait_for")
 }
 
-/// Writes a call down, then does it.
+/// Logs a call, then executes it.
 pub(super) fn call(name: &str, arguments: &Value) -> Result<Value, String> {
     write_down(name, arguments)?;
     let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -52,7 +51,7 @@ pub(super) fn call(name: &str, arguments: &Value) -> Result<Value, String> {
     Ok(json!({"content": [{"type": "text", "text": answer}]}))
 }
 
-/// One line in one write, at the end of the file that `LEDGER` names.
+/// Appends one line in one write to the file that `LEDGER` names.
 fn write_down(name: &str, arguments: &Value) -> Result<(), String> {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let ledger = std::env::vars_os().find(|(name, _)| name == "LEDGER");

@@ -1,10 +1,9 @@
-//! Results that no reader should have to take as they are: endless, deep, broken, dressed up as somebody else's words.
+//! Hostile results: endless, deep, malformed, or written to look like notices of Ringfence.
 
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-/// What it lists.
 pub(super) fn tools() -> Value {
     let schema = json!({
         "type": "object",
@@ -14,7 +13,7 @@ pub(super) fn tools() -> Value {
     json!([{"name": "say", "description": "Says something nasty.", "inputSchema": schema}])
 }
 
-/// Writes one answer to a call, as large as it wants to be.
+/// Writes one answer to a call, of the size that the arguments ask for.
 pub(super) fn write(output: &mut impl Write, id: &Value, arguments: &Value) -> io::Result<()> {
     let what = arguments.get("what").and_then(Value::as_str).unwrap_or_default();
     let count = arguments.get("count").and_then(Value::as_u64).unwrap_or(0);

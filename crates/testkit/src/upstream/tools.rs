@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const PAGE: usize = 1_000;
 const RECORDS: u64 = 10_000;
 
-/// What an ordinary server lists.
+/// The tools that an ordinary server lists.
 pub(super) fn ordinary(changed: bool) -> Value {
     let text = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let described = if changed {
@@ -35,7 +35,7 @@ pub(super) fn ordinary(changed: bool) -> Value {
     ])
 }
 
-/// What an ordinary server lists, without what has no schema.
+/// The tools of an ordinary server, without those that have no schema.
 pub(super) fn plain() -> Value {
     let mut tools = ordinary(false);
     if let Value::Array(tools) = &mut tools {
@@ -62,7 +62,7 @@ fn text(text: impl Into<String>) -> Value {
     json!({"content": [{"type": "text", "text": text.into()}]})
 }
 
-/// The result of a call.
+/// The result of a tool call.
 pub(super) fn call(name: &str, arguments: &Value) -> Result<Value, String> {
     let number = |key: &str| arguments.get(key).and_then(Value::as_u64);
     Ok(match name {
@@ -124,14 +124,14 @@ fn records(arguments: &Value) -> Value {
     json!({"content": [], "structuredContent": page})
 }
 
-/// The secret that a server was given.
+/// The secret that the server has in its environment.
 pub(super) fn key() -> String {
     let mut all = std::env::vars();
     let key = all.find(|(name, _)| name == "UPSTREAM_KEY");
     key.map_or_else(|| "none".to_owned(), |(_, value)| value)
 }
 
-/// A line that is no answer to the call.
+/// A malformed line in place of the answer to a call.
 pub(super) fn malformed(id: &Value, params: &Value) -> String {
     let kind = params
         .pointer("/arguments/text")

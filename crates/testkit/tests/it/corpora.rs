@@ -1,5 +1,5 @@
-//! Addresses that others have collected to get past a careless door, and the URLs that browsers are tested with: none
-//! leads to a private address, and none that is allowed is refused.
+//! Collected addresses that are meant to get past a careless proxy, and the URLs that browsers are tested with: none leads to a private
+//! address, and none that is allowed is refused.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use url::Url;
 
 const SECRET: &str = "ringfence-canary-of-the-corpora";
-/// Names of the collections that somebody made for private addresses.
+/// Names in the collections that were made for private addresses.
 const LEADING_INSIDE: [(&str, [u8; 4]); 12] = [
     ("localhost", [127, 0, 0, 1]),
     ("ip6-loopback", [127, 0, 0, 1]),
@@ -33,7 +33,7 @@ const LEADING_INSIDE: [(&str, [u8; 4]); 12] = [
     ("domain", [10, 0, 0, 5]),
 ];
 
-/// The collection of others, and the cases in the sources of the `url` package.
+/// The collection of addresses, and the cases in the sources of the `url` package.
 fn corpora() -> Option<(Vec<String>, Vec<String>)> {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let place = std::env::var_os("RINGFENCE_DATA").map_or_else(|| PathBuf::from(own), PathBuf::from);
@@ -76,11 +76,11 @@ fn corpora() -> Option<(Vec<String>, Vec<String>)> {
     Some((tricks, texts.flatten().map(str::to_owned).collect()))
 }
 
-/// Says it and hears what comes within a moment.
+/// Sends bytes and returns what comes back.
 fn say(at: SocketAddr, words: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(at).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    // Whoever is refused early hears no more.
+    // A server that refuses early reads no more.
     let _ = stream
         .write_all(words)
         .and_then(|()| stream.shutdown(std::net::Shutdown::Write));
@@ -89,7 +89,7 @@ fn say(at: SocketAddr, words: &[u8]) -> Vec<u8> {
     heard
 }
 
-/// The part of a text that would be its host, port and all, however it is spelled.
+/// The part of a text that would be its host and port, however it is spelled.
 fn authority(text: &str) -> &str {
     let rest = text.split_once("//").map_or(text, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or(rest)
@@ -102,7 +102,7 @@ fn socks(name: &[u8], port: u16) -> Option<Vec<u8>> {
     Some([&[5, 1, 0, 5, 1, 0, 3, length], name, &end, get].concat())
 }
 
-/// Every way a program could say it.
+/// Every way in which a program could send it.
 fn ways(text: &str) -> Vec<Vec<u8>> {
     let whole = authority(text);
     let name = whole.rsplit('@').next().unwrap_or(whole);
@@ -124,10 +124,10 @@ fn ways(text: &str) -> Vec<Vec<u8>> {
     all
 }
 
-/// Scheme, name and port.
+/// Scheme, host name and port.
 type Names = BTreeSet<(String, String, u16)>;
 
-/// Names of the collections that are names to us as well, with the port.
+/// The names in the collections that are names to us as well, with the port.
 fn names(texts: &[String]) -> Names {
     texts
         .iter()
@@ -143,7 +143,7 @@ fn names(texts: &[String]) -> Names {
         .collect()
 }
 
-/// Asks for every URL whose name is allowed and outside, as clients do; how many there were.
+/// Requests every URL whose name is allowed and public, as clients do; returns how many there were.
 fn allowed_go_out(at: SocketAddr, all: &[String], names: &Names) -> usize {
     let inside: BTreeSet<&str> = LEADING_INSIDE.iter().map(|(name, _)| *name).collect();
     let mut let_through = 0;
@@ -158,7 +158,7 @@ fn allowed_go_out(at: SocketAddr, all: &[String], names: &Names) -> usize {
         if !names.contains(&key) || inside.contains(key.1.as_str()) {
             continue;
         }
-        // As every client does.
+        // Clients remove these parts too.
         url.set_fragment(None);
         url.set_username("").unwrap();
         url.set_password(None).unwrap();
@@ -208,7 +208,7 @@ fn no_url_leads_inside_and_no_allowed_one_is_refused() {
     for port in ports.into_iter().filter(|port| !known.contains(port)) {
         internet.listen(port).unwrap();
     }
-    // All these names are allowed: only their addresses can keep anybody out.
+    // All these names are allowed: only their addresses can be refused.
     let rule = |(scheme, host, port): &(String, String, u16)| serde_json::json!({"host": host, "scheme": scheme, "ports": [port]});
     let rules: Vec<Value> = names.iter().map(rule).collect();
     let text = serde_json::json!({"version": 1, "net": {"enabled": true, "allowlist": rules, "limits": {"rate": "1000000/min"}}});

@@ -1,4 +1,4 @@
-//! The internet of our own, as the machine's own clients see it.
+//! The test internet, as the machine's own clients see it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};

@@ -1,4 +1,4 @@
-//! What a policy says of kinds, and what the detectors make of it.
+//! The kinds of personal data in a policy, and how the detectors treat them.
 
 use ringfence_hygiene::{Check, Kind, Kinds, Own};
 use ringfence_policy::{Draft, PiiKind};

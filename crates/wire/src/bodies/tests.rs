@@ -8,7 +8,7 @@ use crate::outcome::FromChild;
 use crate::stream::{Side, Stream};
 use crate::turn::OutOfTurn;
 
-/// The bodies that come of these pieces, each with its name.
+/// The bodies that result from these pieces, each with its name.
 fn collect(announced: &[(char, u32)], pieces: &[&[u8]]) -> Result<Vec<(char, String)>, OutOfTurn> {
     let mut bodies = Bodies::new();
     for (what, bytes) in announced {
@@ -72,7 +72,7 @@ fn a_body_is_in_its_message_as_long_as_it_fits() {
     }
 }
 
-/// Everything that was pushed arrives, whatever the sizes: through both halves of a pipe, with credit as it is granted.
+/// Everything that is queued arrives, whatever the sizes, through both halves of a pipe and with credit as it is granted.
 #[test]
 fn letters_of_every_size_arrive() {
     let sizes = [2, INLINE_MAX, INLINE_MAX + 1, 1 << 20, 5, 300_000, 3 << 20, 1];

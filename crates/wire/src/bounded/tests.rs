@@ -50,7 +50,7 @@ fn a_list_holds_its_limit() {
 fn a_list_is_refused_by_its_claim_before_its_items() {
     let decode = |bytes: &[u8]| postcard::from_bytes::<List<bool, 3>>(bytes);
     assert_eq!(decode(&[3, 1, 0, 1]).unwrap().len(), 3);
-    // No item here is a boolean: that would be the error, had one been looked at.
+    // No item here is a boolean, so decoding any of them would be this error.
     assert_eq!(decode(&[3, 9, 9, 9]), Err(postcard::Error::DeserializeBadBool));
     assert_eq!(decode(&[4, 9, 9, 9, 9]), Err(postcard::Error::SerdeDeCustom));
 }

@@ -75,7 +75,7 @@ fn a_message_larger_than_a_frame_is_not_encoded() {
     assert_eq!(decode(&frame[3 + HEADER..]), Ok(job(1)));
 }
 
-/// The memory that a job holds beyond itself.
+/// The memory that a job holds outside its own struct.
 fn heap(job: &Job) -> usize {
     let text = |text: &str| text.len();
     let JobKind::Program { argv } = &job.kind else {

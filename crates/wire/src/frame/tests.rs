@@ -1,6 +1,6 @@
 use super::*;
 
-/// A header as raw bytes, whatever they mean.
+/// The raw bytes of a header, valid or not.
 fn raw(length: u32, stream: u16, kind: u8, reserved: u8) -> [u8; HEADER] {
     let [a, b, c, d] = length.to_le_bytes();
     let [low, high] = stream.to_le_bytes();

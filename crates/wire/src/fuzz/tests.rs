@@ -26,7 +26,7 @@ impl Random {
         self.next().to_le_bytes()[3]
     }
 
-    /// Flips, cuts, repeats or inserts a few times.
+    /// Flips, cuts, repeats or inserts bytes a few times.
     fn mutate(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..=self.below(4) {
             if bytes.is_empty() {
@@ -87,7 +87,7 @@ fn call(number: u32, body: Body) -> FromChild {
     })
 }
 
-/// What a child says so that it can be run again.
+/// The messages with which a child keeps an execution repeatable.
 fn traced() -> [FromChild; 3] {
     [
         FromChild::Trace(Bytes::new(vec![3; 500]).unwrap()),
@@ -142,7 +142,7 @@ fn job() -> Job {
     }
 }
 
-/// A pipe's whole life as one side sends it.
+/// Everything that one side of a pipe sends, from start to end.
 fn transcript(side: Side) -> Vec<u8> {
     let mut outbound = Outbound::execution(side);
     match side {

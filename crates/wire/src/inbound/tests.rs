@@ -19,7 +19,7 @@ fn credit(stream: u16, grant: u32) -> Vec<u8> {
     bytes
 }
 
-/// Feeds everything and gives the first error; data is consumed as it comes.
+/// Feeds everything and returns the first error; data is consumed as it comes.
 fn feed(inbound: &mut Inbound, mut bytes: &[u8]) -> Result<(), ProtocolError> {
     loop {
         let taken = inbound.push(bytes);
@@ -149,7 +149,7 @@ fn a_peer_may_send_its_window_and_not_a_byte_more() {
         inbound.push(&frame(1, 3, 65_536));
         assert!(matches!(inbound.next(), Ok(Some(Item::Data { .. }))));
     }
-    // Another stream has a window of its own.
+    // Another stream has its own window.
     inbound.push(&frame(1, 4, 1));
     assert!(matches!(inbound.next(), Ok(Some(Item::Data { .. }))));
     inbound.push(&frame(1, 3, 7));
@@ -242,7 +242,7 @@ fn never_more_than_a_frame_is_held() {
     assert!(taken <= HEADER + MAX_PAYLOAD);
     assert_eq!(inbound.push(&flood[taken..]), 0, "items wait");
     assert_eq!(inbound.buffer.len(), HEADER + MAX_PAYLOAD);
-    // Small frames do not make it grow at all.
+    // Small frames do not make the buffer grow.
     let mut inbound = Inbound::execution(Side::Host);
     let taken = inbound.push(&frame(0, 0, 9).repeat(10_000));
     assert_eq!(taken, FIRST_ROOM);

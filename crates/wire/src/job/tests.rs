@@ -42,7 +42,7 @@ fn job(kind: JobKind) -> Job {
     }
 }
 
-/// What is unfit neither leaves nor is believed when it comes.
+/// An invalid message can neither be sent nor received.
 #[track_caller]
 fn check(job: Job, answer: Result<(), Unfit>) {
     let message = ToChild::Job(job);

@@ -4,7 +4,7 @@ use crate::job::ToChild;
 use crate::outcome::FromChild;
 use crate::stream::WINDOW;
 
-/// What a frame was, in brief.
+/// A short form of a frame.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Control(usize),
@@ -14,7 +14,7 @@ enum Seen {
     Close(u16),
 }
 
-/// Takes the frames of bytes that hold whole frames only.
+/// Splits bytes that hold whole frames only.
 fn frames(mut bytes: &[u8]) -> Vec<Seen> {
     let mut seen = Vec::new();
     while let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() {
@@ -37,7 +37,7 @@ fn frames(mut bytes: &[u8]) -> Vec<Seen> {
     seen
 }
 
-/// Everything that may leave now.
+/// Everything that may be sent now.
 fn drain(outbound: &mut Outbound) -> Vec<u8> {
     let mut written = Vec::new();
     while outbound.pending() {
@@ -157,10 +157,10 @@ fn nothing_is_sent_beyond_credit() {
     outbound.end(stream).unwrap();
     assert!(!outbound.pending() && !outbound.flushed());
     assert_eq!(outbound.chunk(), b"");
-    // Control still goes.
+    // Control frames still go.
     outbound.control(&FromChild::Ready).unwrap();
     assert_eq!(frames(&drain(&mut outbound)), [Seen::Control(1)]);
-    // Credit that cuts blocks in odd places.
+    // Credit that splits blocks at odd offsets.
     let mut got = Vec::new();
     for grant in [1, 10, 5_000, 60_000, 1, 34_988] {
         outbound.credit(Credit { stream, grant }).unwrap();

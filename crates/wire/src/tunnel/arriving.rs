@@ -1,10 +1,10 @@
-//! What a peer sends through tunnels, judged: nothing unopened, nothing after an end, nothing beyond credit.
+//! The receiving halves of tunnels, which accept nothing on an unopened tunnel, after an end, or beyond credit.
 
 use crate::frame::{Header, Kind};
 use crate::stream::WINDOW;
 use crate::tunnel::{TUNNELS_MAX, TunnelError, TunnelId};
 
-/// The receiving halves of all tunnels. Takes no memory until the first is opened.
+/// The receiving halves of all tunnels. This takes no memory until the first tunnel is opened.
 #[derive(Debug, Default)]
 pub struct Arriving {
     slots: Vec<Option<Slot>>,
@@ -12,20 +12,20 @@ pub struct Arriving {
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// Bytes the peer may still send.
+    /// Bytes that the peer may still send.
     credit: u32,
-    /// Bytes consumed and not yet granted again.
+    /// Bytes consumed since the last grant.
     consumed: u32,
     ended: bool,
 }
 
 impl Arriving {
-    /// Whether the peer may still speak of this tunnel.
+    /// Whether the tunnel is open and the peer has not closed it.
     pub fn is_open(&self, tunnel: TunnelId) -> bool {
         self.slot(tunnel).is_some()
     }
 
-    /// Says that bytes of a tunnel are gone for good; answers what to grant the peer, once half a window is free.
+    /// Marks bytes of a tunnel as consumed. Returns what to grant the peer, once half a window is free.
     pub fn consumed(&mut self, tunnel: TunnelId, bytes: usize) -> Option<u32> {
         let slot = self.slots.get_mut(tunnel.index())?.as_mut()?;
         let held = WINDOW - slot.credit - slot.consumed;
@@ -57,7 +57,7 @@ impl Arriving {
         }
     }
 
-    /// Judges a frame by its header alone.
+    /// Checks a frame by its header alone.
     pub(crate) fn check(&self, tunnel: TunnelId, header: Header) -> Result<(), TunnelError> {
         let slot = self.slot(tunnel).ok_or(TunnelError::NotOpen { tunnel })?;
         match header.kind() {
@@ -73,7 +73,7 @@ impl Arriving {
         }
     }
 
-    /// Accounts for a frame that [`check`](Self::check) let in and that is whole.
+    /// Counts a whole frame that [`check`](Self::check) accepted.
     pub(crate) fn book(&mut self, tunnel: TunnelId, header: Header) {
         let Some(place) = self.slots.get_mut(tunnel.index()) else {
             return;

@@ -1,5 +1,4 @@
-//! What this side sends through tunnels: they take turns, none sends what was not granted, and what nobody wants any more is
-//! dropped where it waits.
+//! The sending halves of tunnels. Tunnels take turns, none exceeds its grants, and a reset drops what is queued.
 
 use std::collections::VecDeque;
 
@@ -7,34 +6,34 @@ use crate::frame::Kind;
 use crate::sending::{self, Sending, State, Turn};
 use crate::tunnel::{TUNNELS_MAX, TunnelError, TunnelId};
 
-/// The sending halves of all tunnels. Takes no memory until the first is opened.
+/// The sending halves of all tunnels. This takes no memory until the first tunnel is opened.
 #[derive(Debug, Default)]
 pub struct Leaving {
     slots: Vec<Option<Slot>>,
-    /// Those that would use a turn, each once.
+    /// The tunnels that would use a turn, each once.
     ready: VecDeque<TunnelId>,
-    /// Those with a grant that waits.
+    /// The tunnels with a queued grant.
     owing: Vec<TunnelId>,
-    /// What the peer may still grant to those whose close has left: grants that were under way then, and no more.
+    /// What the peer may still grant to each tunnel whose close was sent: the grants that were in flight then.
     late: Vec<u32>,
 }
 
 #[derive(Debug)]
 struct Slot {
     sending: Sending,
-    /// The grant for the peer that waits.
+    /// The queued grant for the peer.
     owed: u32,
     close: Close,
-    /// What the peer may still grant once it is closed without an end.
+    /// What the peer may still grant after a close without an end.
     late: u32,
-    /// Whether it is among the ready.
+    /// Whether the tunnel is in the list of those with a turn.
     listed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Close {
     NotYet,
-    /// When everything before is gone.
+    /// The close follows the end, once everything queued is sent.
     AfterEnd,
     Now,
 }
@@ -44,7 +43,7 @@ impl Slot {
         self.is_last() || self.sending.ready()
     }
 
-    /// Drops what waits, and remembers what of the rest the peer may still grant.
+    /// Drops the queued bytes, and notes how much of the sent bytes the peer may still grant.
     fn drop_all(&mut self) {
         if self.close != Close::Now {
             self.late = self.sending.ungranted();
@@ -53,7 +52,7 @@ impl Slot {
         self.close = Close::Now;
     }
 
-    /// What the peer may still grant after the close.
+    /// What the peer may still grant after the close is sent.
     fn late(&self) -> u32 {
         match self.close {
             Close::Now => self.late,
@@ -61,7 +60,7 @@ impl Slot {
         }
     }
 
-    /// Whether all there is to say is the close.
+    /// Whether the close is all that is left to send.
     fn is_last(&self) -> bool {
         match self.close {
             Close::Now => true,
@@ -72,7 +71,7 @@ impl Slot {
 }
 
 impl Leaving {
-    /// Queues as many bytes as there is room for, and says how many: none once the tunnel is ended or closed.
+    /// Queues as many bytes as there is capacity for, and returns how many: none once the tunnel is ended or closed.
     pub fn data(&mut self, tunnel: TunnelId, bytes: &[u8]) -> usize {
         let Some(slot) = self.living(tunnel) else { return 0 };
         if slot.sending.state != State::Open {
@@ -83,7 +82,7 @@ impl Leaving {
         count
     }
 
-    /// How many bytes [`data`](Self::data) would take now.
+    /// How many bytes [`data`](Self::data) would queue now.
     pub fn room(&self, tunnel: TunnelId) -> usize {
         match self.slot(tunnel) {
             Some(slot) if slot.close == Close::NotYet => slot.sending.room(),
@@ -91,14 +90,14 @@ impl Leaving {
         }
     }
 
-    /// How many bytes could leave without waiting for the peer's credit.
+    /// How many more bytes can be queued that need no new credit from the peer.
     pub fn allowance(&self, tunnel: TunnelId) -> usize {
         self.slot(tunnel)
             .map_or(0, |slot| slot.sending.allowance())
             .min(self.room(tunnel))
     }
 
-    /// No more bytes will come; what is queued goes first.
+    /// Ends this side's direction. The queued bytes go first.
     pub fn end(&mut self, tunnel: TunnelId) {
         if let Some(slot) = self.living(tunnel)
             && slot.sending.state == State::Open
@@ -108,7 +107,8 @@ impl Leaving {
         }
     }
 
-    /// Nothing more will be said of it. What was ended goes first; what was not is dropped, and the peer sees a reset.
+    /// Closes the tunnel. If this side has ended it, the queued bytes go first; if not, they are dropped, and the peer
+    /// sees a reset.
     pub fn close(&mut self, tunnel: TunnelId) {
         let Some(slot) = self.living(tunnel) else { return };
         match slot.sending.state {
@@ -119,7 +119,7 @@ impl Leaving {
         self.list(tunnel);
     }
 
-    /// The same at once: what waits is dropped, what was ended too.
+    /// Closes the tunnel at once: the queued bytes are dropped, even if this side has ended it.
     pub fn reset(&mut self, tunnel: TunnelId) {
         let Some(Some(slot)) = self.slots.get_mut(tunnel.index()) else {
             return;
@@ -129,8 +129,8 @@ impl Leaving {
         self.list(tunnel);
     }
 
-    /// The peer grants more: for what [`Carried::Credit`](crate::Carried::Credit) brought. Of no use to a tunnel that this side
-    /// has closed, but counted there too: nobody grants more than was sent.
+    /// Adds a grant of the peer, received as [`Carried::Credit`](crate::Carried::Credit). On a tunnel that this side
+    /// has closed it has no use, but is still counted: a peer cannot grant more than was sent.
     pub fn credit(&mut self, tunnel: TunnelId, grant: u32) -> Result<(), TunnelError> {
         let bad = TunnelError::BadGrant { tunnel, grant };
         let late = match self.slots.get_mut(tunnel.index()) {
@@ -148,7 +148,7 @@ impl Leaving {
         Ok(())
     }
 
-    /// Queues a grant for the peer: for what [`Arriving::consumed`](crate::Arriving::consumed) answered.
+    /// Queues a grant for the peer, returned by [`Arriving::consumed`](crate::Arriving::consumed).
     pub fn grant(&mut self, tunnel: TunnelId, grant: u32) {
         let Some(slot) = self.living(tunnel) else { return };
         let waits = slot.owed > 0;
@@ -158,7 +158,7 @@ impl Leaving {
         }
     }
 
-    /// Whether this side has not yet said its last of this tunnel.
+    /// Whether the tunnel is open and this side has not sent the close.
     pub fn is_open(&self, tunnel: TunnelId) -> bool {
         self.slot(tunnel).is_some()
     }
@@ -191,7 +191,7 @@ impl Leaving {
         self.slots.iter().flatten().all(|slot| slot.sending.is_flushed())
     }
 
-    /// Adds the grants that wait.
+    /// Adds the queued grants to the batch.
     pub(crate) fn add_grants(&mut self, flight: &mut Vec<u8>) {
         for tunnel in self.owing.drain(..) {
             if let Some(Some(slot)) = self.slots.get_mut(tunnel.index()) {
@@ -203,7 +203,7 @@ impl Leaving {
         }
     }
 
-    /// Sends the next frame of the tunnel whose turn it is along; answers which tunnel that was.
+    /// Sends the next frame of the tunnel whose turn it is, and returns that tunnel.
     pub(crate) fn take_turn(&mut self, flight: &mut Vec<u8>) -> (Turn, Option<TunnelId>) {
         let Some(tunnel) = self.ready.pop_front() else {
             return (Turn::Passed, None);
@@ -228,19 +228,19 @@ impl Leaving {
         slot.listed = false;
         let turn = slot.sending.take_turn(tunnel.id(), flight);
         match turn {
-            // It had no turn yet.
+            // The frame did not fit, so it is still the tunnel's turn.
             Turn::Waits => {
                 slot.listed = true;
                 self.ready.push_front(tunnel);
             }
-            // Its next turn comes when its block is back.
+            // The tunnel gets its next turn when its block returns.
             Turn::Lent(_) => {}
             Turn::Passed | Turn::Added => self.list(tunnel),
         }
         (turn, Some(tunnel))
     }
 
-    /// The block of a tunnel has flown as far as `stop`: what is behind it is next, unless nobody wants it any more.
+    /// Returns a block that was written up to `stop`: the bytes after `stop` are next, unless the tunnel is reset.
     pub(crate) fn give_back(&mut self, tunnel: TunnelId, bytes: Vec<u8>, stop: usize) {
         if stop < bytes.len()
             && let Some(Some(slot)) = self.slots.get_mut(tunnel.index())
@@ -251,7 +251,7 @@ impl Leaving {
         self.list(tunnel);
     }
 
-    /// Puts it among the ready, if it is.
+    /// Lists the tunnel if it would use a turn and is not listed yet.
     fn list(&mut self, tunnel: TunnelId) {
         if let Some(Some(slot)) = self.slots.get_mut(tunnel.index())
             && !slot.listed
@@ -262,7 +262,7 @@ impl Leaving {
         }
     }
 
-    /// A tunnel that is being closed gets no more grants.
+    /// Drops the queued grant of a tunnel that is being closed.
     fn forgive(&mut self, tunnel: TunnelId) {
         if let Some(Some(slot)) = self.slots.get_mut(tunnel.index())
             && std::mem::take(&mut slot.owed) > 0
@@ -275,7 +275,7 @@ impl Leaving {
         self.slots.get(tunnel.index())?.as_ref()
     }
 
-    /// The tunnel, unless it is being closed.
+    /// The tunnel's slot, or `None` if it is closed or being closed.
     fn living(&mut self, tunnel: TunnelId) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(tunnel.index())?.as_mut()?;
         (slot.close == Close::NotYet).then_some(slot)

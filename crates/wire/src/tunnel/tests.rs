@@ -18,7 +18,7 @@ fn frame(kind: Kind, id: u16, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A host that hears these frames with tunnel 64 open; the error that one of them was.
+/// Feeds these frames to a host with tunnel 64 open, and returns the error of the last.
 #[track_caller]
 fn check(frames: &[Vec<u8>], wrong: TunnelError) {
     let mut host = Inbound::execution(Side::Host);
@@ -28,7 +28,7 @@ fn check(frames: &[Vec<u8>], wrong: TunnelError) {
         assert_eq!(host.push(frame), frame.len());
         assert!(host.next().unwrap().is_some());
     }
-    // A header alone is enough to be found out.
+    // The header alone is enough to refuse the frame.
     host.push(&last[..HEADER]);
     let early = host.next().map(|item| item.is_some());
     host.push(&last[HEADER..]);
@@ -94,7 +94,7 @@ fn other_numbers_are_no_tunnels() {
         let unfit = MessageError::Unfit(Unfit::Tunnel { number: id });
         assert_eq!(encode_frame(&message, &mut Vec::new()), Err(unfit));
     }
-    // 63 as it would be encoded.
+    // The encoding of 63.
     assert_eq!(
         decode::<FromChild>(&[4, 63]),
         Err(MessageError::Unfit(Unfit::Tunnel { number: 63 }))
@@ -138,7 +138,7 @@ fn drain(outbound: &mut Outbound) -> Vec<u8> {
     bytes
 }
 
-/// What was ended is still sent; what was not is dropped.
+/// The bytes of an ended direction are still sent; those of an open one are dropped.
 #[test]
 fn a_close_waits_for_what_was_ended_only() {
     for ended in [true, false] {
@@ -160,7 +160,7 @@ fn a_close_waits_for_what_was_ended_only() {
         wanted.extend(frame(Kind::Close, 70, b""));
         assert_eq!(drain(&mut outbound), wanted);
         assert!(outbound.flushed());
-        // A grant that crossed the close is for nobody, and there is no more of them than was sent.
+        // A grant that crossed the close has no effect, and cannot exceed what was sent.
         let sent = if ended { 10 } else { 0 };
         let too_much = |grant| Err(TunnelError::BadGrant { tunnel: one, grant });
         assert_eq!(outbound.tunnels_mut().credit(one, sent + 1), too_much(sent + 1));
@@ -189,7 +189,7 @@ fn grants_for_a_tunnel_that_was_closed_come_to_an_end() {
     assert_eq!(outbound.tunnels_mut().credit(one, 6), Ok(()));
     let endless = TunnelError::BadGrant { tunnel: one, grant: 1 };
     assert_eq!(outbound.tunnels_mut().credit(one, 1), Err(endless));
-    // The next of that number begins anew.
+    // The next tunnel with that number starts fresh.
     outbound.open(one).unwrap();
     assert_eq!(outbound.tunnels_mut().credit(one, 1), Err(endless));
     outbound.tunnels_mut().data(one, b"x");
@@ -236,7 +236,7 @@ fn tunnels_take_turns_with_each_other_and_with_streams() {
     assert_eq!(order, [3, 64, 0, 3, 65, 66, 64, 65, 66]);
 }
 
-/// A tunnel whose peer grants nothing holds one window here, and keeps nobody else.
+/// A tunnel whose peer grants nothing holds one window here, and does not hold up the others.
 #[test]
 fn a_stuck_tunnel_stops_no_other() {
     let mut outbound = Outbound::execution(Side::Child);

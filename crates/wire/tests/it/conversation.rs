@@ -1,4 +1,4 @@
-//! Two ends of a pipe with a transport between them that cuts, delays and merges as it likes.
+//! Two ends of a pipe with a transport between them that cuts, delays and merges the bytes.
 
 use std::collections::VecDeque;
 
@@ -29,7 +29,7 @@ impl Peer {
         }
     }
 
-    /// Takes at most `limit` bytes from the transport and all items in them.
+    /// Takes at most `limit` bytes from the transport and processes all items in them.
     fn receive(&mut self, transport: &mut VecDeque<u8>, limit: usize) {
         let space = self.inbound.space();
         let count = space.len().min(limit).min(transport.len());
@@ -196,7 +196,7 @@ proptest! {
         prop_assert_eq!(inbound.finish(), Ok(()));
     }
 
-    /// Any outcome that the types allow survives the wire, cut texts included.
+    /// Any outcome that the types allow survives the encoding, truncated texts included.
     #[test]
     fn any_outcome_survives_the_wire(
         message in ".{0,4000}",
@@ -233,7 +233,7 @@ proptest! {
     }
 }
 
-/// A peer that floods output and never reads still hears a cancel at once, and its neighbour streams go on.
+/// A peer that floods its output and never reads still receives a cancel at once, and its other streams go on.
 #[test]
 fn a_full_stream_stops_no_other() {
     let mut child = Peer::new(Side::Child);
@@ -255,7 +255,7 @@ fn a_full_stream_stops_no_other() {
     assert_eq!(host.received[3], b"warning");
     assert_eq!(host.ended, [Stream::Stderr]);
     assert_eq!(host.messages, [Report::Finished { number: 1 }]);
-    // Consuming half of it lets exactly that much through again.
+    // Consuming half of the window lets exactly that much through again.
     let grant = 128 * 1024;
     assert_eq!(
         host.inbound.consumed(Stream::Stdout, grant as usize),

@@ -1,4 +1,4 @@
-//! Every message and frame of version 8, byte for byte. A change here is a change of the language: it needs a new version.
+//! Every message and frame of version 8, byte for byte. A change here is a change of the protocol: it needs a new version.
 
 use std::fmt::Write as _;
 
@@ -210,7 +210,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// One line for each message: its bytes, then what it is. Each must also be read back as itself.
+/// Adds one line for each message: its bytes, then its debug text. Each must also decode to itself.
 fn pin<M: Message + std::fmt::Debug + PartialEq>(table: &mut String, messages: &[M]) {
     for message in messages {
         let mut frame = Vec::new();
@@ -237,7 +237,7 @@ fn check(mut found: Vec<usize>, variants: usize) {
     assert_eq!(found, (0..variants).collect::<Vec<_>>());
 }
 
-/// Every variant of every message is in the table. A new variant does not compile until it stands in one of these lists.
+/// Every variant of every message is in the table. A new variant does not compile until it is in one of these lists.
 #[test]
 fn no_variant_is_left_unpinned() {
     let order = |order: &Order| match order {

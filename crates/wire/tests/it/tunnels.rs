@@ -1,15 +1,15 @@
-//! Tunnels between two ends with a transport that cuts and delays as it likes: whatever either side does with them, bytes
-//! arrive in order, numbers are used again only when they are free, and neither side ever finds the other in the wrong.
+//! Tunnels between two ends with a transport that cuts and delays the bytes. Whatever either side does, bytes arrive in
+//! order, numbers are reused only when they are free, and neither side sees a protocol error.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use ringfence_wire::{Carried, FromChild, Inbound, Item, Outbound, Side, TunnelId, decode};
 
-/// What one side knows of a tunnel.
+/// The state of a tunnel on one side.
 #[derive(Default, Debug)]
 struct Known {
-    /// Which life of this number it is.
+    /// How many tunnels have used this number.
     life: usize,
     sent: u8,
     expected: u8,

@@ -1,4 +1,4 @@
-//! The engine's side of a program's calls: natives that make them, and their answers as values.
+//! The engine's side of a program's calls: the native function that makes them, and the conversion of their answers to values.
 use std::{cell::RefCell, rc::Rc};
 
 use ringfence_wire::{Ask, Text};
@@ -6,8 +6,8 @@ use rquickjs::{CatchResultExt, CaughtError, Ctx, Function, Object, Result, Runti
 
 use super::{Answered, host::Host, prelude::Hooks};
 
-/// Defines `call` among the natives: what is asked, server, tool, arguments; answers the number, 0 for a name that is too
-/// long for any tool, -1 for arguments that are too long.
+/// Defines the native `call`, which takes the operation, server, tool and arguments. It returns the call's number, 0
+/// for a name that is too long for any tool, or -1 for arguments that are too long.
 pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> Result<()> {
     let host = Rc::clone(host);
     let call = move |ask: String, server: String, tool: String, body: String| -> i64 {
@@ -27,7 +27,7 @@ pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>)
     native.set("call", Function::new(ctx.clone(), call)?)
 }
 
-/// Calls that wait for company leave even if the program goes on computing. One that does not repeat itself goes on no longer.
+/// Sends batched calls even while the program goes on computing, and interrupts a program that has diverged from its trace.
 pub(super) fn send_while_busy(runtime: &Runtime, host: &Rc<Host>) {
     let host = Rc::clone(host);
     runtime.set_interrupt_handler(Some(Box::new(move || {
@@ -40,7 +40,7 @@ pub(super) fn send_while_busy(runtime: &Runtime, host: &Rc<Host>) {
     })));
 }
 
-/// The next answer, or nothing by then.
+/// Waits for the next answer, at most until the program's clock is at `due`.
 pub(super) fn wait(host: &Host, due: Option<u64>) -> Option<(u32, Answered)> {
     if let Some(early) = host.recall.borrow_mut().early.pop_front() {
         return Some(early);
@@ -50,7 +50,7 @@ pub(super) fn wait(host: &Host, due: Option<u64>) -> Option<(u32, Answered)> {
     host.outside()?.borrow_mut().wait_for_answer(until, due)
 }
 
-/// The answer to one call, however many others come before it.
+/// Waits for the answer to one call, and keeps the others that come before it.
 pub(super) fn wait_for(host: &Host, number: u32) -> Option<Answered> {
     let mut recall = host.recall.borrow_mut();
     let early = recall.early.iter().position(|(early, _)| *early == number);
@@ -66,12 +66,12 @@ pub(super) fn wait_for(host: &Host, number: u32) -> Option<Answered> {
     }
 }
 
-/// Settles the promise of a call.
+/// Settles the promise of a call with its answer.
 pub(super) fn settle(ctx: &Ctx<'_>, hooks: &Hooks, number: u32, answer: Answered) -> Result<()> {
     match answer {
         Ok(text) => match ctx.json_parse(text).catch(ctx) {
             Ok(value) => hooks.answer(ctx, number, value),
-            // Memory may be at its end, or the text is not JSON.
+            // Memory may be exhausted, or the text is not JSON.
             Err(CaughtError::Exception(thrown)) => hooks.fail(ctx, number, thrown.into_object().into_value()),
             Err(CaughtError::Value(thrown)) => hooks.fail(ctx, number, thrown),
             Err(CaughtError::Error(error)) => Err(error),

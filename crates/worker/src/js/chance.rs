@@ -1,4 +1,4 @@
-//! Bytes of chance that come again when a program is run again, and digests.
+//! Random bytes, which are the same when a program is run again, and digests.
 use std::rc::Rc;
 
 use rquickjs::{Ctx, Exception, Function, Object, Result, TypedArray};
@@ -7,10 +7,11 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use super::{host::Host, workspace::unpack};
 
-/// The numbers of `Math.random` are another sequence of the same seed.
+/// Keeps this sequence apart from that of `Math.random`, which has the same seed.
 const BYTES: &[u8] = b"ringfence random bytes";
 
-/// An endless sequence of bytes, of which nobody learns the next from those before. Its seed has 64 bits: not for keys.
+/// An endless sequence of bytes, whose next bytes cannot be predicted from the previous ones. Its seed has only 64
+/// bits, so it is not for keys.
 #[derive(Debug, Default)]
 pub(super) struct RandomBytes {
     seed: u64,
@@ -26,7 +27,7 @@ impl RandomBytes {
         }
     }
 
-    /// The next bytes.
+    /// Takes the next `count` bytes of the sequence.
     pub(super) fn take(&mut self, count: usize) -> Vec<u8> {
         while self.left.len() < count {
             let block = Sha256::new()
@@ -42,7 +43,7 @@ impl RandomBytes {
     }
 }
 
-/// The natives behind `crypto`.
+/// Defines the native functions behind `crypto`.
 pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> Result<()> {
     let host = Rc::clone(host);
     let random = move |ctx: Ctx<'js>, count: usize| -> Result<TypedArray<'js, u8>> {

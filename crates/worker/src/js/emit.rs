@@ -1,6 +1,6 @@
-//! `emit`: files of the workspace that are to go out with the result.
+//! `emit`: files of the workspace that go out with the result.
 //!
-//! What is checked here gives a clear answer; the host looks for itself what is there at the end.
+//! The checks here give the program a clear error; the host itself checks the files at the end.
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -14,12 +14,12 @@ use super::host::Host;
 use super::workspace::{self, inside, reason, unpack};
 use crate::emit::media_type;
 
-/// The most characters of a name in a message.
+/// The most characters of a name in an error message.
 const MOST_SHOWN: usize = 200;
-/// No path is longer.
+/// The most bytes of a path, as in the kernel.
 const LONGEST_PATH: usize = 4096;
 
-/// What is at a path.
+/// What is at a path, links not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum There {
     Nothing,
@@ -29,7 +29,7 @@ enum There {
     Other,
 }
 
-/// Adds `emit` and its kin to the prelude's natives.
+/// Adds `emit` and its variants to the prelude's native functions.
 pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> Result<()> {
     let bind = || Rc::clone(host);
     let root = bind();
@@ -95,13 +95,13 @@ fn emit(ctx: &Ctx<'_>, host: &Host, (path, kind): (&str, Option<String>), data: 
     Ok(())
 }
 
-/// Whether a text is the path of a plain file of the workspace.
+/// Whether a text is the path of a plain file in the workspace.
 fn is_file(root: &Path, text: &str) -> bool {
     let path = inside(text).filter(|_| text.len() <= LONGEST_PATH);
     path.is_some_and(|inner| matches!(look(root, &inner), Ok(There::File)))
 }
 
-/// What is at a path below `root`, following no link.
+/// Finds out what is at a path below `root`, and follows no link.
 fn look(root: &Path, inner: &Path) -> io::Result<There> {
     let mut place = PathBuf::from(root);
     let mut there = There::Folder;

@@ -1,7 +1,7 @@
-//! The one loop that moves a program forward: promise jobs first, then the next timer or answer. Which of them it was is part
-//! of the program's trace, and the trace of an earlier run decides it first.
+//! The event loop of a program: promise jobs first, then the next timer or answer. The trace records which of the two
+//! it was, and in a replay the trace decides.
 //!
-//! It never waits without a reason: with no job, no timer and no call, what is still pending can never settle.
+//! The loop never waits without a reason: with no job, no timer and no call, a pending promise can never settle.
 use std::{
     collections::{BTreeSet, HashMap},
     hash::{DefaultHasher, Hash, Hasher},
@@ -19,7 +19,7 @@ use super::{
     recall::{Diverged, Taken},
 };
 
-/// When each timer is due on the program's clock. Equal times fire in the order they were started.
+/// When each timer is due on the program's clock. Timers that are due at the same time fire in the order in which they were started.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     due: BTreeSet<(u64, u64, u32)>,
@@ -52,7 +52,7 @@ impl Timers {
     }
 }
 
-/// Promises that were rejected while nobody listened, in order.
+/// Promises that were rejected without a handler, in order.
 #[derive(Default)]
 pub(super) struct Rejections {
     order: u64,
@@ -71,7 +71,7 @@ impl Rejections {
     }
 }
 
-/// Notes every rejection until somebody handles it.
+/// Tracks every rejection until the program handles it.
 pub(super) fn watch_rejections(runtime: &Runtime, host: &Rc<Host>) {
     let host = Rc::clone(host);
     runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, promise, reason, handled| {
@@ -87,13 +87,13 @@ pub(super) fn watch_rejections(runtime: &Runtime, host: &Rc<Host>) {
     })));
 }
 
-/// An end other than the one waited for.
+/// Why the loop stops before the promise it waits for is settled.
 pub(super) enum Ended<'js> {
-    /// Something was thrown or rejected that nobody handles.
+    /// An exception or rejection that the program does not handle.
     Threw(Value<'js>),
     /// Nothing can happen any more.
     Stuck,
-    /// It does not do what its trace says.
+    /// The program does something other than its trace says.
     Diverged,
 }
 
@@ -103,7 +103,7 @@ impl From<Diverged> for Ended<'_> {
     }
 }
 
-/// The promise's value, once it has one.
+/// Runs the loop until the promise has a value.
 pub(super) fn settle<'js>(
     ctx: &Ctx<'js>,
     host: &Host,
@@ -124,7 +124,7 @@ pub(super) fn settle<'js>(
     }
 }
 
-/// Runs what is left once the value is known: jobs, timers and calls, as an ordinary event loop would.
+/// Runs the jobs, timers and calls that are left once the value is known, as an ordinary event loop would.
 pub(super) fn drain<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<(), Ended<'js>> {
     loop {
         while ctx.execute_pending_job() {}
@@ -154,7 +154,7 @@ enum Next {
     Nothing,
 }
 
-/// Waits for the next timer or answer, whichever comes first, or came first when it was recorded.
+/// Waits for the next timer or answer, whichever comes first now, or came first in the recorded run.
 fn next_event<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, Ended<'js>> {
     if host.recall.borrow().has_diverged() {
         return Err(Ended::Diverged);
@@ -186,7 +186,7 @@ fn first_event<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, 
             return settle_call(ctx, hooks, number, answer);
         }
         if due.is_none() {
-            // Nobody is there who could answer.
+            // There is no host that could answer.
             return Ok(Next::Nothing);
         }
     }
@@ -199,7 +199,8 @@ fn settle_call<'js>(ctx: &Ctx<'js>, hooks: &Hooks, number: u32, answer: super::A
     Ok(Next::Fired)
 }
 
-/// Waits for the next timer, unless it fired long ago, and fires it. There is nothing to record: nothing else could happen.
+/// Waits for the next timer, unless the trace is still being replayed, and fires it. There is nothing to record,
+/// because nothing else could happen.
 fn next_timer<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, Ended<'js>> {
     let Some(due) = host.timers.borrow().next() else {
         return Ok(Next::Nothing);
@@ -211,7 +212,7 @@ fn next_timer<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, E
     fire(ctx, host, hooks)
 }
 
-/// Fires the next timer.
+/// Fires the timer that is due next; without one, the program has diverged.
 fn fire<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, Ended<'js>> {
     let next = host.timers.borrow_mut().take();
     let Some((due, id)) = next else {

@@ -1,4 +1,4 @@
-//! From what a program threw to what its author should read.
+//! Turns what a program threw into the error that its author reads.
 use rquickjs::{CaughtError, Ctx, Exception, Value};
 
 use super::{Outcome, host::Host, prelude::Hooks};
@@ -6,45 +6,45 @@ use super::{Outcome, host::Host, prelude::Hooks};
 /// A place in the source, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
-    /// The program's name.
+    /// The name of the source.
     pub file: String,
-    /// The line.
+    /// The line, counted from 1.
     pub line: u32,
-    /// The column.
+    /// The column, counted from 1.
     pub column: u32,
 }
 
-/// One mistake that kept the program from starting.
+/// A mistake that kept the program from starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The program's name.
+    /// The name of the source.
     pub file: String,
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: u32,
-    /// The column, from 1.
+    /// The column, counted from 1.
     pub column: u32,
     /// A TypeScript code such as `TS(1005)`, else `syntax`.
     pub code: String,
-    /// What is wrong.
+    /// The mistake as a sentence for people.
     pub message: String,
-    /// What might help.
+    /// Advice on how to fix it, if there is any.
     pub hint: Option<String>,
 }
 
-/// An error as its reader sees it: positions are those of the original source.
+/// An error as its reader sees it: places are those of the original source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// `program.failed`, `import.refused` or `value.not_json`.
     pub code: &'static str,
     /// The error's class, such as `TypeError`.
     pub name: String,
-    /// Its message.
+    /// The text of the error.
     pub message: String,
-    /// What might help.
+    /// Advice on how to fix it, if there is any.
     pub hint: Option<String>,
-    /// The call whose refusal was not caught.
+    /// The call whose failure the program did not catch.
     pub call: Option<u32>,
-    /// The innermost place in the program.
+    /// The innermost place in the program's source.
     pub position: Option<Position>,
     /// The stack, one `    at …` line per frame.
     pub stack: String,
@@ -53,7 +53,7 @@ pub struct Fault {
 const FAILED: &str = "program.failed";
 const IMPORT_REFUSED: &str = "import.refused";
 const NOT_JSON: &str = "value.not_json";
-/// Longest name or message kept: a program may throw anything.
+/// The most bytes of a name or message: a program may throw anything.
 const MAX_TEXT: usize = 16 * 1024;
 
 impl Fault {
@@ -86,7 +86,7 @@ pub(super) fn not_json(message: &str, hint: &str) -> Fault {
     }
 }
 
-/// What a thrown value means for the run.
+/// The outcome of a run that ended with this thrown value.
 pub(super) fn outcome<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, thrown: Value<'js>) -> Outcome {
     if ran_out_of_memory(ctx, host, hooks, &thrown) {
         return Outcome::OutOfMemory;
@@ -110,7 +110,7 @@ pub(super) fn outcome<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, thrown: V
     Outcome::Failed(fault)
 }
 
-/// The engine refused the module's text: a mistake of syntax that the transpiler does not look for.
+/// The outcome when the engine refuses the module's text: a syntax error that the transpiler does not look for.
 pub(super) fn not_compiled<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, thrown: Exception<'js>) -> Outcome {
     let ended = outcome(ctx, host, hooks, thrown.into_object().into_value());
     let Outcome::Failed(fault) = ended else { return ended };
@@ -131,7 +131,7 @@ pub(super) fn not_compiled<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, thro
     }])
 }
 
-/// The value has no form in JSON at all, unless memory ended.
+/// The outcome when the value has no JSON form, or memory is exhausted.
 pub(super) fn unprintable<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, caught: CaughtError<'js>) -> Outcome {
     let thrown = match caught {
         CaughtError::Exception(thrown) => thrown.into_object().into_value(),
@@ -170,7 +170,7 @@ fn describe<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, thrown: Value<'js>)
         stack: cut(trace.text),
         ..Fault::plain(&cut(name), &cut(message))
     };
-    // Which call it was, never what was said to it: a program can say anything, and the host knows.
+    // Only the number of the call, and never its failure: a program can claim anything, and the host has the facts.
     let call = (fault.name == "ToolError")
         .then(|| hooks.text(ctx, object, "call"))
         .flatten();
@@ -189,7 +189,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// Near its limit the engine may have no memory left for an error object and throw null.
+/// Whether memory is exhausted. Near its limit the engine may have no memory left for an error object, and throws null.
 fn ran_out_of_memory<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, thrown: &Value<'js>) -> bool {
     if let Some(object) = thrown.as_object() {
         return Exception::from_object(object.clone()).is_some()
@@ -202,7 +202,7 @@ fn ran_out_of_memory<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks, thrown: &V
     thrown.is_null() && host.memory_limit.is_some_and(reached)
 }
 
-/// The most memory this process ever had, in bytes: by now the heap itself may be free again.
+/// The most memory that this process ever had, in bytes: by now the heap itself may be free again.
 fn peak_memory() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,4 +1,4 @@
-//! What the engine's native functions share: the output, the timers, the program's text.
+//! The state that the engine's native functions share: the output, the timers, the program's text.
 use std::{
     cell::{Cell, OnceCell, RefCell},
     path::PathBuf,
@@ -39,7 +39,7 @@ struct Run {
     positions: OnceCell<Positions>,
 }
 
-/// The two streams a program writes to.
+/// The two streams that a program writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stream {
     Stdout,
@@ -73,7 +73,7 @@ impl Host {
             language,
             positions: OnceCell::new(),
         };
-        // `Engine::run` takes the engine, so a second beginning cannot happen.
+        // A run consumes the engine, so a second one cannot begin.
         let first = self.run.set(run).is_ok();
         debug_assert!(first, "an engine runs one program");
     }
@@ -91,12 +91,12 @@ impl Host {
         }
     }
 
-    /// Who answers the program's calls, once it runs.
+    /// The host that answers the program's calls; `None` before the run begins.
     pub(super) fn outside(&self) -> Option<&Rc<RefCell<dyn Outside>>> {
         self.run.get().map(|run| &run.outside)
     }
 
-    /// An engine stack in terms of the original source.
+    /// An engine's stack, mapped to the original source.
     pub(super) fn trace(&self, stack: &str) -> Trace {
         match self.run.get() {
             Some(run) => positions::trace(stack, &run.file, || run.positions()),
@@ -108,7 +108,7 @@ impl Host {
         self.run.get().map_or("", |run| &run.file)
     }
 
-    /// Makes a call; nothing if it cannot be sent.
+    /// Makes a call; `None` if it cannot be sent.
     pub(super) fn call(&self, ask: Ask, body: String) -> Option<u32> {
         if self.has_diverged() {
             return None;
@@ -119,7 +119,7 @@ impl Host {
         Some(number)
     }
 
-    /// What the program's clock says, for somebody who looks no closer than `grain` ticks.
+    /// Reads the program's clock with a resolution of `grain` ticks.
     pub(super) fn clock(&self, grain: u64) -> u64 {
         let mut recall = self.recall.borrow_mut();
         let ticks = recall.read(grain);
@@ -132,7 +132,7 @@ impl Host {
         ticks
     }
 
-    /// Hands on what was recorded.
+    /// Hands the recorded trace on to the host.
     pub(super) fn pass_on_trace(&self) {
         let recorded = self.recall.borrow_mut().take_recorded();
         if let Some(outside) = self.outside().filter(|_| !recorded.is_empty()) {
@@ -140,12 +140,12 @@ impl Host {
         }
     }
 
-    /// Whether the program did something else than its trace says. Nothing of it is real from then on.
+    /// Whether the program did something other than its trace says. Nothing that it does from then on has an effect.
     pub(super) fn has_diverged(&self) -> bool {
         self.diverged.get()
     }
 
-    /// A number in [0, 1), from the seed: the same numbers when the program is run again. Not for keys.
+    /// A number in [0, 1), drawn from the seed: the same numbers come when the program is run again. Not for keys.
     pub(super) fn random(&self) -> f64 {
         let mut state = self.random.get();
         state ^= state << 13;
@@ -164,7 +164,7 @@ impl Run {
     }
 }
 
-/// Spreads the seed over all bits, of which at least one must be set.
+/// Spreads the seed over all bits, and returns a state that is not 0.
 fn start(seed: u64) -> u64 {
     let mut state = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,5 +1,5 @@
-//! What a program imports. `tools` and `skills` are no modules but names that are there already: importing from them becomes
-//! constants at the top; everything else is refused, and imports of types vanish with the types.
+//! The imports of a program. `tools` and `skills` are not modules but global names: an import from them becomes
+//! constants at the top. Every other import is refused, and imports of types vanish with the types.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "each question is about a few of the many kinds of statement"
@@ -15,7 +15,7 @@ use oxc_ast::{
 };
 use oxc_span::{GetSpan, Span};
 
-/// A name that can be imported from, and what else can be besides what it holds.
+/// A global name that can be imported from, and what it exports besides its own members.
 struct Source {
     name: &'static str,
     helpers: &'static [&'static str],
@@ -36,7 +36,7 @@ fn source(import: &ImportDeclaration<'_>) -> Option<&'static Source> {
     SOURCES.iter().find(|source| import.source.value == source.name)
 }
 
-/// The first import that cannot be, by its specifier and place.
+/// The first import that is refused, with its specifier and place.
 pub(super) fn refused(program: &Program<'_>) -> Option<(String, Span)> {
     program.body.iter().find_map(|statement| {
         let is_there = matches!(statement, Statement::ImportDeclaration(import) if source(import).is_some());
@@ -44,7 +44,7 @@ pub(super) fn refused(program: &Program<'_>) -> Option<(String, Span)> {
     })
 }
 
-/// What a statement loads at run time.
+/// The module that a statement loads at run time, with the place.
 fn imported(statement: &Statement<'_>) -> Option<(String, Span)> {
     match statement {
         Statement::ImportDeclaration(import) => {
@@ -77,7 +77,7 @@ fn names_a_type(specifier: &ImportDeclarationSpecifier<'_>) -> bool {
     matches!(specifier, ImportDeclarationSpecifier::ImportSpecifier(one) if one.import_kind == ImportOrExportKind::Type)
 }
 
-/// Makes constants of what is imported from `tools` and `skills`.
+/// Replaces the imports from `tools` and `skills` by constants.
 pub(super) fn bind<'a>(allocator: &'a Allocator, program: &mut Program<'a>) {
     let builder = AstBuilder::new(allocator);
     let mut constants = Vec::new();

@@ -1,4 +1,4 @@
-//! Guards the parser's stack: it recurses once or more for every open bracket.
+//! Guards the parser's stack: the parser recurses once or more for every open bracket.
 
 /// More than any program needs, and less than half of what fits an 8 MiB stack.
 pub(super) const MOST: usize = 1000;
@@ -11,8 +11,8 @@ enum Inside {
     BlockComment,
 }
 
-/// Where brackets are first open more than [`MOST`] deep. Looks past quotes and comments without parsing: brackets in a template
-/// or a regular expression count.
+/// Finds where brackets are first open more than [`MOST`] deep. This skips quotes and comments without parsing, so
+/// brackets in a template or a regular expression count.
 pub(super) fn too_deep(source: &str) -> Option<u32> {
     let bytes = source.as_bytes();
     let mut inside = Inside::Code;

@@ -1,7 +1,7 @@
-//! From places in the text that ran back to places in the text that was written.
+//! Maps places in the text that ran back to places in the text that was written.
 use std::fmt::Write as _;
 
-/// Byte offsets of a text's lines, for turning offsets into lines and columns.
+/// Turns byte offsets of a text into lines and columns.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
     text: &'a str,
@@ -12,7 +12,7 @@ impl<'a> Lines<'a> {
         Lines { text }
     }
 
-    /// Line and column of a byte offset, both from 1; columns count characters.
+    /// The line and column of a byte offset, both from 1; columns count characters.
     pub(super) fn position(&self, offset: u32) -> (u32, u32) {
         let mut end = usize::try_from(offset).unwrap_or(usize::MAX).min(self.text.len());
         while !self.text.is_char_boundary(end) {
@@ -36,14 +36,14 @@ struct Mapping {
     written: (u32, u32),
 }
 
-/// A source map, flattened: sorted by place in the text that ran. Counts from 0 inside, from 1 at its border.
+/// A flattened source map, sorted by place in the text that ran. Numbers are from 0 inside, and from 1 in its functions.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
     mappings: Vec<Mapping>,
 }
 
 impl Positions {
-    /// From tokens `(ran line, ran column, written line, written column)`, from 0.
+    /// Builds the map from tokens `(ran line, ran column, written line, written column)`, all from 0.
     pub(super) fn new(tokens: impl Iterator<Item = (u32, u32, u32, u32)>) -> Self {
         let mut mappings: Vec<_> = tokens
             .map(|(ran_line, ran_column, line, column)| Mapping {
@@ -55,7 +55,7 @@ impl Positions {
         Positions { mappings }
     }
 
-    /// The place that was written, for one that ran. Without a mapping the place stays as it is.
+    /// The written place for a place that ran. Without a mapping the place stays as it is.
     pub(super) fn original(&self, line: u32, column: u32) -> (u32, u32) {
         let ran = (line.saturating_sub(1), column.saturating_sub(1));
         let after = self.mappings.partition_point(|mapping| mapping.ran <= ran);
@@ -71,7 +71,7 @@ impl Positions {
     }
 }
 
-/// One line of an engine's stack trace.
+/// A line of an engine's stack trace.
 #[derive(Debug, PartialEq, Eq)]
 enum Frame<'a> {
     Program { function: &'a str, line: u32, column: u32 },
@@ -79,16 +79,16 @@ enum Frame<'a> {
     Other(&'a str),
 }
 
-/// A stack trace as the reader should see it, and the place it happened.
+/// A stack trace as its reader sees it, with the place of the error.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Trace {
     /// Lines of the form `    at name (file:line:column)`, each ended by a newline.
     pub(super) text: String,
-    /// The innermost place in the program.
+    /// The line and column of the innermost place in the program.
     pub(super) place: Option<(u32, u32)>,
 }
 
-/// Reads an engine stack, drops our own frames and moves the program's to the original source.
+/// Parses an engine's stack, drops our own frames, and maps the program's frames to the original source.
 pub(super) fn trace<'p>(stack: &str, file: &str, positions: impl Fn() -> &'p Positions) -> Trace {
     let mut trace = Trace::default();
     for line in stack.lines() {

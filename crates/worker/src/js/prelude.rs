@@ -1,4 +1,4 @@
-//! The names a program finds besides the language's own, and the native functions behind them.
+//! The names that a program finds besides the language's own, and the native functions behind them.
 use std::rc::Rc;
 
 use rquickjs::{Array, Ctx, Exception, Function, Module, Object, Persistent, Result, TypedArray, Value};
@@ -9,7 +9,7 @@ use super::{
     workspace,
 };
 
-/// Our own modules' names begin so; their frames never show in a stack.
+/// The prefix of our own modules' names, whose frames never show in a stack.
 pub(super) const FILE_PREFIX: &str = "ringfence:";
 
 const TICKS_PER_MILLISECOND: u32 = 10;
@@ -31,7 +31,7 @@ const PARTS: [(&str, &str); 12] = [
     ("web", include_str!("prelude/web.js")),
 ];
 
-/// What the Rust side asks of the prelude.
+/// The functions of the prelude that the Rust side calls.
 pub(super) struct Hooks {
     warm: Persistent<Function<'static>>,
     fire: Persistent<Function<'static>>,
@@ -49,22 +49,22 @@ impl Hooks {
         self.warm.clone().restore(ctx)?.call(())
     }
 
-    /// Calls a timer's function.
+    /// Calls the function of a timer.
     pub(super) fn fire(&self, ctx: &Ctx<'_>, timer: u32) -> Result<()> {
         self.fire.clone().restore(ctx)?.call((timer,))
     }
 
-    /// A call has its result.
+    /// Resolves the promise of a call with its result.
     pub(super) fn answer<'js>(&self, ctx: &Ctx<'js>, number: u32, value: Value<'js>) -> Result<()> {
         self.answer.clone().restore(ctx)?.call((number, value))
     }
 
-    /// A call's result could not be read.
+    /// Rejects the promise of a call whose result could not be read.
     pub(super) fn fail<'js>(&self, ctx: &Ctx<'js>, number: u32, thrown: Value<'js>) -> Result<()> {
         self.fail.clone().restore(ctx)?.call((number, thrown))
     }
 
-    /// A call was refused: message, code, rule, hint, when to try again.
+    /// Rejects the promise of a call that failed, with the message, code, rule, hint and retry time.
     pub(super) fn refuse<'js>(&self, ctx: &Ctx<'js>, number: u32, words: [Value<'js>; 5]) -> Result<()> {
         let [message, code, rule, hint, retry] = words;
         self.refuse
@@ -73,7 +73,7 @@ impl Hooks {
             .call((number, message, code, rule, hint, retry))
     }
 
-    /// An object's property as text; a getter that throws counts as absent.
+    /// The text of an object's property; a getter that throws counts as absent.
     pub(super) fn text<'js>(&self, ctx: &Ctx<'js>, object: &Object<'js>, key: &str) -> Option<String> {
         let found = self
             .text
@@ -86,7 +86,7 @@ impl Hooks {
         found.ok()
     }
 
-    /// Any value as text for a person.
+    /// Describes any value as text for people.
     pub(super) fn describe<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> String {
         let shown = self
             .describe
@@ -102,13 +102,13 @@ impl Hooks {
         )
     }
 
-    /// The value as JSON text, or nothing for null. Prints a notice for each part that JSON cannot hold as it is.
+    /// The value as JSON text, or `None` for null. Prints a notice for each part that JSON cannot hold as it is.
     pub(super) fn json<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Result<Option<String>> {
         self.json.clone().restore(ctx)?.call((value,))
     }
 }
 
-/// Defines the names in a fresh context.
+/// Defines the built-in names in a fresh context.
 pub(super) fn install(ctx: &Ctx<'_>, host: &Rc<Host>) -> Result<Hooks> {
     let native = natives(ctx, host)?;
     let hooks: Object<'_> = load(ctx, "core", CORE)?.call((native, ctx.globals()))?;
@@ -127,7 +127,7 @@ pub(super) fn install(ctx: &Ctx<'_>, host: &Rc<Host>) -> Result<Hooks> {
     })
 }
 
-/// Defines `args`.
+/// Defines the global `args`, an array of the job's arguments.
 pub(super) fn define_args(ctx: &Ctx<'_>, args: &[String]) -> Result<()> {
     let list = Array::new(ctx.clone())?;
     for (index, arg) in args.iter().enumerate() {
@@ -191,7 +191,7 @@ fn natives<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> Result<Object<'js>> {
     Ok(native)
 }
 
-/// The program's clock: `now` in milliseconds, `elapsed` since the program began, and when that was.
+/// Defines the program's clock: `now` in milliseconds, `elapsed` since the program began, and `origin`, when that was.
 fn define_clock<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> Result<()> {
     let clock = Rc::clone(host);
     let now = Function::new(ctx.clone(), move || {
@@ -209,7 +209,7 @@ fn define_clock<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> R
     native.set("origin", origin)
 }
 
-/// A clock that goes on for a thousand years stays exact.
+/// Converts ticks to milliseconds, exactly for a clock that runs for a thousand years.
 #[expect(
     clippy::cast_precision_loss,
     reason = "no clock has more ticks than a number holds exactly"

@@ -1,8 +1,9 @@
-//! What reaches a program besides its answers: the values of its clock, and which answer or timer each wait ended with.
+//! Records and replays what reaches a program besides its answers: the values of its clock, and which answer or timer
+//! ended each wait.
 //!
-//! All of it is recorded, in the order of the program, as a trace. Given a trace, the same reaches the program again, without
-//! waiting; where the trace ends, the program goes on with the real clock. A trace that does not fit what the program does is
-//! never acted on further.
+//! The record, in the order of the program, is the trace. In a run with a trace the same values reach the program
+//! again, without waiting. Where the trace ends, the program continues with the real clock. Once a trace does not match
+//! what the program does, the rest of it is not used.
 use std::{
     collections::{BTreeSet, VecDeque},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -15,43 +16,43 @@ const TICK: Duration = Duration::from_micros(TICK_MICROS);
 const TICK_MICROS: u64 = 100;
 /// Longer than any timer.
 const LONG: Duration = Duration::from_hours(24 * 30);
-/// A trace is handed on when it has grown so much.
+/// The recorded trace is handed on when it has this many bytes.
 const MUCH: usize = 4096;
 
 const TIME: u8 = 0;
 const ANSWER: u8 = 1;
 const TIMER: u8 = 2;
 
-/// What a wait with open calls ended with.
+/// What ended a wait with open calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The answer to the call of this number.
+    /// The answer to the call with this number.
     Answer(u32),
-    /// The next timer.
+    /// The next timer fired.
     Timer,
 }
 
-/// The trace says something else than the program does.
+/// The program does something other than the trace says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Diverged;
 
-/// The clock, and what is recorded and recalled.
+/// The program's clock, the trace to replay, and the trace being recorded.
 #[derive(Debug)]
 pub(super) struct Recall {
     start: u64,
-    /// What the program last knew the clock to be.
+    /// The clock value that the program last saw.
     last: u64,
-    /// The real clock: this value at that moment.
+    /// The real clock, as one clock value and the moment it belongs to.
     base: (u64, Instant),
     given: VecDeque<u8>,
-    /// How often the program is to read `last` again.
+    /// How many more times the program is to read `last`.
     again: u64,
     recorded: Vec<u8>,
-    /// A value that was read and is not yet recorded: its distance from the one before, and how often it was read again.
+    /// A value that was read and is not recorded yet: its distance from the previous value, and how often it was read again.
     run: Option<(u64, u64)>,
     made: u32,
     open: BTreeSet<u32>,
-    /// Answers that came before their turn.
+    /// Answers that arrived before their turn.
     pub(super) early: VecDeque<(u32, Answered)>,
     diverged: bool,
 }
@@ -73,33 +74,33 @@ impl Recall {
         }
     }
 
-    /// Whether everything that was given has reached the program.
+    /// Whether the whole given trace has reached the program.
     pub(super) fn is_live(&self) -> bool {
         self.given.is_empty() && self.again == 0
     }
 
-    /// Whether the program has done something else than the trace says.
+    /// Whether the program has done something other than the trace says.
     pub(super) fn has_diverged(&self) -> bool {
         self.diverged
     }
 
-    /// It has.
+    /// Records that the program has diverged from its trace.
     pub(super) fn diverge(&mut self) -> Diverged {
         self.diverged = true;
         Diverged
     }
 
-    /// How many calls were made.
+    /// How many calls the program has made.
     pub(super) fn made(&self) -> u32 {
         self.made
     }
 
-    /// What the clock was when the program began.
+    /// The clock value at the start of the program.
     pub(super) fn start(&self) -> u64 {
         self.start
     }
 
-    /// The program reads its clock and looks at it no closer than `grain` ticks.
+    /// Reads the program's clock with a resolution of `grain` ticks.
     pub(super) fn read(&mut self, grain: u64) -> u64 {
         if self.is_live() {
             let now = self.now();
@@ -110,21 +111,21 @@ impl Recall {
         self.last
     }
 
-    /// The real clock, which the program does not hear of.
+    /// The real clock, which the program does not see.
     pub(super) fn now(&self) -> u64 {
         let (base, since) = self.base;
         base.saturating_add(ticks(since.elapsed()))
     }
 
-    /// When the clock will be at `due`.
+    /// The moment at which the clock will be at `due`.
     pub(super) fn moment(&self, due: u64) -> Instant {
         let (base, since) = self.base;
         let wait = Duration::from_micros(due.saturating_sub(base).saturating_mul(TICK_MICROS));
-        // Whoever waits looks again when there is nothing by then.
+        // The caller checks the clock again if nothing has happened by then.
         since.checked_add(wait).unwrap_or_else(|| since + LONG)
     }
 
-    /// A timer fires: no later reading is before it.
+    /// Notes that a timer fires: no later reading is before it.
     pub(super) fn fires(&mut self, due: u64) {
         if self.again > 0 {
             self.diverge();
@@ -133,18 +134,18 @@ impl Recall {
         self.last = self.last.max(due);
     }
 
-    /// A call was made.
+    /// Notes that a call was made.
     pub(super) fn calls(&mut self, number: u32) {
         self.made = number;
         self.open.insert(number);
     }
 
-    /// Whether calls have no answer.
+    /// Whether any call is open.
     pub(super) fn has_open_calls(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// What the wait that begins ended with when it was recorded; nothing if it was not.
+    /// What ended the wait that begins now, according to the trace; `None` if the trace has ended.
     pub(super) fn recall_wait(&mut self) -> Result<Option<Taken>, Diverged> {
         if self.diverged {
             return Err(Diverged);
@@ -171,7 +172,7 @@ impl Recall {
         taken.map(Some).ok_or_else(|| self.diverge())
     }
 
-    /// A wait ended.
+    /// Records what ended a wait.
     pub(super) fn note_wait(&mut self, taken: Taken) {
         self.end_run();
         match taken {
@@ -184,12 +185,12 @@ impl Recall {
         }
     }
 
-    /// Whether so much was recorded that it should be handed on.
+    /// Whether the recorded trace is long enough to be handed on.
     pub(super) fn is_much(&self) -> bool {
         self.recorded.len() >= MUCH
     }
 
-    /// What was recorded since the last time.
+    /// Takes the trace recorded since the last time.
     pub(super) fn take_recorded(&mut self) -> Vec<u8> {
         self.end_run();
         std::mem::take(&mut self.recorded)
@@ -230,7 +231,7 @@ impl Recall {
         Some(())
     }
 
-    /// From the end of the trace on it is now, or as late as the program knows it to be.
+    /// Starts the real clock once the trace has ended: at the present time, but not before what the program last saw.
     fn go_live(&mut self) {
         if self.is_live() {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -256,7 +257,7 @@ fn ticks(time: Duration) -> u64 {
     u64::try_from(time.as_nanos() / TICK.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Seven bits at a time, the lowest first.
+/// Appends a number in groups of seven bits, the lowest group first.
 fn put(into: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         into.push(number.to_le_bytes()[0] | 0x80);

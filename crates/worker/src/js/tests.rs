@@ -355,7 +355,7 @@ fn the_heap_limit_is_an_outcome_of_its_own() {
     ] {
         assert_eq!(run(source).0, Outcome::OutOfMemory, "{source}");
     }
-    // Far from its limit, a thrown null is only that.
+    // Far from the memory limit, a thrown null is an ordinary failure.
     let limits = EngineLimits {
         memory: Some(1 << 40),
         ..LIMITS

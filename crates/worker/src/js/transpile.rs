@@ -1,7 +1,7 @@
-//! TypeScript or JavaScript in, one JavaScript module for `QuickJS` out.
+//! Transpiles TypeScript or JavaScript into one JavaScript module for `QuickJS`.
 //!
-//! The last expression statement becomes the default export, so that the module's namespace holds the program's value. Types are
-//! removed, never checked: what only a type checker would refuse runs.
+//! The last expression statement becomes the default export, so the module's namespace holds the program's value. Types
+//! are removed and never checked: a program that only a type checker would refuse runs.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "each question is about a few of the many kinds of statement"
@@ -26,26 +26,26 @@ use super::{
     positions::{Lines, Positions},
 };
 
-/// At most this many diagnostics are reported: after a slip, the rest is noise.
+/// The most diagnostics that are reported: after a slip, the rest is noise.
 const MAX_DIAGNOSTICS: usize = 20;
 
-/// Why a source never becomes a module.
+/// Why a source cannot become a module.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// It is not the language it claims to be.
+    /// The source is not valid in its language.
     Syntax(Vec<Diagnostic>),
-    /// It imports something.
+    /// The source imports a module that cannot be imported.
     Import { specifier: String, line: u32, column: u32 },
 }
 
-/// The module to run.
+/// Transpiles the source into the module to run.
 pub(super) fn module(source: &str, file: &str, language: Language) -> Result<String, Refusal> {
     let allocator = Allocator::default();
     let program = lower(&allocator, source, file, language)?;
     Ok(Codegen::new().with_options(codegen_options()).build(&program).code)
 }
 
-/// Where each part of [`module`]'s text came from: the same work again, so that only failing programs pay for it.
+/// Maps each part of [`module`]'s text to its source. This repeats the transpilation, so that only failing programs pay for it.
 pub(super) fn positions(source: &str, file: &str, language: Language) -> Positions {
     let allocator = Allocator::default();
     let Ok(program) = lower(&allocator, source, file, language) else {
@@ -135,7 +135,7 @@ fn lower<'a>(
         .with_enum_eval(true)
         .with_excess_capacity(1.0)
         .build(&program);
-    // What TypeScript numbers here says how to write types; the engine still refuses what cannot run.
+    // What TypeScript numbers here concerns how types are written; the engine still refuses what cannot run.
     report(&semantic.diagnostics, is_typescripts)?;
     if language == Language::TypeScript {
         let scoping = semantic.semantic.into_scoping();
@@ -146,7 +146,7 @@ fn lower<'a>(
     Ok(program)
 }
 
-/// TypeScript numbers what its checker finds from 2000 on; below are mistakes of syntax.
+/// Whether a diagnostic comes from the type checker. TypeScript numbers those from 2000 on; lower numbers are syntax errors.
 fn is_checkers_finding(found: &OxcDiagnostic) -> bool {
     is_typescripts(found)
         && found
@@ -194,7 +194,7 @@ fn refuse_imports(program: &Program<'_>, lines: &Lines<'_>) -> Result<(), Refusa
     })
 }
 
-/// Makes the last expression statement the default export, unless the program has one.
+/// Makes the last expression statement the default export, unless the program has a default export.
 fn export_value<'a>(allocator: &'a Allocator, program: &mut Program<'a>) {
     if program.body.iter().any(exports_default) {
         return;
@@ -212,7 +212,7 @@ fn export_value<'a>(allocator: &'a Allocator, program: &mut Program<'a>) {
             *statement = default_export(span, value, &builder);
         }
     } else if let Some(directive) = program.directives.pop() {
-        // A program of one string is read as a directive.
+        // A program of one string is parsed as a directive.
         let span = directive.span;
         let text = oxc_allocator::Box::new_in(directive.expression, &builder);
         let value = Expression::StringLiteral(text);
@@ -237,7 +237,7 @@ fn exports_default(statement: &Statement<'_>) -> bool {
     }
 }
 
-/// What may follow the last expression without hiding it: it runs nothing.
+/// Whether a statement may follow the last expression without hiding it, because it runs nothing.
 fn only_declares(statement: &Statement<'_>) -> bool {
     match statement {
         Statement::EmptyStatement(_)

@@ -1,6 +1,6 @@
-//! `files`: reading and writing below the workspace folder.
+//! `files`: reads and writes below the workspace folder.
 //!
-//! Paths are checked so that mistakes get a clear answer; what holds a hostile program is the jail.
+//! The path checks give a clear error for mistakes; the jail is what contains a hostile program.
 use std::{
     fs, io,
     path::{Component, Path, PathBuf},
@@ -12,10 +12,10 @@ use rquickjs::{Ctx, Exception, Function, Object, Result, TypedArray};
 
 use super::host::Host;
 
-/// The folder's name inside the sandbox.
+/// The workspace folder's name inside the sandbox.
 const SHOWN: &str = "/workspace";
 
-/// Adds the file functions to the prelude's natives.
+/// Adds the file functions to the prelude's native functions.
 pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> Result<()> {
     let bind = || Rc::clone(host);
     let root = bind();
@@ -67,7 +67,7 @@ where
     Function::new(ctx.clone(), body)
 }
 
-/// Text from bytes that come as base64; wrong bytes are replaced, or refused.
+/// Decodes text from base64. Invalid UTF-8 is replaced, or refused if `fatal`.
 #[expect(clippy::needless_pass_by_value, reason = "the engine hands natives owned values")]
 pub(super) fn decode(ctx: Ctx<'_>, base64: String, fatal: bool) -> Result<String> {
     let bytes = unpack(&ctx, &base64)?;
@@ -112,7 +112,7 @@ fn store(ctx: &Ctx<'_>, host: &Host, path: &str, bytes: &[u8]) -> Result<()> {
     write(&place, bytes).map_err(|error| throw(ctx, "write", path, &error))
 }
 
-/// Writes a file, making the folders above.
+/// Writes a file, and makes the folders above it.
 pub(super) fn write(place: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = place.parent() {
         fs::create_dir_all(folder)?;
@@ -142,7 +142,7 @@ fn throw(ctx: &Ctx<'_>, act: &str, path: &str, error: &io::Error) -> rquickjs::E
     Exception::throw_message(ctx, &format!("files.{act}: `{path}`: {}", reason(error)))
 }
 
-/// Why something could not be done, in words.
+/// An I/O error as a short text.
 pub(super) fn reason(error: &io::Error) -> String {
     let known = [
         (io::ErrorKind::NotFound, "no such file or folder"),
@@ -162,7 +162,7 @@ fn resolve(ctx: &Ctx<'_>, host: &Host, path: &str) -> Result<PathBuf> {
         .ok_or_else(|| Exception::throw_message(ctx, &format!("files: `{path}` is not below {SHOWN}")))
 }
 
-/// The path from the workspace on, or nothing if it leads out. Links are followed by the kernel, inside the jail.
+/// The path relative to the workspace, or `None` if it leads out. The kernel follows links, inside the jail.
 pub(super) fn inside(path: &str) -> Option<PathBuf> {
     let path = Path::new(path);
     let relative = if path.is_absolute() {

@@ -1,64 +1,64 @@
-//! How a Python program ended, in its own words: parsed, cut, never believed.
+//! The result of a Python program, as its own process reports it: parsed, truncated and never trusted.
 
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::ReadError;
 
-/// Longest text kept of an error.
+/// The most bytes of each text of an error.
 const MAX_TEXT: usize = 16 * 1024;
 
 /// An error as Python describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct PythonError {
-    /// The exception's class.
+    /// The name of the exception's class.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its text.
+    /// The text of the exception.
     pub message: String,
-    /// The program's name, where the place is known.
+    /// The name of the source, if the place is known.
     pub file: Option<String>,
-    /// The line, from 1.
+    /// The line, from 1, if the place is known.
     pub line: Option<u32>,
-    /// The column, from 1.
+    /// The column, from 1, if the place is known.
     pub column: Option<u32>,
-    /// The source line.
+    /// The text of the source line, if the place is known.
     pub text: Option<String>,
-    /// The call whose refusal was not caught.
+    /// The call whose failure the program did not catch.
     pub call: Option<u32>,
 }
 
 /// How a Python program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PythonResult {
-    /// It ran to its end; `None` is a value of null.
+    /// The program ran to its end.
     Completed {
-        /// The value; known to be JSON.
+        /// The value as valid JSON; `None` for null.
         value_json: Option<String>,
     },
-    /// It raised; the traceback is on its standard error.
+    /// The program raised an exception; the traceback is on its standard error.
     Failed(PythonError),
-    /// It never started.
+    /// The source could not be compiled.
     SyntaxError(PythonError),
-    /// It ran, but JSON cannot hold its value.
+    /// The program ran, but JSON cannot hold its value.
     NotJson {
-        /// What and where.
+        /// The problem and the part of the value that has it.
         error: PythonError,
-        /// How to convert it.
+        /// Advice on how to convert the value.
         hint: Option<String>,
     },
-    /// It imported what is not there.
+    /// The program imported a module that does not exist.
     ImportRefused(PythonError),
-    /// It called `sys.exit`.
+    /// The program called `sys.exit`.
     Exit {
-        /// The exit code.
+        /// The exit code, 0 for success.
         code: u8,
     },
-    /// It did not do what its trace says it did before.
+    /// The program did something other than its trace says.
     Diverged {
-        /// Calls made until then.
+        /// How many calls it had made by then.
         calls: u32,
-        /// Where it differed.
+        /// What differed from the trace.
         message: String,
     },
 }
@@ -93,7 +93,7 @@ enum Kind {
 }
 
 impl PythonResult {
-    /// Reads a child's answer.
+    /// Decodes the result frame of a child.
     pub fn from_frame(frame: &[u8]) -> Result<PythonResult, ReadError> {
         let raw: RawResult = serde_json::from_slice(frame).map_err(ReadError::Shape)?;
         let error = raw

@@ -150,7 +150,7 @@ fn pipe() -> (File, File) {
     (File::from(OwnedFd::from(read)), File::from(OwnedFd::from(write)))
 }
 
-/// Everything a run left behind.
+/// Everything that a run leaves.
 #[derive(Debug)]
 struct Ran {
     result: PythonResult,
@@ -161,12 +161,12 @@ struct Ran {
     emitted: Vec<(String, Option<String>)>,
 }
 
-/// A child's result, past what it says of itself before.
+/// The result frame of a child; the frames before it are skipped.
 fn last_frame(frames: &mut Frames, stream: &mut UnixStream) -> Option<Vec<u8>> {
     last_frame_and_files(frames, stream, &mut Vec::new())
 }
 
-/// The same; the files that it lets go out are added to the list.
+/// The result frame of a child. The files that it emits are added to the list.
 fn last_frame_and_files(
     frames: &mut Frames,
     stream: &mut UnixStream,

@@ -56,7 +56,7 @@ fn the_frame_around_a_test_is_no_news() {
     }
 }
 
-/// A test program of one test, which fails as often as there are lines in a file.
+/// A test program with one test, which fails as often as there are lines in a file.
 fn flaky(times: usize) -> (tempfile::TempDir, Command) {
     let folder = tempfile::tempdir().unwrap();
     let left = folder.path().join("left");

@@ -28,7 +28,7 @@ fn project() -> tempfile::TempDir {
     root
 }
 
-/// A stand-in for a test program, which says who and where it is.
+/// A stand-in for a test program, which prints its user and folder.
 fn stand_in(root: &Path) -> Built {
     let path = root.join("stand-in");
     let script = "#!/bin/sh\nid -u\ncat testdata/case\necho\ntouch \"$HOME/a\" \"$TMPDIR/b\" && echo \"$RINGFENCE_TEST_BIN\"\n\

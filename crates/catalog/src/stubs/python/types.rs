@@ -1,4 +1,4 @@
-//! Shapes as types of Python.
+//! Renders shapes as Python types.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "only a few shapes need a form of their own"
@@ -11,7 +11,7 @@ use super::super::{field_words, text, unique};
 use super::docstring;
 use crate::schema::{Literal, Object, Rest, Shape, Types};
 
-/// What our stubs use, and where else it can be had when a tool has taken the name.
+/// The names that stubs use, with the module that provides them if a tool has taken the name.
 const NAMES: [(&str, &str); 14] = [
     ("Any", "__typing.Any"),
     ("Literal", "__typing.Literal"),
@@ -30,14 +30,14 @@ const NAMES: [(&str, &str); 14] = [
 ];
 const MORE: [(&str, &str); 2] = [("overload", "__typing.overload"), ("str", "__builtins.str")];
 
-/// Words that Python keeps for itself.
+/// The keywords of Python.
 const KEYWORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
     "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
     "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Whether a value is given to a tool or comes from it. What is given is accepted in every form that becomes the same JSON.
+/// Whether a value is passed to a tool or returned by it. An argument is accepted in every form that becomes the same JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     Argument,
@@ -61,7 +61,7 @@ impl Scope {
         Scope { taken, known }
     }
 
-    /// How a name of ours is written here.
+    /// The spelling of an imported name in this module.
     pub(super) fn name(&self, name: &'static str) -> &'static str {
         self.known.get(name).copied().unwrap_or(name)
     }
@@ -72,7 +72,7 @@ pub(super) fn keyword(name: &str) -> bool {
     text::plain_name(name) && !KEYWORDS.contains(&name) && !name.starts_with("__") && name != "arguments_"
 }
 
-/// A field's name in a comment.
+/// A field's name for a comment.
 pub(super) fn shown(name: &str) -> String {
     if keyword(name) {
         name.to_owned()
@@ -81,15 +81,15 @@ pub(super) fn shown(name: &str) -> String {
     }
 }
 
-/// Writes the shapes of one schema.
+/// Writes the types of one schema.
 pub(super) struct Writer<'a> {
     scope: &'a mut Scope,
     position: Position,
-    /// The names of [`Types::named`].
+    /// The Python names of [`Types::named`].
     names: Vec<String>,
-    /// Classes, in the order they were asked for.
+    /// The text of the classes, in the order of first use.
     classes: String,
-    /// Without classes: objects are said to be dictionaries.
+    /// Whether objects are written as dictionaries, without classes.
     brief: bool,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Writer<'a> {
                 other => {
                     let text = writer.shape(other, &name);
                     let alias = writer.name("TypeAlias");
-                    // Quoted: an alias may contain itself.
+                    // The text is quoted, because an alias may contain itself.
                     let text = text::python_literal(&text);
                     let _infallible = writeln!(writer.classes, "{name}: {alias} = {text}");
                 }
@@ -136,7 +136,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Everything that the shapes written so far need.
+    /// The definitions that the types written so far need.
     pub(super) fn definitions(&mut self) -> String {
         std::mem::take(&mut self.classes)
     }
@@ -145,7 +145,7 @@ impl<'a> Writer<'a> {
         self.scope.name(name)
     }
 
-    /// A shape as a type; `hint` names the class that it may need.
+    /// Writes a shape as a type; `hint` names the class that it may need.
     pub(super) fn shape(&mut self, shape: &Shape, hint: &str) -> String {
         match shape {
             Shape::Unknown => self.name("Any").to_owned(),
@@ -177,7 +177,7 @@ impl<'a> Writer<'a> {
         if self.position == Position::Result || self.brief {
             return format!("{list}[{text}]");
         }
-        // A text is a sequence of texts too, but becomes no list in JSON.
+        // A Python string is also a sequence of strings, but its JSON is not a list.
         match item {
             Shape::Union(shapes)
                 if shapes.iter().any(wordy) && !shapes.iter().any(|shape| matches!(shape, Shape::Literal(_))) =>
@@ -238,7 +238,7 @@ impl<'a> Writer<'a> {
             .collect();
         let words = docstring(&words);
         let dict = self.name("TypedDict");
-        // In a class body a field hides what its name meant outside.
+        // In a class body, a field hides a name of the module.
         let plain = |name: &String| keyword(name) && !self.scope.taken.contains(name);
         let mut out = String::new();
         if fields.iter().all(|(name, _)| plain(name)) {
@@ -301,12 +301,12 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether an object has a class: known keys, or none at all.
+/// Whether an object gets a class: it has known keys, or allows no keys at all.
 fn classed(object: &Object) -> bool {
     !object.fields.is_empty() || object.rest == Rest::Closed
 }
 
-/// Whether a text is such a value.
+/// Whether a value of this shape may be a text.
 fn wordy(shape: &Shape) -> bool {
     match shape {
         Shape::String | Shape::Unknown | Shape::Named(_) | Shape::Literal(Literal::String(_)) => true,

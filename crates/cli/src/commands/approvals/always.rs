@@ -1,4 +1,4 @@
-//! `approvals approve --always`: the rule and what it changes are shown first, then it is written, if that is wanted.
+//! `approvals approve --always`: shows the rule and its effect, asks for confirmation, then writes the rule.
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
@@ -54,7 +54,7 @@ fn conditions(text: &str) -> Result<Value, Fault> {
     }
 }
 
-/// The rule, and what it changes.
+/// Prints the rule and the changes it causes.
 fn show(preview: &Preview, printer: &Printer) {
     printer.aside(&format!("rule in {}:", preview.file.display()));
     printer.aside(&format!("  {}", escape::json(&preview.rule.to_string())));
@@ -63,7 +63,7 @@ fn show(preview: &Preview, printer: &Printer) {
     }
 }
 
-/// A person must want it: at a terminal, or by `--yes`.
+/// Asks for confirmation at the terminal; without a terminal the command fails, and `--yes` skips the question.
 fn ask(printer: &Printer) -> Result<(), Fault> {
     if !io::stdin().is_terminal() {
         return Err(Fault::ours(
@@ -75,7 +75,7 @@ fn ask(printer: &Printer) -> Result<(), Fault> {
     }
     printer.aside("write this rule and approve? [y/N]");
     let mut line = String::new();
-    // What cannot be read is no yes.
+    // A failed read counts as no.
     let read = io::stdin().read_line(&mut line).unwrap_or(0);
     if read > 0 && matches!(line.trim(), "y" | "Y" | "yes") {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `ringfence audit prune` and `audit accept-loss`: what goes from the journal, and going on after a loss.
+//! `ringfence audit prune` and `audit accept-loss`: removes old records, and continues after a detected loss.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::print::{Printer, bytes, count};
 use crate::settings::config::Config;
 use crate::settings::{Settings, rules};
 
-/// Removes what was kept long enough, and says what went.
+/// Removes sessions that were last used before the retention time, and prints how much was removed.
 pub(super) async fn prune(args: &PruneArgs, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let home = settings.journal_home()?;
     let keep = if let Some(text) = &args.keep {
@@ -61,7 +61,7 @@ pub(super) async fn prune(args: &PruneArgs, settings: &Settings, printer: &Print
     Ok(ExitCode::SUCCESS)
 }
 
-/// Goes on after a loss, with a record that says so.
+/// Accepts a detected loss, so that the journal is usable again, and writes a record of it.
 pub(super) async fn accept_loss(
     args: &AcceptLossArgs,
     settings: &Settings,

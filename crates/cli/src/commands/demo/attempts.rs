@@ -1,45 +1,45 @@
-//! Six programs that try what they should not, and how one sees that they were stopped.
+//! Six programs that try forbidden things, and the evidence that each was blocked.
 
 use std::path::Path;
 
 use ringfence_engine::{Execution, Program};
 use ringfence_sandbox::Language;
 
-/// What stands in the host's file.
+/// The content of the file on the host.
 pub(crate) const SECRET: &str = "the host's secret\n";
 
-/// An address that is kept for documents: nobody is there to be disturbed, should it ever get out.
+/// An address that is reserved for documentation, so no host is disturbed if a connection gets out.
 const OUTSIDE: &str = "if command -v bash >/dev/null; then exec bash -c ': </dev/tcp/192.0.2.1/443'; fi\n\
     if command -v python3 >/dev/null; then exec python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 443), 1)'; fi\n\
     [ \"$(wc -l </proc/net/route)\" -gt 1 ] || { echo 'no route: network is unreachable' >&2; exit 1; }";
 const FORK_BOMB: &str = "sleep 2 & (while :; do sleep 2 & done); wait";
 const HOG: &str = "const hoard: string[] = []; while (true) hoard.push(hoard.length + 'x'.repeat(1 << 20));";
 
-/// One of them.
+/// A program that tries one forbidden thing.
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
     pub(crate) name: &'static str,
-    /// The rule that should stop it.
+    /// The rule that must block the attempt.
     pub(crate) rule: &'static str,
     pub(crate) program: Program,
-    /// What it changes of the policy.
+    /// The policy keys that this attempt changes.
     pub(crate) set: &'static [(&'static str, &'static str)],
     sign: Sign,
 }
 
-/// How one sees that it was stopped.
+/// The evidence that an attempt was blocked.
 #[derive(Debug, Clone, Copy)]
 enum Sign {
-    /// The program itself failed, and printed no secret.
+    /// The program failed, and its output does not contain the secret.
     Failed,
-    /// The host saw a system call that it refused.
+    /// The host recorded a system call that it refused.
     Violation,
-    /// The host ended it at a limit.
+    /// The host ended the program with this limit code.
     Limit(&'static str),
 }
 
 impl Attempt {
-    /// How it was stopped, if it was.
+    /// Returns how the attempt was blocked, or `None` if it was not.
     pub(crate) fn blocked(&self, execution: &Execution) -> Option<String> {
         let code = execution.error.as_ref().map_or("", |error| error.code.as_str());
         match self.sign {
@@ -61,7 +61,7 @@ impl Attempt {
     }
 }
 
-/// All six; `secret` is a file of the host.
+/// The six attempts of the demo; `secret` is a file of the host.
 pub(crate) fn all(secret: &Path) -> Vec<Attempt> {
     let shell = |source: &str| Program::Shell {
         file_name: "attempt.sh".to_owned(),

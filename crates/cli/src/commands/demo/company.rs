@@ -1,4 +1,4 @@
-//! Code mode in the demo: a few hundred tools, one program that calls a dozen times, and what that spares a model.
+//! Code mode in the demo: a few hundred tools, one program with a dozen calls, and the tokens that this saves a model.
 
 use ringfence_catalog::{Detail, Language as StubLanguage, Search, tokens};
 use ringfence_engine::{Execution, Program};
@@ -11,20 +11,20 @@ use crate::fault::Fault;
 use crate::print::{Style, count};
 use crate::settings::servers::{Chosen, unread};
 
-/// What the program asks the company.
+/// The program that queries the company.
 const OVERDUE: &str = include_str!("overdue.ts");
-/// What an agent would look for first, and the tools it would then read about.
+/// The searches an agent would start with; the tools below are those it would then read about.
 const INTENTS: [&str; 3] = ["list overdue invoices", "get a customer", "count orders of a customer"];
 const USED: [&str; 3] = ["company.list_invoices", "company.get_customer", "company.count_orders"];
-/// A call that the policy does not let through.
+/// A call that the policy blocks.
 struct ForbiddenCall {
     what: &'static str,
     source: &'static str,
-    /// The codes that it may end with, and who refused it then.
+    /// The error codes that the call may end with, each with the component that refuses it.
     refused_by: &'static [(&'static str, &'static str)],
 }
 
-/// A type checker does not know a tool that the policy hides, and refuses its caller before it runs.
+/// A type checker does not know a tool that the policy hides, so it refuses the program before it runs.
 const FORBIDDEN: [ForbiddenCall; 2] = [
     ForbiddenCall {
         what: "delete an order",
@@ -41,7 +41,7 @@ const FORBIDDEN: [ForbiddenCall; 2] = [
     },
 ];
 
-/// The built-in example as a tool server: this program itself, started again.
+/// The built-in example as a tool server: this program, started as a second process.
 pub(super) fn servers() -> Result<Chosen, Fault> {
     let program = std::env::current_exe()
         .map_err(|error| Fault::ours("start.program", format!("cannot tell where this program is: {error}")))?;
@@ -55,7 +55,7 @@ pub(super) fn servers() -> Result<Chosen, Fault> {
 }
 
 impl Demo<'_> {
-    /// One program instead of a conversation; answers whether what should be refused was.
+    /// Runs one program instead of a conversation; returns whether the forbidden calls were refused.
     pub(super) async fn code_mode(&self) -> Result<bool, Fault> {
         let definitions = ringfence_company::definitions();
         let tools = count(definitions.len() as u64, "tool");
@@ -101,7 +101,7 @@ impl Demo<'_> {
             .line(&format!("  {}", self.printer.paint(&used, Style::Faint)))
     }
 
-    /// The same task both ways, in tokens.
+    /// Prints the tokens that the same task costs both ways.
     async fn saving(&self, execution: &Execution, definitions: &[Value]) -> Result<(), Fault> {
         let all = cost(definitions);
         let results = self.results(execution).await?;
@@ -146,7 +146,7 @@ impl Demo<'_> {
             .line(&format!("  {}", self.printer.paint(&saved, Style::Good)))
     }
 
-    /// What a model would have read of the calls: their results, as the execution kept them.
+    /// The tokens of all call results, as the execution recorded them, which a model would have read.
     async fn results(&self, execution: &Execution) -> Result<usize, Fault> {
         let kept = self.engine.store().recording(execution.execution_id).await?;
         let (tape, _) =
@@ -167,7 +167,7 @@ impl Demo<'_> {
                 .paint("Two calls that the policy does not let through", Style::Strong),
         )?;
         let mut held = true;
-        // Nobody is there to answer: a moment is enough to show that no answer means no.
+        // Nobody is there to answer: a short timeout is enough to show that no answer means no.
         let policy = policy(&[("approvals", "{ timeout: 1500ms }")])?;
         for ForbiddenCall {
             what,
@@ -204,7 +204,7 @@ fn code(file_name: &str, source: &str) -> Program {
     }
 }
 
-/// What a model pays to know these tools.
+/// The tokens of these tool definitions.
 fn cost(definitions: &[Value]) -> usize {
     let shown = |tool: &Value| json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] });
     definitions

@@ -1,4 +1,4 @@
-//! What the kernel says of itself, read from `/proc` and `/sys`.
+//! Findings about the kernel, read from `/proc` and `/sys`.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// What all executions may have together, and what is free of it now.
+/// The memory that all executions may use together, and how much of it is free now.
 pub(super) fn budget(overrides: BudgetOverrides) -> Finding {
     const WHAT: &str = "budget";
     let limits = BudgetLimits::here(overrides);
@@ -48,7 +48,7 @@ pub(super) fn user() -> Finding {
     )
 }
 
-/// The usual reasons why an ordinary user may make no namespaces.
+/// The usual reasons why an unprivileged user cannot create namespaces.
 pub(super) fn why_no_sandbox() -> String {
     let is = |path: &str, value: &str| read(path).is_some_and(|text| text == value);
     let hint = if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
@@ -82,7 +82,7 @@ pub(super) fn landlock() -> Finding {
     }
 }
 
-/// Whether forbidden system calls can be seen and written down, not only refused.
+/// Whether forbidden system calls can be recorded, not only refused.
 pub(super) fn notify() -> Finding {
     const WHAT: &str = "refusals seen";
     match read("/proc/sys/kernel/seccomp/actions_avail") {

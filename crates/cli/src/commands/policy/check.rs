@@ -1,4 +1,4 @@
-//! `policy check`: the file parses, its examples hold, and what of it this version cannot do yet.
+//! `policy check`: parses the file, runs its examples, and reports what this version does not support.
 
 use std::process::ExitCode;
 
@@ -84,10 +84,10 @@ pub(crate) fn check(check: &Check, printer: &Printer) -> Result<ExitCode, Fault>
     Ok(ExitCode::SUCCESS)
 }
 
-/// What of the host's the policy shows and no session could have here: found as a session would find it.
+/// Finds a mount of a host path that no session could have on this machine, with the check that a session uses.
 fn cannot_be_shown(policy: &Policy) -> Option<SpecError> {
     let options = Options {
-        // Where folders would be made; none are.
+        // The folder where writable folders would be created; this check creates none.
         folders: Some(std::env::temp_dir()),
         ..Options::default()
     };
@@ -99,7 +99,7 @@ fn policy(draft: &Draft) -> Result<Policy, Fault> {
     policy.map_err(|error| Fault::refused("policy.incomplete", error.to_string()).exit(NOT_HELD))
 }
 
-/// An example as one reads it: the answer, then the question.
+/// Formats an example as the expected answer followed by the question.
 fn question(example: &Example) -> String {
     let about = [
         ("tool", &example.tool),

@@ -1,4 +1,4 @@
-//! `policy diff`: what changed, in words, weaker changes first.
+//! `policy diff`: prints the changes in words, changes that weaken the policy first.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `policy explain`: the answer, the rule that gives it, and what to do about it.
+//! `policy explain`: prints the answer, the rule that gives it, and what to do about it.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ use crate::settings::config::Config;
 use crate::settings::rules;
 use crate::settings::servers::Chosen;
 
-/// What a session did, and the policy it did it under, if that is kept.
+/// The past attempts and calls of a session, and the policy it ran under, if that is recorded.
 struct Past {
     attempts: Vec<EgressSummary>,
     calls: Vec<PastCall>,
@@ -44,7 +44,7 @@ pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Pr
             },
         }
     }
-    // Whoever names rules wants to know what those would say.
+    // A policy or key on the command line takes precedence over the recorded policy.
     let named = explain.rules.policy.is_some() || !explain.rules.set.is_empty();
     let of_session = past.as_mut().and_then(|past| past.policy.take()).filter(|_| !named);
     if past.is_some() && of_session.is_none() && !named {
@@ -97,7 +97,8 @@ pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Pr
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a tool's server says of it, as it was last listed, or else is now; or why that is not known.
+/// The hints that a tool's server gives, from the last listing or else from a new one; or the reason why they are
+/// unknown.
 async fn hints_of(
     tool: &str,
     rules: &Rules,
@@ -161,7 +162,7 @@ async fn past(session: &str, host: &str, settings: &Settings) -> Result<Past, Fa
     })
 }
 
-/// A call of the session, and what the policy says to it.
+/// A call of the session and the policy's decision on it.
 #[derive(serde::Serialize)]
 struct CallExplained {
     execution_id: ExecutionId,
@@ -169,12 +170,12 @@ struct CallExplained {
     arguments: Value,
     verdict: Option<String>,
     rule: String,
-    /// The argument whose hidden value the verdict depends on.
+    /// The argument with a hidden value that the verdict depends on.
     #[serde(skip_serializing_if = "Option::is_none")]
     depends_on: Option<String>,
 }
 
-/// The session's real calls of a tool, each after those before it.
+/// Decides each call of a tool in the session, with the calls before it as history.
 fn explained(policy: &Policy, tool: &str, calls: &[PastCall]) -> Vec<CallExplained> {
     let all: Vec<Called> = calls.iter().map(PastCall::called).collect();
     let explained = policy.explain_calls(tool, &all).into_iter();
@@ -275,7 +276,7 @@ fn question(explain: &Explain) -> Result<Question, Fault> {
     })
 }
 
-/// A host as it is, or as part of a URL. What is not canonical stays so, for the policy to say.
+/// Parses a host or a URL into a question. A host that is not canonical stays so, and the policy decides about it.
 fn crossing(explain: &Explain, given: &str) -> Result<Question, Fault> {
     let method = explain.method.as_ref().map(|method| method_of(method)).transpose()?;
     let plain = if explain.http { Scheme::Http } else { Scheme::Https };

@@ -18,7 +18,7 @@ use crate::fault::{Fault, NOT_HELD, chain, reason};
 use crate::print::{Printer, count};
 use crate::settings::Settings;
 
-/// `policy learn`.
+/// Learns a policy from the named session, or from the newest one, and prints it.
 pub(crate) async fn learn(learn: &Learn, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
     let store = store(settings).await?;
     let lesson = lesson(&store, learn.session.as_deref()).await;
@@ -56,7 +56,7 @@ async fn newest(store: &Store) -> Result<SessionId, Fault> {
     })
 }
 
-/// What one session teaches.
+/// The policy learned from one session, with notes on attempts it cannot cover.
 pub(crate) struct Lesson {
     session: SessionId,
     attempts: usize,
@@ -64,7 +64,8 @@ pub(crate) struct Lesson {
 }
 
 impl Lesson {
-    /// What a session in the store teaches: its owner all of it, a model what is left by `sight`.
+    /// Learns from a session in the store. `sight` redacts the arguments of calls for a model; without it they stay whole
+    /// for the owner.
     pub(crate) async fn of(store: &Store, id: SessionId, sight: Option<&Sight>) -> Result<Lesson, Fault> {
         let summary = summary(store, id).await?;
         let mut calls = calls_of(store, id).await?;
@@ -83,7 +84,7 @@ impl Lesson {
         })
     }
 
-    /// For programs.
+    /// The learned policy as the JSON that `--json` prints.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "session_id": self.session,
@@ -93,7 +94,7 @@ impl Lesson {
         })
     }
 
-    /// A policy file; what it does not say is in comments.
+    /// The learned policy as a policy file, with the notes as comments.
     pub(crate) fn words(&self) -> Result<String, Fault> {
         let attempts = count(self.attempts as u64, "attempt");
         let mut text = format!(
@@ -103,7 +104,7 @@ impl Lesson {
         );
         for note in &self.learnt.notes {
             let what = if note.allowed { "needs more" } else { "left out" };
-            // A comment is one line, whatever a program called a host.
+            // A comment stays one line, even if a host name contains control characters.
             let line = format!("# {what}: {}: {}", note.tried, note.why);
             text.extend(line.chars().map(|c| if c.is_control() { ' ' } else { c }));
             text.push('\n');
@@ -111,7 +112,7 @@ impl Lesson {
         Ok(text)
     }
 
-    /// Into a file, else beside the program's own output.
+    /// Writes the policy to a file, or prints it to standard error if there is none.
     pub(crate) fn hand_over(&self, file: Option<&Path>, printer: &Printer) -> Result<(), Fault> {
         let words = self.words()?;
         let Some(file) = file else {
@@ -127,7 +128,7 @@ impl Lesson {
     }
 }
 
-/// A session as its events tell it.
+/// Summarizes a session from its events.
 pub(super) async fn summary(store: &Store, id: SessionId) -> Result<SessionSummary, Fault> {
     let records = store.show(id).await?;
     let events: Result<Vec<Event>, _> = records.iter().map(ringfence_journal::Record::event).collect();
@@ -140,7 +141,7 @@ pub(super) async fn summary(store: &Store, id: SessionId) -> Result<SessionSumma
     SessionSummary::of(&events).ok_or_else(|| no_session(id))
 }
 
-/// What a session tried, host by host and tool by tool.
+/// Collects the attempts of a session, by host and by tool.
 fn attempts(summary: &SessionSummary, calls: &[PastCall]) -> Vec<Attempt> {
     let text = |text: &ringfence_journal::Text| text.to_string();
     let refusal = |code: Option<&ringfence_journal::Text>, rule: &ringfence_journal::Text| {
@@ -176,7 +177,7 @@ fn attempts(summary: &SessionSummary, calls: &[PastCall]) -> Vec<Attempt> {
     attempts
 }
 
-/// A call with its arguments, if those are kept.
+/// Finds a recorded call with its arguments, if they are kept.
 fn recalled(calls: &[PastCall], execution: ExecutionId, number: u64) -> Option<&PastCall> {
     let mut calls = calls.iter();
     calls.find(|call| call.execution == execution && u64::from(call.number) == number)

@@ -1,4 +1,4 @@
-//! `policy show`: the policy in force, what holds each rule here, and what Ringfence itself adds, seen from inside a sandbox.
+//! `policy show`: the policy in force, the mechanism behind each rule, and what Ringfence adds, observed in a sandbox.
 
 use std::process::ExitCode;
 
@@ -51,7 +51,7 @@ pub(crate) async fn show(shown: &Shown, settings: &Settings, printer: &Printer) 
     Ok(ExitCode::SUCCESS)
 }
 
-/// A policy file that reads back as the same policy; the rest is comments.
+/// Formats the policy as a file that parses to the same policy; everything else is comments.
 fn words(policy: &Policy, seen: Option<&Inside>) -> Result<String, Fault> {
     let (name, digest) = (policy.name(), policy.digest());
     let file = format!("# policy `{name}`, digest {digest}\n{}", yaml(&policy.to_draft())?);
@@ -73,7 +73,7 @@ fn words(policy: &Policy, seen: Option<&Inside>) -> Result<String, Fault> {
     Ok(file + &sections.map(section).concat())
 }
 
-/// Places of one kind in one folder on one line.
+/// Joins mounts of one kind in one folder into one line.
 fn places(mounts: &[Mounted]) -> Vec<String> {
     let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();
     for mount in mounts {

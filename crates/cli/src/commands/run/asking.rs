@@ -1,4 +1,4 @@
-//! Questions that whoever runs a program answers right there: `y` for yes, anything else for no.
+//! Approval requests that the user who runs a program answers at the terminal: `y` approves, anything else denies.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};
@@ -12,39 +12,39 @@ use super::{principal, waiting};
 use crate::fault::Fault;
 use crate::print::{Printer, escape, span};
 
-/// The most that is shown of what a tool would be called with; whoever did not see all of it is not asked here.
+/// The most characters of a call's arguments to show; a call that is not shown in full cannot be approved here.
 const MAX_SHOWN: usize = 2000;
 
-/// Who is asked: the person at the terminal, or whoever looks into the inbox.
+/// Who answers approval requests: the user at the terminal, or a separate command.
 pub(super) enum Desk {
-    /// Somebody else, by a command of their own.
+    /// Another `ringfence approvals` command, or another person, answers.
     Inbox,
-    /// Whoever runs the program.
+    /// The user who runs the program answers at this terminal.
     Here(Asking),
 }
 
 #[derive(Default)]
 pub(super) struct Asking {
-    /// Asked and not answered, oldest first; the first one is on the screen.
+    /// The unanswered requests, oldest first; the first one is on the screen.
     open: VecDeque<Inquiry>,
     on_screen: OnScreen,
     typed: Option<TypedLines>,
 }
 
-/// What is on the screen of the first question.
+/// How much of the first request is on the screen.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum OnScreen {
-    /// Nothing that a line could answer: nothing is asked, or it has been answered.
+    /// Nothing that a typed line could answer: there is no request, or it is answered.
     #[default]
     Nothing,
-    /// All of the call: it may be allowed here.
+    /// The full call, which can be approved here.
     Whole,
-    /// Only a part of the call: it may be denied here, and allowed by who has seen the rest.
+    /// A part of the call, which can be denied here and approved only by a command that shows the rest.
     Part,
 }
 
 impl Desk {
-    /// A person is asked here where nothing else reads what they type, and they see the question.
+    /// Prompts at the terminal if the user sees the request there and nothing else reads what they type.
     pub(super) fn of(is_json: bool, reads_stdin: bool) -> Desk {
         let is_person = io::stdin().is_terminal() && io::stderr().is_terminal();
         if is_person && !is_json && !reads_stdin {
@@ -54,7 +54,7 @@ impl Desk {
         }
     }
 
-    /// Says what is asked or settled, and asks.
+    /// Handles an approval event: prints it, and shows the next request when one is added or settled.
     pub(super) async fn hear(&mut self, word: Word, engine: &Engine, printer: &Printer) {
         let Desk::Here(asking) = self else {
             return printer.aside(&waiting::said(&word));
@@ -78,7 +78,7 @@ impl Desk {
         }
     }
 
-    /// The next line that the person types; never, where nobody is asked.
+    /// The next typed line; pending forever where no request is on the screen.
     pub(super) async fn line(&mut self) -> String {
         match self {
             Desk::Here(Asking {
@@ -90,7 +90,7 @@ impl Desk {
         }
     }
 
-    /// Takes what was typed as the answer to the question on the screen.
+    /// Handles a typed line as the answer to the request on the screen.
     pub(super) async fn answer(&mut self, line: &str, engine: &Engine, printer: &Printer) {
         let Desk::Here(asking) = self else { return };
         let Some(first) = asking.open.front() else { return };
@@ -107,7 +107,7 @@ impl Desk {
             via: ApprovalVia::Cli,
             note: None,
         };
-        // That it is settled is heard like any other answer, and the next question comes then.
+        // The engine reports the settled request like any other, and the next request is shown then.
         if let Err(error) = approvals::answer(engine.store(), first.id, say).await {
             let fault = Fault::from(error);
             printer.error(&fault.message, fault.hint.as_deref(), fault.rule.as_deref());
@@ -117,14 +117,14 @@ impl Desk {
     }
 }
 
-/// Whether the policy that asks takes an answer from this command line.
+/// Whether the policy accepts an answer from this command line for the request.
 async fn is_taken_here(engine: &Engine, id: ApprovalId) -> bool {
     let taken = approvals::takes(engine.store(), id, ApprovalVia::Cli).await;
     taken.unwrap_or(false)
 }
 
 impl Asking {
-    /// Puts the oldest question on the screen. Nothing that was typed before it can answer it.
+    /// Shows the oldest request. Lines typed before it cannot answer it.
     async fn ask(&mut self, engine: &Engine, printer: &Printer) {
         self.on_screen = OnScreen::Nothing;
         let Some(first) = self.open.front() else { return };
@@ -137,7 +137,7 @@ impl Asking {
     }
 }
 
-/// What the tool would be called with, and whether that is all of it.
+/// The arguments of the call as text, and whether the text is complete.
 fn arguments(shown: Option<&Shown>) -> (String, OnScreen) {
     let Some(shown) = shown else {
         return (String::new(), OnScreen::Part);
@@ -162,7 +162,7 @@ fn question(asked: &Inquiry, arguments: &str, on_screen: OnScreen) -> String {
     format!("waiting: may it call `{tool}`{arguments}\n  rule `{rule}`, {left} left; {asks}")
 }
 
-/// How a call is allowed that is not shown whole.
+/// The notice that tells how to approve a call that is not shown in full.
 fn not_here(asked: &Inquiry) -> String {
     let id = asked.id;
     format!(

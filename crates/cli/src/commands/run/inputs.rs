@@ -1,4 +1,4 @@
-//! `--file`: what is brought into the workspace.
+//! `--file`: the files that are copied into the workspace.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use ringfence_policy::{RelPath, check_input_files};
 
 use crate::fault::{Fault, reason};
 
-/// `LOCAL` or `LOCAL:NAME`; a colon in an existing file's name belongs to it.
+/// Parses `LOCAL` or `LOCAL:NAME`; a colon that is part of an existing file's name belongs to the name.
 pub(crate) fn inputs(given: &[PathBuf]) -> Result<Vec<Input>, Fault> {
     let mut inputs: Vec<Input> = Vec::new();
     for word in given {

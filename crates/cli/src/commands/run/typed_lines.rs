@@ -1,4 +1,4 @@
-//! What a person types at the terminal, such that nothing typed before a question can answer it.
+//! Reads lines from the terminal in such a way that a line typed before a question cannot answer it.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,16 +8,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 
-/// The most of one line that is read; no answer is longer.
+/// The most bytes of one line that are read; no valid answer is longer.
 const MAX_LINE: usize = 4096;
 
-/// The most lines that wait for a question; what is typed beyond is dropped.
+/// The most lines that wait for a question; further lines are discarded.
 const MAX_LINES: usize = 16;
 
-/// Reads the terminal on a thread of its own, which ends with the program: a terminal cannot be waited for otherwise.
+/// Reads the terminal on a separate thread that ends with the program, because a read from a terminal cannot be
+/// cancelled.
 pub(super) struct TypedLines {
     lines: mpsc::Receiver<String>,
-    /// Held while a line is read and passed on, and while everything typed so far is dropped.
+    /// Locked while a line is read and forwarded, and while typed lines are discarded.
     reading: Arc<Mutex<()>>,
 }
 
@@ -27,21 +28,21 @@ impl TypedLines {
         let reading = Arc::new(Mutex::new(()));
         let guard = Arc::clone(&reading);
         thread::spawn(move || {
-            // A terminal that is gone answers nothing: the inbox still can.
+            // The thread ends when the terminal is gone; `ringfence approvals` can still answer.
             while let Ok(true) = pass_line_on(&guard, &sender) {}
         });
         TypedLines { lines, reading }
     }
 
-    /// Drops everything that was typed so far, read or not.
+    /// Discards everything typed so far, read or not.
     pub(super) fn drop_typed(&mut self) {
         let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        // What cannot be flushed is no terminal any more: it answers nothing.
+        // A flush fails only if the terminal is gone, and then no line arrives.
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
         while self.lines.try_recv().is_ok() {}
     }
 
-    /// The next line; never, once the terminal is gone.
+    /// The next line; pending forever once the terminal is gone.
     pub(super) async fn next(&mut self) -> String {
         match self.lines.recv().await {
             Some(line) => line,
@@ -50,12 +51,12 @@ impl TypedLines {
     }
 }
 
-/// Waits for a line and passes it on; `false` once there is nothing more to read or nobody to pass it to.
+/// Waits for a line and forwards it; returns `false` at the end of input or when the receiver is gone.
 fn pass_line_on(reading: &Mutex<()>, sender: &mpsc::Sender<String>) -> io::Result<bool> {
     let stdin = io::stdin();
     is_readable(&stdin, None)?;
     let _reading = reading.lock().unwrap_or_else(PoisonError::into_inner);
-    // It may have been dropped meanwhile; reading would then wait with the lock held.
+    // The line may have been discarded meanwhile; a read would then block with the lock held.
     if !is_readable(&stdin, Some(&Timespec::default()))? {
         return Ok(true);
     }
@@ -65,7 +66,7 @@ fn pass_line_on(reading: &Mutex<()>, sender: &mpsc::Sender<String>) -> io::Resul
         return Ok(false);
     }
     let line = String::from_utf8_lossy(&bytes[..read]).into_owned();
-    // Lines that nobody takes are dropped at the next question anyway.
+    // The next question discards lines that nobody received.
     Ok(!matches!(
         sender.try_send(line),
         Err(mpsc::error::TrySendError::Closed(_))

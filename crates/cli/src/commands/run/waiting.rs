@@ -1,11 +1,11 @@
-//! What a program waits for while somebody runs it, in words.
+//! The notices about approval requests while a program runs.
 
 use ringfence_engine::Word;
 use ringfence_journal::ApprovalAnswer;
 
 use crate::print::span;
 
-/// A question that is asked or settled.
+/// The notice for one approval event.
 pub(super) fn said(word: &Word) -> String {
     match word {
         Word::Asked(_, asked) => format!(
@@ -31,7 +31,7 @@ pub(super) fn said(word: &Word) -> String {
     }
 }
 
-/// There was more than could be said.
+/// The notice for `count` events that were missed.
 pub(super) fn missed(count: u64) -> String {
     format!("waiting: {count} more; `ringfence approvals list` shows what waits")
 }

@@ -1,5 +1,5 @@
-//! What happens, as spans for a collector. The journal is the queue: a collector that is away holds up nothing, and gets
-//! what it missed when it is back.
+//! Sends events to a collector as spans. The journal is the queue: a collector that is unreachable delays nothing, and
+//! gets the missed spans when it is reachable again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use tokio::task::JoinHandle;
 use crate::fault::{Fault, chain};
 use crate::settings::Settings;
 
-/// Spans of this long go together.
+/// The time for which spans are collected into one batch.
 const GATHER: Duration = Duration::from_secs(1);
-/// How long a collector that does not answer is left alone: at first, and at most.
+/// The delay before a failed batch is sent again; it doubles up to the maximum below.
 const REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(30);
-/// What is left at the end gets so long.
+/// The time to send the remaining spans at shutdown.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// The collector that the configuration names, else the environment.
+/// The collector from the configuration, else from the environment; `None` if neither names one.
 pub(super) fn collector(configured: Option<&str>, settings: &Settings) -> Result<Option<Otlp>, Fault> {
     let Some(endpoint) = configured.or(settings.otlp.as_deref()) else {
         return Ok(None);
@@ -33,14 +33,14 @@ pub(super) fn collector(configured: Option<&str>, settings: &Settings) -> Result
     })
 }
 
-/// Spans on their way.
+/// Exports spans in a background task.
 pub(super) struct Traces {
     closing: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl Traces {
-    /// Sends what happens from now on.
+    /// Starts to export the events from now on.
     pub(super) async fn start(engine: &Arc<Engine>, collector: Otlp) -> Result<Traces, Fault> {
         let tail = engine.store().tail(0).await?;
         let (closing, closed) = watch::channel(false);
@@ -55,9 +55,9 @@ impl Traces {
         })
     }
 
-    /// Sends what is left, if the collector takes it soon.
+    /// Sends the remaining spans, for a limited time, and ends the task.
     pub(super) async fn finish(mut self) {
-        // Nobody hears it once the task is over.
+        // The send fails only if the task is over.
         let _ = self.closing.send(true);
         if tokio::time::timeout(LAST_WORDS, &mut self.task).await.is_err() {
             tracing::warn!("the last spans did not reach the collector");
@@ -77,7 +77,7 @@ impl Sender {
         loop {
             let last = tokio::select! {
                 () = tokio::time::sleep(GATHER) => false,
-                // A dropped sender is an end as well.
+                // A dropped sender also ends the task.
                 _ = closed.wait_for(|closed| *closed) => true,
             };
             if let Err(error) = self.catch_up().await {
@@ -112,7 +112,7 @@ impl Sender {
         }
     }
 
-    /// Sends until they arrive, or until the collector says that it does not want them.
+    /// Sends the spans until the collector accepts them, or refuses them for good.
     async fn send(&self, spans: &[Span]) {
         let mut rest = REST;
         loop {

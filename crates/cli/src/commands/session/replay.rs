@@ -1,4 +1,4 @@
-//! `session replay`: past executions again, offline, and where they differ.
+//! `session replay`: runs past executions again, offline, and reports the differences.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use crate::settings::config::Config;
 use crate::settings::servers::Chosen;
 use crate::settings::{Settings, rules};
 
-/// What was named.
+/// The session or execution that the id on the command line means.
 enum Meant {
     Session(SessionId),
     Execution(ExecutionId),
@@ -31,7 +31,7 @@ pub(crate) async fn replay(args: &Replay, settings: &Settings, printer: &Printer
     };
     settings.journal_home().map_err(|fault| fault.exit(NOT_HELD))?;
     let interrupt = run::listen()?;
-    // Nothing is called: no tool server is needed, and none is started.
+    // A replay calls nothing, so no tool server is configured or started.
     let engine = run::open(&Config::default(), Chosen::default(), settings, &interrupt).await?;
     let reader = if args.json { Reader::Printed } else { Reader::Owner };
     let replayed = tokio::select! {
@@ -71,25 +71,25 @@ fn meant(text: &str) -> Result<Meant, Fault> {
     })
 }
 
-/// An execution that was to be run again.
+/// The outcome of one execution in a replay.
 #[derive(serde::Serialize)]
 #[serde(untagged)]
 enum Tried {
     Replayed(Box<Replayed>),
-    /// It cannot be.
+    /// The execution cannot be run again.
     Not {
         execution_id: ExecutionId,
         error: Reason,
     },
 }
 
-/// Why an execution cannot be run again.
+/// The reason why an execution cannot be run again.
 #[derive(serde::Serialize)]
 struct Reason {
     code: &'static str,
     message: String,
     hint: Option<&'static str>,
-    /// Nothing is kept of it, as of all that is no code.
+    /// Whether the execution has no recording, which is normal for everything but code.
     #[serde(skip)]
     is_unkept: bool,
 }
@@ -103,7 +103,7 @@ impl Tried {
     }
 }
 
-/// One execution, or all of a session: one that cannot be run again does not keep the others from it.
+/// Replays one execution, or all of a session; a failure does not stop the replay of the others.
 async fn all(engine: &Engine, id: &str, against: Option<&Policy>, reader: Reader) -> Result<Vec<Tried>, Fault> {
     let id = ids::whole(engine.store(), id, &[IdKind::Session, IdKind::Execution]).await?;
     let meant = &meant(&id)?;
@@ -187,7 +187,7 @@ fn words(one: &Replayed, printer: &Printer) -> String {
     lines.join("\n")
 }
 
-/// What another policy says to a call.
+/// The line with the decision of another policy on a call; `None` without `--against`.
 fn decided(call: &ReplayedCall, printer: &Printer) -> Option<String> {
     let decided = call.against.as_ref()?;
     let then = call.outcome.unwrap_or("no answer");

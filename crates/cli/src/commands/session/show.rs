@@ -1,4 +1,4 @@
-//! `session show`: one session as its events tell it.
+//! `session show`: one session, summarized from its events.
 
 use std::process::ExitCode;
 
@@ -38,7 +38,7 @@ pub(crate) async fn show(show: &Show, settings: &Settings, printer: &Printer) ->
         })?;
     } else {
         let kept = session.as_ref().and_then(workspace::words);
-        // The same word as in the list.
+        // The list uses the same word.
         let is_parked = session.as_ref().is_some_and(workspace::is_parked);
         let state = if is_parked { "kept" } else { summary.state.name() };
         printer.data(&words(&summary, state, &standing, kept))?;
@@ -54,14 +54,14 @@ async fn look(store: &Store, text: &str) -> Result<Looked, Fault> {
     Ok((id, records, Standing::of(store, id).await?, session))
 }
 
-/// A session as `--json` prints it.
+/// A session as `session show --json` prints it.
 #[derive(serde::Serialize)]
 struct Whole {
     #[serde(flatten)]
     summary: SessionSummary,
     #[serde(flatten)]
     standing: Standing,
-    /// The files that it keeps beyond its process.
+    /// The files that outlive the process of the session; `None` if it keeps none.
     workspace: Option<Workspace>,
 }
 
@@ -128,10 +128,10 @@ fn words(summary: &SessionSummary, state: &str, standing: &Standing, kept: Optio
     lines.join("\n")
 }
 
-/// Calls that are listed; `--json` has all of them.
+/// The most calls to list as text; `--json` lists all of them.
 const MOST_CALLS: usize = 100;
 
-/// What tools were called, and how that went.
+/// One line for each call, with its tool, outcome and deciding rule.
 fn calls(calls: &[CallSummary]) -> Vec<String> {
     let mut lines: Vec<String> = calls
         .iter()

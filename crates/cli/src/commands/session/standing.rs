@@ -1,4 +1,4 @@
-//! What sessions wait for, and which executions of theirs can be gone on with.
+//! The pending work of sessions: approval requests, and executions that can be resumed.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::fault::{Fault, chain};
 use crate::print::{escape, span};
 
-/// The most questions that are counted for a list.
+/// The most pending requests that a list counts.
 const MOST: u32 = 1000;
 
-/// A question that a session waits for.
+/// A pending approval request of a session.
 #[derive(Debug, Serialize)]
 pub(crate) struct Waiting {
     pub(crate) id: ApprovalId,
@@ -21,7 +21,7 @@ pub(crate) struct Waiting {
     pub(crate) tool: String,
     pub(crate) rule: String,
     pub(crate) expires: String,
-    /// In words.
+    /// The time until it expires, as text; not part of the JSON.
     #[serde(skip)]
     left: String,
 }
@@ -47,19 +47,19 @@ impl Waiting {
     }
 }
 
-/// How a session stands beyond what its events tell.
+/// The pending work of a session, which its events do not show.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Standing {
-    /// What it waits for.
+    /// The pending approval requests of the session.
     pub(crate) approvals: Vec<Waiting>,
-    /// Executions whose process died, and that can be gone on with.
+    /// The executions whose process died and that can be resumed.
     pub(crate) interrupted: Vec<ExecutionId>,
-    /// Those that wait for people without a process.
+    /// The suspended executions, which wait for approvals without a process.
     pub(crate) released: Vec<ExecutionId>,
 }
 
 impl Standing {
-    /// That of one session, which may be unknown.
+    /// Loads the pending work of one session; empty if the session is unknown or closed.
     pub(crate) async fn of(store: &Store, id: SessionId) -> Result<Standing, Fault> {
         let Some(session) = store.session(id).await? else {
             return Ok(Standing::default());
@@ -81,7 +81,7 @@ impl Standing {
         Ok(standing)
     }
 
-    /// Finds out what has no process: nobody has the session, or whoever had it is dead and not swept after yet.
+    /// Loads the executions without a process: no process has a lease on the session, or the one that has it is dead.
     async fn look(&mut self, store: &Store, session: &Session) -> Result<(), Fault> {
         let is_alone = match session.lease {
             None => true,
@@ -105,7 +105,7 @@ impl Standing {
         Ok(())
     }
 
-    /// What there is to say of an execution.
+    /// The lines that describe the pending work of an execution.
     pub(crate) fn words(&self, execution: ExecutionId) -> Vec<String> {
         let waits = self.approvals.iter().filter(|one| one.execution_id == execution);
         let mut lines: Vec<String> = waits.map(Waiting::words).collect();
@@ -129,7 +129,7 @@ async fn is_dead(store: &Store, lease: LeaseId) -> Result<bool, Fault> {
     Ok(dead.iter().any(|dead| dead.id() == lease))
 }
 
-/// How many questions each session waits for.
+/// The number of pending requests of each session that has any.
 pub(crate) async fn counts(store: &Store) -> Result<HashMap<SessionId, u64>, ReadError> {
     let which = Approvals {
         state: Some(ApprovalState::Pending),

@@ -1,4 +1,4 @@
-//! The files that sessions keep, in words; and sessions by the names of those that do.
+//! Describes the files that sessions keep, and resolves sessions by the names of those files.
 
 use ringfence_journal::{SessionId, SessionState};
 use ringfence_store::{Session, Store};
@@ -7,12 +7,12 @@ use crate::commands::{ids, run, session_id};
 use crate::fault::Fault;
 use crate::print::{bytes, escape, moment, span};
 
-/// Whether a session is open for the sake of its files alone: no process has it.
+/// Whether a session is open only to keep its files: no process owns it.
 pub(super) fn is_parked(session: &Session) -> bool {
     session.state == SessionState::Open && session.lease.is_none() && session.workspace.is_some()
 }
 
-/// In a few words, for a list.
+/// The kept files in a few words, for a list.
 pub(super) fn brief(session: &Session) -> Option<String> {
     let workspace = session.workspace.as_ref()?;
     let name = workspace
@@ -27,7 +27,7 @@ pub(super) fn brief(session: &Session) -> Option<String> {
     Some(format!("{name}{}, {until}", bytes(workspace.bytes)))
 }
 
-/// In a sentence, for one session.
+/// The kept files in a sentence, for one session.
 pub(super) fn words(session: &Session) -> Option<String> {
     let workspace = session.workspace.as_ref()?;
     let name = workspace
@@ -47,7 +47,7 @@ pub(super) fn words(session: &Session) -> Option<String> {
     Some(format!("{name}{} in {entries}, {until}", bytes(workspace.bytes)))
 }
 
-/// The session that somebody means: by its id, or by the name under which it keeps files.
+/// Resolves a session by the name under which it keeps files, else by its id.
 pub(in crate::commands) async fn meant(store: &Store, text: &str) -> Result<SessionId, Fault> {
     if let Some(named) = store.session_named(run::principal(), text).await? {
         return Ok(named.id);
@@ -55,7 +55,7 @@ pub(in crate::commands) async fn meant(store: &Store, text: &str) -> Result<Sess
     ids::session(store, text).await
 }
 
-/// What to say where there is no journal: first that a word is no id, if it is none.
+/// The fault if there is no journal: first that the text is not an id, where that is so.
 pub(super) fn unless_no_id(text: Option<&str>, fault: Fault) -> Fault {
     text.and_then(|text| session_id(text).err()).unwrap_or(fault)
 }

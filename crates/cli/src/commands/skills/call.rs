@@ -1,4 +1,4 @@
-//! `skills run`: a skill with an input, as a program would call it.
+//! `skills run`: runs a skill with an input, as a program would call it.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,7 +15,7 @@ use crate::fault::{Fault, NOT_HELD, USAGE, reason};
 use crate::print::Printer;
 use crate::settings::Settings;
 
-/// The longest input; more belongs into a file that the skill reads.
+/// The maximum size of the input in bytes; more data belongs in a file that the skill reads.
 const MOST_INPUT: u64 = 8 << 20;
 
 pub(crate) async fn run(args: SkillsRun, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -28,7 +28,7 @@ pub(crate) async fn run(args: SkillsRun, settings: &Settings, printer: &Printer)
     let input = args.input.as_deref().map(input).transpose()?;
     let name = skill.meta.name.identifier();
     let source = match input {
-        // As a text that is parsed: a literal could have keys that mean something to the language.
+        // The input is parsed from a string at run time: as a literal, some keys would have a meaning in the language.
         Some(input) => format!(
             "await skills.{name}(JSON.parse({}))\n",
             Value::String(input.to_string())
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: SkillsRun, settings: &Settings, printer: &Printer)
     run::source(program, args.place, settings, printer).await
 }
 
-/// The input that is meant by what was written.
+/// Parses the input: JSON text, `@FILE`, or `-` for standard input.
 fn input(written: &str) -> Result<Value, Fault> {
     let text = match written.strip_prefix('@') {
         Some(path) => {

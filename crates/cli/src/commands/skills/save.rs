@@ -1,4 +1,4 @@
-//! `skills save`: from a file, or from a past run.
+//! `skills save`: saves a skill from a file or from a past run.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -18,7 +18,7 @@ use crate::fault::{Fault, chain, reason};
 use crate::print::Printer;
 use crate::settings::Settings;
 
-/// More than a skill may have; the exact limit is said when it is saved.
+/// The most bytes to read of one file, above the limit of a skill; saving reports the exact limit.
 const MOST: u64 = 4 << 20;
 
 pub(super) async fn save(args: SkillsSave, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
@@ -114,7 +114,7 @@ fn spoken(lang: Lang) -> SkillLanguage {
     }
 }
 
-/// A tool as it is pinned.
+/// The requirement of a tool with its pinned digest; fails if the tool was never called.
 fn required(keep: &Keep, tool: &str) -> Result<RequiredTool, Fault> {
     let pinned = keep
         .pinned(tool)

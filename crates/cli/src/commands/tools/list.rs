@@ -1,4 +1,4 @@
-//! `ringfence tools list`.
+//! `ringfence tools list`: prints the catalog page by page.
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;

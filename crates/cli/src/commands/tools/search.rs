@@ -1,4 +1,4 @@
-//! `ringfence tools search`.
+//! `ringfence tools search`: prints the tools that match intents.
 
 use std::process::ExitCode;
 

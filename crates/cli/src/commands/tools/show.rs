@@ -1,4 +1,4 @@
-//! `ringfence tools show`.
+//! `ringfence tools show`: prints one tool with its declaration.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `ringfence tools stubs`.
+//! `ringfence tools stubs`: prints or writes declarations of tools for programs.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,26 +1,28 @@
-//! A secret that is typed at a terminal and not shown there.
+//! Reads a secret from a terminal without showing it.
 
 use std::io;
 use std::os::fd::AsFd as _;
 
 use rustix::termios::{InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
-/// What was typed.
+/// The result of reading a line from the terminal.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Typed {
-    /// A line, without its end.
+    /// A line without its line end.
     Line(Vec<u8>),
-    /// A line, and more behind it: something of several lines was pasted.
+    /// A line with more input behind it, because several lines were pasted.
     SeveralLines,
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     Cancelled,
 }
 
-/// The terminal as it was, put back at the end. What nobody read is dropped: it must not reach the shell.
+/// The original settings of the terminal, restored on drop. Unread input is discarded, so that it does not reach the
+/// shell.
 struct HiddenTerminal(Termios);
 
 impl HiddenTerminal {
-    /// Keys come one by one and unshown, also Ctrl-C: a signal would leave the terminal as it is now. A line has no longest length.
+    /// Turns off echo, line buffering and signals: a signal would leave the terminal in this state, and a line has no
+    /// maximum length.
     fn start() -> io::Result<HiddenTerminal> {
         let before = tcgetattr(io::stdin())?;
         let mut hidden = before.clone();
@@ -37,12 +39,12 @@ impl HiddenTerminal {
 
 impl Drop for HiddenTerminal {
     fn drop(&mut self) {
-        // A terminal that is gone shows nothing any more.
+        // A failure means that the terminal is gone.
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.0);
     }
 }
 
-/// Reads a line from the terminal on standard input; `ask` is called once nothing is shown any more.
+/// Reads a line from the terminal on standard input; calls `ask` once input is hidden.
 pub(super) fn read_line(max: usize, ask: impl FnOnce()) -> io::Result<Typed> {
     const CTRL_C: u8 = 3;
     const CTRL_D: u8 = 4;
@@ -54,7 +56,7 @@ pub(super) fn read_line(max: usize, ask: impl FnOnce()) -> io::Result<Typed> {
     let mut line = Vec::new();
     let mut key = [0];
     loop {
-        // Unbuffered: what is behind the line must be seen as such.
+        // The read is unbuffered, so that input behind the line can be detected.
         let count = rustix::io::read(io::stdin(), &mut key)?;
         match key {
             [CTRL_C] => return Ok(Typed::Cancelled),
@@ -74,7 +76,7 @@ pub(super) fn read_line(max: usize, ask: impl FnOnce()) -> io::Result<Typed> {
     })
 }
 
-/// Takes the last character away, all bytes of it.
+/// Removes the last character with all its bytes.
 fn erase_char(line: &mut Vec<u8>) {
     while line.pop().is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {}
 }

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 
-/// Words of the MCP tools and of the JSON API that a person at a terminal cannot use.
+/// Words of the MCP tools and the JSON API that are useless to a person at a terminal.
 const OF_CLIENTS: [&str; 10] = [
     "`session_id`",
     "`execution_id`",
@@ -33,7 +33,7 @@ fn a_person_is_told_of_flags() {
     }
 }
 
-/// Lines of sources with a text that has a word of clients.
+/// Collects the string literals in sources that contain such a word.
 fn read(folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).expect("a folder of sources") {
         let path = entry.expect("an entry").path();
@@ -61,7 +61,7 @@ fn no_hint_of_a_library_tells_a_person_of_an_argument_of_clients() {
     ] {
         read(&crates.join(library).join("src"), &mut found);
     }
-    // The addresses that a server listens at are for whoever connects a client.
+    // The addresses that `serve` prints are for a person who connects a client.
     found.retain(|(place, _)| !place.ends_with("print/hint.rs") && !place.ends_with("commands/serve.rs"));
     assert!(found.len() >= 4, "the texts with such words were not found: {found:?}");
     for (place, text) in found {

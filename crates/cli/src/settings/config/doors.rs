@@ -1,4 +1,4 @@
-//! What `ringfence.yaml` says of our own doors: `listen`, `auth`, `sessions`, `telemetry`.
+//! The settings of `serve` in `ringfence.yaml`: `listen`, `auth`, `sessions` and `telemetry`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,36 +11,36 @@ use serde_json::Value;
 use super::Part;
 use crate::fault::Fault;
 
-/// How long a session stays open that nobody uses.
+/// The default time after which an unused session is closed.
 const IDLE: Duration = Duration::from_hours(1);
 
-/// Our own doors.
+/// The settings of the server that clients connect to.
 #[derive(Debug, Clone)]
 pub(crate) struct Doors {
-    /// Where to listen.
+    /// The address for HTTP; `None` means the default address.
     pub(crate) address: Option<SocketAddr>,
-    /// More names that are answered to.
+    /// Further host names that the server accepts in requests.
     pub(crate) hosts: Vec<String>,
-    /// More web pages that are let in.
+    /// Further web origins that may send requests.
     pub(crate) origins: Vec<String>,
-    /// How much a client may take.
+    /// The limits on what clients may use.
     pub(crate) limits: Limits,
-    /// What the operator says of access, if anything.
+    /// The access settings; `None` if the operator gives none.
     pub(crate) access: Option<Access>,
-    /// How long a session stays open that nobody uses.
+    /// The time after which an unused session is closed.
     pub(crate) idle: Duration,
-    /// What all executions may have together, and how long one waits for its place.
+    /// The memory that all executions may use together, and how long an execution waits for its share.
     pub(crate) budget: BudgetOverrides,
-    /// Where traces go.
+    /// The OTLP endpoint for traces; `None` means the environment decides.
     pub(crate) otlp: Option<String>,
 }
 
-/// Who is let in, as the operator says it.
+/// The access settings of the operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Access {
-    /// The address under which clients know us.
+    /// The public address of this server, as clients know it.
     pub(crate) resource: Option<String>,
-    /// Who hands out access tokens.
+    /// The issuers whose access tokens are accepted.
     pub(crate) issuers: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Default for Doors {
 }
 
 impl Doors {
-    /// Reads one of the keys.
+    /// Reads the value of one key.
     pub(super) fn read(&mut self, part: &Part<'_>, value: Value) -> Result<(), Fault> {
         match part.key {
             "listen" => self.listen(part, value),

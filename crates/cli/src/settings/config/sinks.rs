@@ -1,4 +1,4 @@
-//! `audit.sinks`: where records go besides the journal.
+//! `audit.sinks`: the destinations of records besides the journal.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::{Part, known, unknown};
 use crate::fault::{Fault, chain};
 
-/// Where the system's own log listens.
+/// The socket of the system's log.
 const SYSLOG: &str = "/dev/log";
 const KINDS: [&str; 4] = ["file", "syslog", "webhook", "otlp"];
 const SHAPES: &str =
     "a sink is `syslog`, `{ syslog: PATH }`, `{ file: PATH }`, `{ webhook: { url, secret } }` or `{ otlp: { url } }`";
 
 impl Part<'_> {
-    /// Every sink of the list.
+    /// Parses all sinks of the list.
     pub(super) fn sinks(&self, value: Value) -> Result<Vec<Sink>, Fault> {
         let list = match self.fields(value, &["sinks"])?.remove("sinks") {
             None => return Ok(Vec::new()),

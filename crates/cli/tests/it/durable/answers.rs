@@ -1,4 +1,4 @@
-//! Answers that come at a bad moment: two at once, for what has changed, too late, for what is over.
+//! Answers at an inconvenient time: two at once, after a change of rules, too late, for an execution that is over.
 
 use std::thread;
 
@@ -35,13 +35,13 @@ fn of_two_people_who_answer_at_once_one_is_heard() {
         let value = server.ended(&run)["value"].clone();
         assert_eq!(value == json!("it"), approved, "{value}");
         assert_eq!(world.calls_of("send"), usize::from(approved));
-        // The same again is the same; something else is told so, also when it is over.
+        // A repeated answer succeeds; a different one is refused, also when the execution is over.
         assert!(world.answer(id, approved).unwrap().again);
         assert!(matches!(world.answer(id, !approved), Err(AnswerError::Conflict(_))));
     }
 }
 
-/// Other rules while a call waits, then a yes to what was asked under the old ones.
+/// Changes the rules while a call waits, then approves the request that was made under the old ones.
 fn change(rules: &serde_json::Value) -> (World, super::world::Server, super::world::Begun) {
     let world = World::new();
     let server = world.serve();
@@ -73,7 +73,7 @@ fn a_yes_to_what_has_changed_meanwhile_is_not_taken_for_what_is_asked_now() {
 fn a_yes_to_what_is_forbidden_meanwhile_permits_nothing() {
     let (world, server, run) = change(&json!([{ "allow": "log.note" }, { "deny": "log.send" }]));
     let ended = server.ended(&run);
-    // What the rules hide is not there.
+    // A tool that the rules hide is unknown.
     assert_eq!(ended["value"][0], "tool.unknown", "{ended}");
     assert_eq!(world.calls_of("send"), 0);
 }
@@ -82,7 +82,7 @@ fn a_yes_to_what_is_forbidden_meanwhile_permits_nothing() {
 fn rules_that_were_changed_while_it_waited_hold_after_a_restart() {
     let world = World::new();
     let server = world.serve();
-    // The second call needs nobody under the rules that the program began with.
+    // The second call needs no approval under the original rules.
     let code = "const a = await tools.log.send.try({ text: 'a' }); const b = await tools.log.note.try({ text: 'b' }); [a.error?.code, b.error?.code]";
     let run = server.begin("typescript", code);
     let id = world.pending(1)[0].id;
@@ -94,7 +94,7 @@ fn rules_that_were_changed_while_it_waited_hold_after_a_restart() {
     server.kill();
     let server = world.serve();
     world.answer(id, true).unwrap();
-    // The question was for other rules: it is asked anew, and its answer lets that call go and no other.
+    // The request was made under other rules: a new one is made, and its approval releases only that call.
     let again = eventually("it is asked anew", || {
         let pending = world.questions(Some(ApprovalState::Pending));
         pending.into_iter().find(|question| question.id != id)
@@ -106,7 +106,7 @@ fn rules_that_were_changed_while_it_waited_hold_after_a_restart() {
     world.nothing_twice();
 }
 
-/// Reads go, sends wait for a person, and the workspace outlives the server.
+/// Reads are allowed, sends need an approval, and the workspace outlives the server.
 const KEPT: &str = "
 version: 1
 fs: { mounts: [{ path: /workspace, access: rw, quota: 1MiB, keep: true }, { path: /tmp, access: rw, quota: 1MiB }] }
@@ -114,7 +114,7 @@ tools: { rules: [{ allow: 'log.*' }, { ask: log.send }] }
 approvals: { timeout: 10m, by: [inbox] }
 ";
 
-/// A session in which sending was granted once, and is not asked for again.
+/// A session in which sending was approved once for the whole session.
 fn granted(rules: &str) -> (World, Server, String) {
     let world = World::under(rules);
     let server = world.serve();
@@ -140,7 +140,7 @@ fn rule(server: &Server, session: &str, rules: &serde_json::Value) {
     assert_eq!(status, 200, "{changed}");
 }
 
-/// Other rules, of which the one that asks has the same place.
+/// Other rules, in which the asking rule has the same position.
 fn other_rules() -> serde_json::Value {
     json!([{ "allow": "log.note" }, { "ask": "log.send", "rate": "100/min" }])
 }
@@ -161,7 +161,7 @@ fn what_was_granted_for_a_session_ends_with_its_rules_while_nothing_runs() {
     let (world, server, session) = granted(RULES);
     rule(&server, &session, &other_rules());
     is_asked_again(&world, &server, "three");
-    // The first rules again are not those under which it was granted.
+    // The original rules again differ from those of the approval.
     rule(&server, &session, &first_rules());
     is_asked_again(&world, &server, "four");
     assert_eq!(world.calls_of("send"), 2);

@@ -1,4 +1,5 @@
-//! Three calls at once wait for people: one is approved, one denied, one forgotten, while the server is killed again and again.
+//! Three calls wait for approvals at once: one is approved, one denied, one expires, while the server is killed again and
+//! again.
 
 use ringfence_engine::approvals::ApprovalState;
 use ringfence_journal::Kind;
@@ -40,7 +41,7 @@ fn check(language: &str, code: &str) {
     assert_eq!(world.pending(3).len(), 3);
     server.kill();
 
-    // People answer while nobody is there.
+    // The answers arrive while no server runs.
     world.answer(world.pending_of("one").id, true).unwrap();
     let server = world.serve();
     world.answer(world.pending_of("two").id, false).unwrap();

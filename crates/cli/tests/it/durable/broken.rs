@@ -1,5 +1,5 @@
-//! What cannot go on as it was: a tool that is gone, a recording that is not what was written, a program that depends on what
-//! nobody recorded. Each is refused or failed with its reason, and calls nothing.
+//! Executions that cannot be resumed: a tool is gone, a recording was altered, the program depends on something
+//! unrecorded. Each is refused or fails with its reason and calls nothing.
 
 use std::fs;
 
@@ -56,7 +56,7 @@ fn a_recording_that_was_tampered_with_is_not_run() {
     world.suspended(&other);
     server.kill();
     let database = world.lock();
-    // The program of another execution in the place of this one's.
+    // Replaces the program of this execution with that of another.
     let changed = database.execute(
         "UPDATE recordings SET request = (SELECT request FROM recordings WHERE execution = ?2) WHERE execution = ?1",
         [&run.execution, &other.execution],
@@ -72,7 +72,7 @@ fn a_recording_that_was_tampered_with_is_not_run() {
     });
     assert_eq!(status, 410, "{told}");
     assert_eq!(world.calls_of("send"), 0);
-    // The other one is not harmed.
+    // The other execution is unaffected.
     world.answer(world.pending_of("us").id, true).unwrap();
     assert_eq!(server.ended(&other)["value"], json!(["before", "us"]));
     assert_eq!(world.calls_of("send"), 1);
@@ -115,7 +115,7 @@ fn a_python_program_with_threads_keeps_its_sandbox_and_says_that_it_cannot_go_on
     world.answer(question.id, true).unwrap();
     assert_eq!(server.ended(&run)["value"], "it");
     assert_eq!(world.calls_of("send"), 1);
-    // And one that its server dies under is lost, which is said.
+    // An execution whose server dies is lost, and its status tells so.
     let run = server.begin("python", code);
     world.pending(1);
     crate::setting::eventually("it is known that it cannot go on", || world.standing(&run)?.spoiled);
@@ -124,7 +124,7 @@ fn a_python_program_with_threads_keeps_its_sandbox_and_says_that_it_cannot_go_on
     let (status, told) = server.look(&run);
     assert_eq!(status, 410, "{told}");
     assert_eq!(world.calls_of("send"), 1);
-    // Its question is taken back when the new server sweeps.
+    // The new server withdraws the request when it cleans up.
     world.pending(0);
 }
 
@@ -172,7 +172,7 @@ const sent = await tools.log.send.try({ text: "it" });
     world.nothing_twice();
 }
 
-/// Whether an answer says, as a fact and in words, that its execution does not outlive the server.
+/// Checks that an answer states, as a field and as text, that its execution does not outlive the server.
 #[track_caller]
 fn is_told_that_it_is_tied(told: &Value, why: &str) {
     assert_eq!(told["status"], "waiting_approval", "{told}");
@@ -228,7 +228,7 @@ fn whoever_runs_a_program_is_told_that_it_cannot_go_on_elsewhere() {
     let mut command = world.setting.command(&args);
     let run = crate::setting::spawned(command.stderr(fs::File::create(&said).unwrap()));
     let question = world.pending(1).remove(0);
-    // While it waits, not only once it is over.
+    // The answer states it while the execution waits, not only at the end.
     let told = crate::setting::eventually("it is told", || {
         let said = fs::read(&said).unwrap();
         let told = String::from_utf8_lossy(&said);

@@ -1,5 +1,5 @@
-//! Generated programs, broken off at any call that waits for a person, and gone on with by another server: they do what they
-//! would have done without a break.
+//! Generated programs that are interrupted at any waiting call and resumed by another server do the same as without an
+//! interruption.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::world::{Begun, Server, World};
 
-/// A small generator with a given seed.
+/// A small pseudorandom generator with a given seed.
 struct Chance(u64);
 
 impl Chance {
@@ -35,7 +35,7 @@ const say = (text: string) => tools.log.note({ text });
 const ask = (text: string) => tools.log.send({ text });
 ";
 
-/// A program whose output depends on time, chance and the order of answers, and whose calls do not.
+/// Generates a program whose output depends on time, randomness and the order of answers, while its calls do not.
 fn program(chance: &mut Chance) -> String {
     let mut source = HEAD.to_owned();
     let parts = 4 + chance.below(4);
@@ -68,14 +68,14 @@ fn program(chance: &mut Chance) -> String {
     source
 }
 
-/// What must be the same: which tools were called with what, and what was said, without times and order.
+/// The parts that must be equal: the calls with their arguments and the output, without times and order.
 #[derive(Debug, PartialEq, Eq)]
 struct Deeds {
     calls: BTreeMap<(String, String), usize>,
     said: BTreeMap<String, usize>,
 }
 
-/// Answers yes to everything that an execution asks; where `breaks`, another server goes on with it each time.
+/// Approves everything that an execution asks; with `breaks`, another server resumes it each time.
 struct Drive<'a> {
     world: &'a World,
     server: Option<Server>,
@@ -91,7 +91,7 @@ impl Drive<'_> {
             .collect()
     }
 
-    /// Runs a program to its end; what it said before each break is what it has said in the end.
+    /// Runs a program to its end; checks that output before a break is part of the final output.
     fn run(&mut self, source: &str) -> Deeds {
         let before = self.world.ledger().len();
         let run = self.server.as_ref().unwrap().begin("typescript", source);

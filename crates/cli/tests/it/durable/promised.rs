@@ -1,4 +1,4 @@
-//! Runs that were promised: what is answered with an id is found after its server was killed, and is begun once.
+//! Accepted runs: a run that was answered with an id is found after its server was killed, and starts once.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::world::{World, send_all};
 
-/// In the language of which no sandbox stands ready: none can be made while the workers are held.
+/// A program in the language for which no sandbox is ready; none can start while the workers are held.
 const NOTE: &str = "await tools.log.note(text='once')";
 
 #[test]
 fn a_run_that_was_promised_is_found_after_its_server_was_killed() {
     let world = World::new();
     let server = world.serve();
-    // It cannot start: nothing of it is written but that it was promised.
+    // The run cannot start: only its acceptance is recorded.
     let held = server.hold();
     let run = server.begin("python", NOTE);
     assert_eq!(world.standing(&run), None);
@@ -26,7 +26,7 @@ fn a_run_that_was_promised_is_found_after_its_server_was_killed() {
     assert!(told["message"].as_str().unwrap().contains("`lost`"), "{told}");
     let (status, told) = server.ask_operator("GET", &format!("/api/v1/runs/{}", run.execution), None);
     assert_eq!(status, 410, "{told}");
-    // One that nobody promised is not there.
+    // A run that was never accepted does not exist.
     let (status, told) = server.ask("GET", "/api/v1/runs/x_00000000000000000000000000", None);
     assert_eq!(status, 404, "{told}");
     assert_eq!(world.calls_of("note"), 0);
@@ -40,7 +40,7 @@ fn of_two_servers_with_one_key_one_begins_the_run() {
     let held = first.hold();
     let (status, begun) = first.ask_keyed("a-key", "?wait=0", &ask);
     assert_eq!(status, 202, "{begun}");
-    // The other one knows that it was promised, although nothing of it has happened.
+    // The other server knows the accepted run, although it has not started.
     let (status, told) = second.ask_keyed("a-key", "", &ask);
     assert_eq!((status, &told["code"]), (409, &json!("run.elsewhere")), "{told}");
     let other = json!({ "language": "typescript", "code": "2" });
@@ -93,7 +93,7 @@ fn a_run_of_another_server_is_told_to_be_elsewhere_at_once() {
         assert_eq!((status, &told["code"]), (409, &json!("run.elsewhere")), "{told}");
         started.elapsed()
     });
-    // It was looked for during half a second each time.
+    // Each request looked for the run during half a second.
     let shortest = looks.min().unwrap();
     assert!(shortest < Duration::from_millis(400), "{shortest:?}");
 }

@@ -1,5 +1,5 @@
-//! Kill -9 at every step of the road of a call. After each, what is known goes on by itself, what nobody knows is shown to a
-//! person, and the upstream's ledger has nothing twice that a person did not want twice.
+//! Kill -9 at every step of a call. After each, a call with a known result continues by itself, one with an unknown
+//! result is shown to a person, and the upstream's ledger has a call twice only if a person approved that.
 
 use std::fs;
 
@@ -11,33 +11,33 @@ use serde_json::{Value, json};
 use super::world::{Begun, Server, World, send_all, summary};
 use crate::setting::eventually;
 
-/// Where the server is killed.
+/// The step at which the server is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The call's event is not written.
+    /// The event of the call is not written yet.
     BeforeTheEvent,
-    /// The event is written, the upstream has not heard of it.
+    /// The event is written, and the upstream has not received the call.
     AfterTheEvent,
-    /// The event is safe and the upstream has it, and the database does not have the event.
+    /// The event is in the write-ahead file and the upstream has the call, but the database lacks the event.
     AheadOfTheDatabase,
-    /// The upstream has it.
+    /// The upstream works on the call.
     UpstreamWorks,
-    /// The upstream has answered, and that is not written.
+    /// The upstream has answered, and the result is not written.
     BeforeTheResultIsKept,
-    /// The result is written, the program does not have it.
+    /// The result is written, and the program has not received it.
     BeforeTheAnswer,
-    /// The program has it.
+    /// The program has received the result.
     AfterTheAnswer,
 }
 
-/// What a person says of a call that nobody knows the effect of.
+/// The answer of a person about a call with an unknown effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Person {
     Again,
     Leave,
 }
 
-/// A call that waits for a file, one that waits for another, a pause, and a call that waits for nothing.
+/// A program with a call that waits for a file, one that waits for another, a pause, and a call that does not wait.
 fn code(language: &str, world: &World, pause: u32) -> String {
     let [hold, gate] = ["hold", "gate"].map(|name| json!(world.file(name)));
     match language {
@@ -58,14 +58,15 @@ fn code(language: &str, world: &World, pause: u32) -> String {
     }
 }
 
-/// How often the upstreams have heard of the call that waits for this file.
+/// How often the upstreams received the call that waits for this file.
 fn heard_of(world: &World, name: &str) -> usize {
     let arguments = json!({ "file": world.file(name) }).to_string();
     world.ledger().iter().filter(|line| line.arguments == arguments).count()
 }
 
 impl Step {
-    /// How many milliseconds the program pauses after the call: it must be seen that it has the answer before it goes on.
+    /// The pause of the program after the call in milliseconds, so that the test can see it has the result before it
+    /// continues.
     fn pause(self) -> u32 {
         if self == Step::AfterTheAnswer { 5000 } else { 1 }
     }
@@ -77,18 +78,18 @@ impl Step {
         )
     }
 
-    /// How often the upstream has heard of the call when the server is dead.
+    /// How often the upstream has received the call when the server is dead.
     fn heard(self) -> usize {
         usize::from(!matches!(self, Step::BeforeTheEvent | Step::AfterTheEvent))
     }
 
-    /// Kills the server there.
+    /// Kills the server at this step.
     fn kill(self, world: &World, server: Server, run: &Begun) {
         let works_at = |name: &str| eventually("the upstream works", || (heard_of(world, name) == 1).then_some(()));
         let started = |kind: &Kind| matches!(kind, Kind::CallStarted { number: 2, .. });
         let ended = |number: u64| move |kind: &Kind| matches!(kind, Kind::CallEnded { number: n, .. } if *n == number);
         let gate = world.file("gate");
-        // The program is held while the call before ends, so that things can be held up before it makes the next.
+        // The program is held in the call before, so that the test can hold other parts before the next call.
         works_at("hold");
         let held = server.hold();
         fs::write(world.file("hold"), "").unwrap();
@@ -222,7 +223,7 @@ approvals: { timeout: 10m, by: [inbox] }
         (&json!("completed"), &json!("there")),
         "{ended}"
     );
-    // Two questions in all, and the call was made twice, as a person wanted.
+    // Two requests in total, and the call was made twice, as a person approved.
     assert_eq!((world.questions(None).len(), heard_of(&world, "gate")), (2, 2));
     assert_eq!(server.end(), Some(0));
     world.verified();

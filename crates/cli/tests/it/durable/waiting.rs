@@ -1,4 +1,4 @@
-//! While an execution waits: it costs no process, it can be ended, and its server can end.
+//! A waiting execution has no process, can be cancelled, and does not keep its server from ending.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ const sent = await tools.log.send.try({ text: "it" });
 fn what_waits_has_no_process() {
     let world = World::new();
     let server = world.serve();
-    // As many that do not wait, so that as many sandboxes are kept ready.
+    // As many runs that do not wait, so that the same number of sandboxes is kept ready.
     let code = "await tools.log.slow({ ms: 1500 })";
     let busy: Vec<_> = (0..6).map(|_| server.begin("typescript", code)).collect();
     for run in &busy {
@@ -74,7 +74,7 @@ fn a_program_with_more_questions_than_a_page_rests_until_it_is_answered() {
     eventually("it gave up its sandbox", || (rested() == 1).then_some(()));
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(rested(), 1);
-    // The first that was asked is on no first page.
+    // The oldest request is not on the first page.
     let page = world.list(Approvals::default());
     let before = page.last().map(|last| last.id);
     let which = Approvals {
@@ -90,7 +90,7 @@ fn a_program_with_more_questions_than_a_page_rests_until_it_is_answered() {
     assert_eq!(world.calls_of("send"), 0);
 }
 
-/// Copies of one that waits.
+/// Creates `count` copies of a waiting execution, after `change` edited its request.
 fn copies(world: &World, count: usize, change: impl FnOnce(&mut Vec<u8>), wake: Option<Timestamp>) -> Vec<String> {
     let server = world.serve();
     let run = server.begin("typescript", ONE);
@@ -119,9 +119,9 @@ fn ten_thousand_that_wait_do_not_hold_up_a_server() {
     let reply = client.send("GET", "/healthz", &[], b"").unwrap();
     let took = started.elapsed();
     assert_eq!(reply.status, 200);
-    // Without optimization, on a machine that does other things too; `cargo xtask bench durable` holds it to one second.
+    // The bound is wide for a debug build on a busy machine; `cargo xtask bench durable` holds it to one second.
     assert!(took < Duration::from_secs(6), "{took:?}");
-    // It does its work all the same.
+    // The server still works.
     let run = server.begin("typescript", ONE);
     let question = eventually("its question", || {
         let (_, now) = server.look(&run);
@@ -229,7 +229,7 @@ fn what_waits_in_a_session_with_files_goes_on_also_where_only_a_ceiling_asks() {
     let server = world.serve();
     let in_it = |code: &str| json!({ "language": "typescript", "code": code, "session_id": "work" });
     let mut first = in_it("files.write('old', 'there')");
-    // What a client wishes for is under the ceiling.
+    // A client's policy stays under the ceiling.
     first["sandbox_policy"] = json!({ "tools": { "drift": "deny" } });
     server.ended(&server.begin_with(&first));
     let run = server.begin_with(&in_it(
@@ -287,9 +287,9 @@ fn what_a_neighbour_left_that_died_just_now_goes_on_when_it_is_asked_for() {
         "{status} {told}"
     );
     neighbour.kill();
-    // One that was killed while it started another leaves its lease to that one for a moment.
+    // A process that was killed while it forked leaves its lease to the child for a moment.
     eventually("it goes on", || (server.look(&run).0 == 202).then_some(()));
-    // Nobody knows what became of its call.
+    // The result of the interrupted call is unknown.
     world.answer(world.pending(1)[0].id, false).unwrap();
     assert_eq!(server.ended(&run)["status"], "completed");
     assert_eq!(world.calls_of("slow"), 1);

@@ -1,5 +1,5 @@
-//! What the tests share: a data folder with a ledger upstream, servers on it one after another, people who answer, and the means
-//! to hold things up where a test wants them.
+//! The setup that the tests share: a data folder with a ledger upstream, servers that run on it one after another,
+//! answers to approval requests, and means to hold parts of a server where a test needs it.
 
 use std::fs;
 use std::future::Future;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::setting::{Setting, eventually};
 
-/// Reads go, sends wait for a person.
+/// Reads are allowed, and sends need an approval.
 pub(crate) const RULES: &str = "
 version: 1
 tools:
@@ -29,35 +29,35 @@ tools:
 approvals: { timeout: 10m, by: [inbox] }
 ";
 
-/// A data folder, and what all servers on it are started with.
+/// A data folder, and the arguments of all servers on it.
 pub(crate) struct World {
     pub(crate) setting: Setting,
-    /// An agent's access token.
+    /// The access token of an agent.
     agent: String,
     operator: String,
 }
 
-/// A call as the upstream wrote it down.
+/// A call as the upstream recorded it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Line {
     pub(crate) tool: String,
     pub(crate) arguments: String,
 }
 
-/// A server that runs; killed when dropped.
+/// A running server; killed when dropped.
 pub(crate) struct Server {
     served: Served,
     agent: String,
     operator: String,
 }
 
-/// A run that was begun.
+/// A run that was started.
 pub(crate) struct Begun {
     pub(crate) execution: String,
     pub(crate) session: String,
 }
 
-/// What people are asked, and where they stand.
+/// The call number, reason and state of each approval request, ordered by number.
 pub(crate) fn summary(all: &[Shown]) -> Vec<(u32, String, ApprovalState)> {
     let mut all: Vec<_> = all
         .iter()
@@ -68,7 +68,7 @@ pub(crate) fn summary(all: &[Shown]) -> Vec<(u32, String, ApprovalState)> {
     all
 }
 
-/// Runs `work` to its end.
+/// Runs a future to its end on a runtime of its own.
 pub(crate) fn wait<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -100,12 +100,12 @@ impl World {
         world
     }
 
-    /// The ledger upstream.
+    /// The configuration entry of the ledger upstream.
     pub(crate) fn entry(&self) -> Value {
         json!({ "command": upstream(), "args": ["ledger"], "env": { "LEDGER": self.ledger_file() }, "policy": "host" })
     }
 
-    /// What the next server is started with.
+    /// Sets the tool servers that the next server is started with.
     pub(crate) fn servers(&self, entries: &Value) {
         let servers = json!({ "mcpServers": entries }).to_string();
         self.setting.write("servers.json", servers);
@@ -115,7 +115,7 @@ impl World {
         self.setting.path("ledger")
     }
 
-    /// A file that a call waits for.
+    /// The path of a file that a call waits for.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.setting.path(name)
     }
@@ -129,7 +129,7 @@ impl World {
         }
     }
 
-    /// All that the upstreams were asked, whoever started them.
+    /// All calls that the upstreams received, from every server.
     pub(crate) fn ledger(&self) -> Vec<Line> {
         let text = fs::read_to_string(self.ledger_file()).unwrap_or_default();
         let line = |line: &str| {
@@ -142,12 +142,12 @@ impl World {
         text.lines().map(line).collect()
     }
 
-    /// How often the upstreams were asked for this tool.
+    /// How often the upstreams received a call of this tool.
     pub(crate) fn calls_of(&self, tool: &str) -> usize {
         self.ledger().iter().filter(|line| line.tool == tool).count()
     }
 
-    /// Fails if the upstreams were asked the same twice.
+    /// Fails if the upstreams received the same call twice.
     #[track_caller]
     pub(crate) fn nothing_twice(&self) {
         let mut lines = self.ledger();
@@ -172,12 +172,12 @@ impl World {
         })
     }
 
-    /// A page of questions, newest first.
+    /// A page of approval requests, newest first.
     pub(crate) fn list(&self, which: Approvals) -> Vec<Shown> {
         self.store(async |store| approvals::list(store, which).await.unwrap())
     }
 
-    /// Waits until people are asked so many questions.
+    /// Waits until this many requests are pending.
     #[track_caller]
     pub(crate) fn pending(&self, count: usize) -> Vec<Shown> {
         eventually(&format!("{count} questions"), || {
@@ -187,7 +187,7 @@ impl World {
         })
     }
 
-    /// The question whose arguments have this text.
+    /// The pending request whose arguments contain this text.
     #[track_caller]
     pub(crate) fn pending_of(&self, text: &str) -> Shown {
         eventually(&format!("a question about {text}"), || {
@@ -204,13 +204,13 @@ impl World {
         self.store(async |store| approvals::answer(store, id, say).await)
     }
 
-    /// Where an execution stands in the store.
+    /// The state of an execution in the store.
     pub(crate) fn standing(&self, run: &Begun) -> Option<Standing> {
         let id: ExecutionId = run.execution.parse().unwrap();
         self.store(async |store| store.recording_state(id).await.unwrap())
     }
 
-    /// Waits until the server says that an execution has given up its sandbox.
+    /// Waits until the store has the execution as waiting, so that it has no sandbox.
     #[track_caller]
     pub(crate) fn suspended(&self, run: &Begun) {
         eventually("it gave up its sandbox", || {
@@ -219,7 +219,7 @@ impl World {
         });
     }
 
-    /// Takes the database's write lock, and holds it until it is dropped.
+    /// Holds the write lock of the database until the connection is dropped.
     pub(crate) fn lock(&self) -> rusqlite::Connection {
         let database = rusqlite::Connection::open(self.setting.home().join("ringfence.db")).unwrap();
         database.busy_timeout(Duration::from_secs(10)).unwrap();
@@ -227,7 +227,7 @@ impl World {
         database
     }
 
-    /// Waits until no process has a lease: one that was killed while it started another leaves it to that one for a moment.
+    /// Waits until no process holds a lease: one killed while it forked leaves it to the child for a moment.
     #[track_caller]
     pub(crate) fn left_by_all(&self) {
         let run = self.setting.home().join("run");
@@ -240,7 +240,7 @@ impl World {
         });
     }
 
-    /// Whether the database itself has an event of a call, with nobody's help.
+    /// Whether the database file itself contains an event of a call.
     pub(crate) fn committed(&self, session: &str, kind: &str, number: i64) -> bool {
         let database = rusqlite::Connection::open(self.setting.home().join("ringfence.db")).unwrap();
         let sql = "SELECT count(*) FROM events WHERE session = ? AND json ->> 'kind' = ? AND json ->> 'number' = ?";
@@ -250,20 +250,20 @@ impl World {
         count > 0
     }
 
-    /// What the journal has of a session.
+    /// The events of a session in the journal.
     pub(crate) fn journal(&self, session: &str) -> Vec<Kind> {
         let id = session.parse().unwrap();
         let records = self.store(async |store| store.show(id).await.unwrap());
         records.iter().map(|record| record.event().unwrap().kind).collect()
     }
 
-    /// Waits until the journal has something of a session.
+    /// Waits until the journal contains an event of a session.
     #[track_caller]
     pub(crate) fn written(&self, session: &str, what: &str, is: impl Fn(&Kind) -> bool) {
         eventually(what, || self.journal(session).iter().any(&is).then_some(()));
     }
 
-    /// The chains are whole.
+    /// Checks that the chains are unbroken.
     #[track_caller]
     pub(crate) fn verified(&self) {
         let checked = self.setting.run(&["audit", "verify"]);
@@ -291,7 +291,7 @@ impl Server {
         self.ask_as(&self.operator, method, path, body)
     }
 
-    /// Asks for a run with a key of the client's own.
+    /// Requests a run with an idempotency key of the client.
     pub(crate) fn ask_keyed(&self, key: &str, query: &str, ask: &Value) -> (u16, Value) {
         let mut client = Http::silent(&self.served.address, None, Era::Legacy).unwrap();
         let headers = [
@@ -319,7 +319,7 @@ impl Server {
         (reply.status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
-    /// Begins a run and does not wait for it.
+    /// Starts a run and does not wait for it.
     #[track_caller]
     pub(crate) fn begin(&self, language: &str, code: &str) -> Begun {
         self.begin_with(&json!({ "language": language, "code": code }))
@@ -336,7 +336,7 @@ impl Server {
         }
     }
 
-    /// Where a run stands now. Asking for one that was interrupted makes it go on.
+    /// The state of a run. A request for an interrupted run resumes it.
     pub(crate) fn look(&self, run: &Begun) -> (u16, Value) {
         self.ask("GET", &format!("/api/v1/runs/{}", run.execution), None)
     }
@@ -356,7 +356,7 @@ impl Server {
         }
     }
 
-    /// Waits until a run does nothing but wait for people; answers what it waits for.
+    /// Waits until a run only waits for approvals; returns its answer.
     #[track_caller]
     pub(crate) fn waits(&self, run: &Begun) -> Value {
         eventually("it waits for people", || {
@@ -370,7 +370,7 @@ impl Server {
         self.served.pid()
     }
 
-    /// The agent as an MCP client.
+    /// Connects the agent as an MCP client.
     pub(crate) fn client(&self) -> Http {
         Http::start(&self.served.address, Some(&self.agent), Era::Legacy).unwrap()
     }
@@ -383,7 +383,7 @@ impl Server {
         &self.served.address
     }
 
-    /// Kills it where it stands, and its upstreams if they are stopped.
+    /// Kills the server and its upstreams, even if they are stopped.
     pub(crate) fn kill(mut self) {
         let upstreams = self.upstreams();
         self.signal(Signal::KILL);
@@ -391,12 +391,12 @@ impl Server {
         send_all(&upstreams, Signal::KILL);
     }
 
-    /// Holds its workers where they stand, until all of these are told to go on.
+    /// Stops all workers with a signal; returns their ids so that the test can continue them.
     pub(crate) fn hold(&self) -> Vec<u32> {
         let mut held = Vec::new();
         loop {
             let workers = self.workers();
-            // One may have made another before it was held; nobody makes any once all are.
+            // A worker may have forked before it was stopped; once all are stopped, none forks.
             if workers.iter().all(|worker| held.contains(worker)) {
                 return held;
             }
@@ -405,8 +405,8 @@ impl Server {
         }
     }
 
-    /// Does something that makes it write to a file, which it may not do any more, and waits until the kernel has ended it for
-    /// that: the write has not happened.
+    /// Runs `act`, which makes the server write to a file beyond its limit, and waits until the kernel has killed it for
+    /// that; the write does not happen.
     #[track_caller]
     pub(crate) fn dies_at_its_next_write_after(&self, act: impl FnOnce()) {
         let none = Rlimit {
@@ -421,19 +421,19 @@ impl Server {
         });
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Asks the server to end, and waits for its exit code.
     pub(crate) fn end(mut self) -> Option<i32> {
         self.signal(Signal::TERM);
         self.served.wait().unwrap().code()
     }
 
-    /// Its upstream processes.
+    /// The ids of the upstream processes of the server.
     pub(crate) fn upstreams(&self) -> Vec<u32> {
         let is_upstream = |pid: &u32| command(*pid).contains("ringfence-upstream");
         children(self.pid()).into_iter().filter(is_upstream).collect()
     }
 
-    /// Its processes but the upstreams, and the processes of those.
+    /// The ids of its other processes and their children.
     pub(crate) fn workers(&self) -> Vec<u32> {
         let upstreams = self.upstreams();
         let own = children(self.pid());
@@ -455,7 +455,7 @@ fn send(to: u32, signal: Signal) {
     kill_process(pid(to), signal).unwrap();
 }
 
-/// Sends a signal to many; one that has ended is as good.
+/// Sends a signal to processes; those that have ended are ignored.
 pub(crate) fn send_all(to: &[u32], signal: Signal) {
     for one in to {
         let _ = kill_process(pid(*one), signal);
@@ -477,11 +477,11 @@ fn children(of: u32) -> Vec<u32> {
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
-/// The program of the upstream, built when it is not there or not fresh.
+/// The upstream program; built if it is missing or outdated.
 pub(crate) fn upstream() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        // Whoever hands over the program hands over this one too.
+        // A caller that provides the program under test also provides this one.
         if let Some(given) = std::env::var_os("RINGFENCE_TEST_BIN") {
             return PathBuf::from(given).with_file_name("ringfence-upstream");
         }
@@ -502,7 +502,7 @@ pub(crate) fn upstream() -> &'static Path {
     })
 }
 
-/// Whether the program is newer than everything it is made of.
+/// Whether the program is newer than all of its sources.
 fn is_fresh(program: &Path) -> bool {
     let written = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/src");

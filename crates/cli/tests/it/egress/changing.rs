@@ -1,4 +1,4 @@
-//! What is taken away while it is used: a host that a `fetch` waits for, a tool server in the middle of a call.
+//! Resources that disappear during use: a host that a `fetch` waits for, a tool server in the middle of a call.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;

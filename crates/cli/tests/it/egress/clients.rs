@@ -1,4 +1,4 @@
-//! Clients that are libraries: Python's requests, Node's fetch, and a WebSocket by hand.
+//! HTTP client libraries: Python's requests, Node's fetch, and a WebSocket written by hand.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `fetch` of code mode: a request by the rules of the network, bounded, and repeated from its recording.
+//! `fetch` in code mode: requests obey the network rules, are bounded, and are repeated from the recording.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A policy learnt from a program that ran with everything public open.
+//! Learns a policy from a program that ran with every public host open.
 
 use super::world::{self, Net};
 

@@ -1,4 +1,4 @@
-//! Package managers with the reviewed presets, against registries of the test's own under the real names.
+//! Package managers with their presets, against registries of the test under the real host names.
 
 use std::io::Write as _;
 use std::path::Path;

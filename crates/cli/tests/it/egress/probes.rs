@@ -1,4 +1,4 @@
-//! The probes at the door and those of records, with the whole program.
+//! The probes of the network boundary and of records, run with the real program.
 
 use std::path::Path;
 

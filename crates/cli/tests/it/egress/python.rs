@@ -1,4 +1,4 @@
-//! Python in code mode with a network: the usual clients, through the proxy, by the same rules as programs.
+//! Python in code mode with a network: the usual clients use the proxy, under the same rules as programs.
 
 use serde_json::json;
 

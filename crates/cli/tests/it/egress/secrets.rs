@@ -1,5 +1,5 @@
-//! Two hundred credentials of every kind that people lose: used by a program that looks for them wherever it can, and found
-//! nowhere but at the host that they are for.
+//! Two hundred credentials of all common kinds: a program uses them and searches for them everywhere it can, and only the
+//! host that each belongs to receives it.
 
 use std::collections::BTreeSet;
 use std::fs;

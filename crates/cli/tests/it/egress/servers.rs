@@ -1,4 +1,5 @@
-//! A tool server in a sandbox with a network of its own: by its policy, written down, and under the operator's ceiling.
+//! A tool server in a sandbox with a network: its policy applies, its connections are recorded, and the operator's
+//! ceiling limits it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

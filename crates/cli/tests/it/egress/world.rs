@@ -1,4 +1,4 @@
-//! An internet, a data folder, and the program in both.
+//! The setup of network tests: a small internet, a data folder, and the program that uses both.
 
 use std::process::{Command, Stdio};
 
@@ -11,7 +11,7 @@ pub(crate) use ringfence_testkit::internet::enter;
 
 pub(crate) const SECRET: &str = "ringfence-canary-behind-every-other-address";
 
-/// Everything a test of the way out needs.
+/// The setup of a network test.
 pub(crate) struct Net {
     pub(crate) setting: Setting,
     pub(crate) internet: Internet,
@@ -53,7 +53,7 @@ impl Net {
         }
     }
 
-    /// The program, as whoever started the test.
+    /// The command that runs the program as the user of the test.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = internet::program(program());
         command.args(words).current_dir(self.setting.work()).env_clear();
@@ -89,7 +89,7 @@ impl Net {
         serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("not one JSON object: {done:?}"))
     }
 
-    /// Nobody was reached who is not open to everybody.
+    /// Checks that no host was reached except those that are open to everybody.
     #[track_caller]
     pub(crate) fn check_nobody_strayed(&self) {
         let strayed = self.internet.strayed(&[ALLOWED, LOOSE, STRANGER]);

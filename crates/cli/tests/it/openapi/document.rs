@@ -1,8 +1,8 @@
-//! A document of 280 operations, as a large interface has them: 40 resources with seven operations each.
+//! A document of 280 operations, like that of a large web API: 40 resources with seven operations each.
 
 use serde_json::{Map, Value, json};
 
-/// What there is of everything.
+/// The resources of the API; each has the same operations.
 pub(super) const RESOURCES: [&str; 40] = [
     "accounts",
     "addresses",

@@ -1,4 +1,4 @@
-//! The interface behind the document: it answers in the document's shapes and remembers every request.
+//! The web API of the document: it answers in the documented schemas and records every request.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::*;
 
-/// Counts how often it is woken.
+/// Counts how often its waker is called.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -14,7 +14,7 @@ impl Wake for Count {
     }
 }
 
-/// How often a wait lets others go first until it sleeps.
+/// How often a wait yields before it sleeps.
 fn rounds(brisk: &Brisk) -> usize {
     let mut wait = Box::pin(brisk.wait());
     let count = Arc::<Count>::default();
@@ -41,20 +41,20 @@ fn one_stays_awake_for_a_moment_and_only_where_that_pays() {
             brisk.stir();
         }
     };
-    // A machine that is busy may take the moment away between two lines.
+    // A busy machine may use up the interval between two lines.
     let is_awake = (0..1000).any(|_| {
         stirred(&mut brisk);
         rounds(&brisk) > 0
     });
     assert!(is_awake);
     assert!(brisk.since.elapsed() > MOMENT);
-    // Nobody else while one is.
+    // No second permit while one is held.
     stirred(&mut brisk);
     let other = Awake::alone();
     assert!(other.is_some());
     assert_eq!(rounds(&brisk), 0);
     drop(other);
-    // What came late once has to come in time again, often enough.
+    // After a late arrival, the streak starts again.
     brisk.since = Instant::now().checked_sub(MOMENT * 2).unwrap();
     brisk.stir();
     assert_eq!((brisk.in_time, rounds(&brisk)), (0, 0));

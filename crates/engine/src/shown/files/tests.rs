@@ -15,15 +15,15 @@ fn text_is_told_from_anything_else_by_what_it_is_made_of() {
         check(&[mark.as_slice(), bytes].concat(), Some("név,Ann Lee\n"));
         check(bytes, Some("név,Ann Lee\n"));
     }
-    // Plain letters only are UTF-8 in either case.
+    // Plain letters alone are valid UTF-8 in both cases.
     check(b"A\0n\0n\0 \0L\0e\0e\0", Some("Ann Lee"));
     check(b"\0A\0n\0n", Some("Ann"));
     check(b"Ann\0Lee", Some("Ann\0Lee"));
-    // Latin-1, also with a byte that strays.
+    // Latin-1, also with a stray byte.
     check(b"n\xe9v,Ann Lee", Some("n\u{fffd}v,Ann Lee"));
     let stray = [b"n\xe9v,Ann Lee ".repeat(10).as_slice(), &[0]].concat();
     assert!(text_of(stray).unwrap().contains("Ann Lee"));
-    // The beginnings of a picture and of a sound, and what is packed.
+    // The beginnings of an image, an audio file and an archive.
     let sound: Vec<u8> = (0..400_i16)
         .flat_map(|sample| (sample * 37 % 300).to_le_bytes())
         .collect();

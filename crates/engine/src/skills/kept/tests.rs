@@ -53,6 +53,6 @@ fn a_program_needs_the_tools_that_it_names() {
         "tools.mail.search({}); tools.git_hub.get_issue({})",
         &["git-hub.get_issue", "mail.search"],
     );
-    // Which of two is meant is not known.
+    // The name is ambiguous.
     check("from tools import git_hub as g, mail as m\nm.search()", &[]);
 }

@@ -1,4 +1,4 @@
-//! What code asks of `fetch`, read from its JSON and checked: from here on it can be said in one way only.
+//! The arguments of `fetch`, parsed and checked: from here on a request has exactly one reading.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ use crate::egress::upstream::Origin;
 use crate::egress::{head, refuse};
 use crate::refusal::Refusal;
 
-/// Headers that belong to the connection, which is not the program's: as in browsers, what it says of them is left out.
+/// Headers of the connection, which the program does not own: as in browsers, they are left out.
 const OWN_HEADERS: [&str; 12] = [
     "accept-encoding",
     "connection",
@@ -34,7 +34,7 @@ const OWN_HEADERS: [&str; 12] = [
     "via",
 ];
 
-/// What is done where a host sends a request on.
+/// What to do with a redirect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Redirect {
@@ -51,13 +51,13 @@ struct Written {
     method: Option<String>,
     #[serde(default)]
     headers: Vec<(String, String)>,
-    /// In base64.
+    /// The body in base64, if there is one.
     body: Option<String>,
     #[serde(default)]
     redirect: Redirect,
 }
 
-/// A request that can be made.
+/// A request that is valid and can be sent.
 #[derive(Debug)]
 pub(super) struct Fetch {
     pub(super) url: Url,
@@ -110,8 +110,8 @@ impl Fetch {
         })
     }
 
-    /// Puts the session's stand-ins where headers name a credential as `{{NAME}}`: code has no variables to find them in, and a
-    /// name, unlike a stand-in, is the same when the program is run again.
+    /// Inserts the session's stand-ins where headers name a credential as `{{NAME}}`: code has no variables to read
+    /// them from, and a name, unlike a stand-in, is the same in every run.
     pub(super) fn fill_in(&mut self, stand_ins: &[(String, String)]) {
         for value in self.headers.values_mut() {
             let Ok(text) = value.to_str() else { continue };
@@ -145,7 +145,7 @@ impl Fetch {
         Ok(Origin { scheme, host, port })
     }
 
-    /// The request to a host, as it is sent over a connection to it.
+    /// Builds the request to a host, as it is sent over a connection.
     pub(super) fn request(&self, origin: &Origin) -> Result<Request<Full<Bytes>>, Refusal> {
         let query = self.url.query().map(|query| format!("?{query}")).unwrap_or_default();
         let request = Request::builder()
@@ -158,12 +158,12 @@ impl Fetch {
         let headers = request.headers_mut();
         headers.extend(self.headers.clone());
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-        // Some hosts answer nobody who does not say what they are.
+        // Some hosts refuse requests without a user agent.
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static("fetch"));
         Ok(request)
     }
 
-    /// The request that follows an answer that sends it on, as browsers make it.
+    /// Turns this into the request that follows a redirect, as browsers do.
     pub(super) fn follow(&mut self, next: Url, status: StatusCode) {
         let becomes_get = match status {
             StatusCode::SEE_OTHER => !matches!(self.method, Method::GET | Method::HEAD),
@@ -178,7 +178,7 @@ impl Fetch {
             }
         }
         if next.origin() != self.url.origin() {
-            // Who the program is to one host is nothing to another.
+            // Credentials for one host are not sent to another.
             self.headers.remove(AUTHORIZATION);
             self.headers.remove(COOKIE);
         }

@@ -1,8 +1,8 @@
-//! The entry points on seeded inputs: good ones, and good ones with a byte changed, left out or doubled.
+//! Runs the entry points on seeded inputs: valid ones, and valid ones with a byte changed, removed or doubled.
 
 use super::*;
 
-/// A generator of its own, so that every run is the same.
+/// A seeded generator, so that every run is the same.
 struct Dice(u64);
 
 impl Dice {

@@ -2,7 +2,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::*;
 
-/// What comes through, and the refusal with its number.
+/// Returns the output of the guard, and the refusal with its number.
 async fn through(bytes: &[u8], cut: usize) -> (String, Option<(u64, &'static str)>) {
     let (mut near, far) = duplex(1 << 20);
     let (mut guard, fault) = Guard::new(far);
@@ -13,12 +13,12 @@ async fn through(bytes: &[u8], cut: usize) -> (String, Option<(u64, &'static str
             tokio::task::yield_now().await;
         }
         near.shutdown().await.unwrap();
-        // Kept open for reading until the guard is done.
+        // Keeps the stream open until the guard is done.
         let _ = near.read_u8().await;
     });
     let mut out = Vec::new();
     let mut buffer = [0; 64];
-    // A refusal never ends by itself: the parser closes when it has answered.
+    // A refusal does not end the stream: the parser closes it after its answer.
     while let Ok(Ok(length @ 1..)) = tokio::time::timeout(Duration::from_secs(1), guard.read(&mut buffer)).await {
         out.extend(&buffer[..length]);
     }

@@ -1,4 +1,4 @@
-//! Paths as the journal has them.
+//! Tests of paths as the journal records them.
 
 use std::sync::Arc;
 

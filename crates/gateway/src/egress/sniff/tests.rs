@@ -10,13 +10,13 @@ fn tls(name: Option<&str>, hides: bool) -> Spoken {
     Spoken::Tls(Hello { name, hides })
 }
 
-/// The same first message with one more extension.
+/// Returns the `ClientHello` with one more extension.
 fn with_extension(hello: &[u8], kind: u16, body: &[u8]) -> Vec<u8> {
     let mut extension = kind.to_be_bytes().to_vec();
     extension.extend(u16::try_from(body.len()).unwrap().to_be_bytes());
     extension.extend(body);
     let mut bytes = hello.to_vec();
-    // Behind the lengths of record and message, version, random bytes, session, suites, compressions.
+    // Skips the lengths of record and message, version, random bytes, session, suites, and compressions.
     let mut place = 5 + 4 + 2 + 32;
     place += 1 + usize::from(bytes[place]);
     place += 2 + usize::from(u16::from_be_bytes([bytes[place], bytes[place + 1]]));
@@ -75,7 +75,7 @@ fn a_message_in_several_records_is_one_message() {
 #[test]
 fn a_message_that_may_hide_another_is_told() {
     let plain = hello("web.example.com", true);
-    // Outer, a suite, a key's number, the sender's share, what is hidden.
+    // Type (outer), cipher suite, key number, key share, and payload.
     let outer = [&[0, 0, 1, 0, 1, 7, 0, 32][..], &[9; 32], &[0, 32], &[5; 32]].concat();
     for (kind, hides) in [(0xfe0d, true), (0xfe0c, false), (0x0a0a, false)] {
         let bytes = with_extension(&plain, kind, &outer);

@@ -4,7 +4,7 @@ use tokio::sync::Semaphore;
 
 use super::*;
 
-/// Takes as long as it is made to.
+/// A recorder that is as slow as the test wants.
 #[derive(Clone)]
 struct Slow {
     leave: Arc<Semaphore>,
@@ -32,7 +32,7 @@ async fn an_end_that_another_is_writing_is_waited_for() {
         ends.add(1);
         tokio::time::sleep(MOMENT * 2).await;
         assert_eq!(slow.begun.load(Ordering::SeqCst), 1, "the moment is over");
-        // The control: nothing waits any more.
+        // The control: nothing is pending any more.
         assert!(ends.write().await.is_ok());
         let all = ends.write_all();
         tokio::pin!(all);

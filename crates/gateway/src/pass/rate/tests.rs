@@ -91,7 +91,7 @@ fn a_call_of_an_earlier_process_still_counts() {
     let mut counted = Rates::default();
     let start = Instant::now();
     let ago = Duration::from_secs;
-    // Long ago, just gone, and so long ago that no rate knows of it.
+    // Long ago, just now, and too long ago for any rate.
     for ago in [ago(10_000), ago(3_000), ago(10), ago(0), ago(0)] {
         counted.remember(&rates, ago);
     }

@@ -1,4 +1,4 @@
-//! Values found again where nothing tells what they are.
+//! Tests of known values in places where nothing else marks them.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn detector() -> Detector {
     })
 }
 
-/// A table that was told of some people, and the aliases of their names.
+/// Creates a table that knows these people, with the aliases of their names.
 fn told(names: &[&str]) -> (Aliases, Vec<String>) {
     let mut aliases = Aliases::new().unwrap();
     let people: Vec<Value> = names.iter().map(|name| json!({ "customer": name })).collect();
@@ -44,7 +44,7 @@ fn whole_words_are_found_and_no_parts_of_words() {
         assert_eq!(aliases.mask_known(text.to_owned()).shown, shown, "{text}");
     }
     assert!(aliases.reveal(bo).is_ok());
-    // Where two overlap, nothing of either is left.
+    // Where two values overlap, nothing of either is left.
     let both = aliases.mask_known("Ann Lee Marvin".to_owned());
     assert!(
         !both.shown.contains("Lee") && !both.shown.contains("Marvin"),

@@ -1,4 +1,4 @@
-//! Bytes that would do something.
+//! Tests with bytes that would have an effect.
 
 use super::Cleaner;
 

@@ -1,36 +1,36 @@
-//! The tokens of JSON, from bytes that come one by one. No value is held but the token under way, within a bound.
+//! A JSON lexer for bytes that come one by one. It holds only the current token, up to a limit.
 
 use serde_json::{Number, Value};
 
 use crate::cap::wide;
 
-/// A piece of JSON.
+/// One token of JSON.
 pub(super) enum Token<'t> {
-    /// A list (`true`) or an object begins.
+    /// The start of a list (`true`) or an object.
     Open(bool),
-    /// The last that began ends.
+    /// The end of the innermost list or object.
     Close,
     /// The key of a member, still escaped, and its whole length in bytes.
     Key(&'t [u8], usize),
     /// A string, still escaped, and its whole length in bytes.
     String(&'t [u8], usize),
-    /// Anything else, and its length in bytes.
+    /// Any other value, and its length in bytes.
     Plain(Value, usize),
 }
 
-/// Where the text is.
+/// The position in the grammar.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
-    /// A value may begin.
+    /// A value may begin here.
     #[default]
     Value,
-    /// A list has begun: a value or its end.
+    /// After the start of a list: before a value or the end.
     First,
-    /// An object has begun: a key or its end.
+    /// After the start of an object: before a key or the end.
     FirstKey,
     Key,
     Colon,
-    /// A value has ended.
+    /// A value has just ended.
     After,
     Text {
         escaped: bool,
@@ -39,31 +39,32 @@ enum State {
     Word,
 }
 
-/// Not JSON.
+/// The input is not JSON.
 #[derive(Debug)]
 pub(super) struct Wrong;
 
-/// Reads tokens.
+/// Splits bytes into tokens.
 #[derive(Debug, Default)]
 pub(super) struct Lexer {
     state: State,
-    /// Of each level, whether it is a list: one bit.
+    /// One bit per level: whether it is a list.
     levels: Vec<u64>,
     depth: u64,
     held: Vec<u8>,
-    /// Bytes of the token, also those not held.
+    /// Bytes of the token, also those that are not held.
     length: usize,
     most: usize,
     position: u64,
 }
 
-/// The longest number that is one.
+/// Most bytes of a number.
 const WORD: usize = 320;
-/// Deeper is no value of anybody's: at one bit a level this takes two megabytes.
+/// The most levels, which need two megabytes at one bit each. No real value is deeper.
 const DEEPEST: u64 = 1 << 24;
 
 impl Lexer {
-    /// Holds of a string a little more than `most` bytes, in which an escape is up to twelve bytes for one letter.
+    /// Creates a lexer that holds a little more than `most` bytes of a string, in which an escape takes up to twelve
+    /// bytes per letter.
     pub(super) fn new(most: usize) -> Lexer {
         Lexer {
             most: most.saturating_mul(2).saturating_add(256),
@@ -75,7 +76,7 @@ impl Lexer {
         self.position
     }
 
-    /// Takes what is only more of the string under way, at once. Answers how many bytes that was.
+    /// Takes bytes that only continue the current string, all at once. Returns how many.
     pub(super) fn skip(&mut self, bytes: &[u8]) -> usize {
         if !matches!(self.state, State::Text { escaped: false, .. }) {
             return 0;
@@ -116,7 +117,7 @@ impl Lexer {
         self.sign(byte, each)
     }
 
-    /// The end of all: a number may end with it.
+    /// Ends the input, which may end a number.
     pub(super) fn finish(&mut self, each: &mut dyn FnMut(Token<'_>)) -> Result<(), Wrong> {
         match self.state {
             State::Word => self.word(each),
@@ -233,7 +234,7 @@ impl Lexer {
     }
 }
 
-/// What an escaped string says; bytes that are wrong stay wrong and are dealt with as text.
+/// Unescapes a string; invalid bytes stay invalid and are handled as text later.
 pub(super) fn unescape(raw: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.len());
     let mut at = 0;
@@ -260,7 +261,7 @@ pub(super) fn unescape(raw: &[u8]) -> Vec<u8> {
                 at += 2;
                 continue;
             }
-            // An escape that was cut off.
+            // The escape is cut off.
             None => return out,
         };
         out.extend_from_slice(plain.encode_utf8(&mut [0; 4]).as_bytes());
@@ -269,7 +270,7 @@ pub(super) fn unescape(raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The letter that `\uXXXX`, or a pair of them, means, and its length.
+/// Returns the letter that `\uXXXX`, or a pair of them, stands for, and its length.
 fn code_point(raw: &[u8]) -> (char, usize) {
     let unit = |from: usize| {
         let digits = raw.get(from..from + 6).filter(|part| part.starts_with(b"\\u"))?;

@@ -1,4 +1,4 @@
-//! JSON of any length and depth.
+//! Tests of JSON of any length and depth.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

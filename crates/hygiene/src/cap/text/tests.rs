@@ -1,4 +1,4 @@
-//! Texts of any length.
+//! Tests of texts of any length.
 
 use super::{Keep, TextCap};
 use crate::cap::Limits;

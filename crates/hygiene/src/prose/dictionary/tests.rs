@@ -1,4 +1,4 @@
-//! The list of names.
+//! Tests of the list of names.
 
 use super::{NAMES, look_up};
 

@@ -1,4 +1,4 @@
-//! Checksums.
+//! Tests of checksums.
 
 use super::{luhn, mod11_10, mod97_of, verhoeff};
 

@@ -1,4 +1,5 @@
-//! Whether a value that a key is given in text looks like a secret, or is a word about one, a piece of a program, a place.
+//! Decides whether a value after a key in text looks like a secret, rather than a word about one, a piece of a
+//! program, or a path.
 
 use std::sync::LazyLock;
 
@@ -8,7 +9,7 @@ use crate::kind::Kind;
 use crate::lists::Lists;
 use crate::value::{self, Ground};
 
-/// Whether a value under a key of secrets can be one, and is neither code nor a word about it.
+/// Whether a value under a secret key can be one, and is neither code nor a word about it.
 pub(super) fn believable(value: &str, key: &Key<'_>, telling: Telling) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let number = digits == value.len();
@@ -28,14 +29,14 @@ pub(super) fn believable(value: &str, key: &Key<'_>, telling: Telling) -> bool {
         && value::borne_out(value, Kind::Secret, Ground::Key).is_some()
 }
 
-/// Whether a value has more than letters in it, as few words of a text have.
+/// Whether a value has more than letters in it, which few words of a text have.
 pub(super) fn is_telling(value: &str) -> bool {
     value
         .bytes()
         .any(|byte| !byte.is_ascii_alphabetic() && !matches!(byte, b'_' | b'-' | b'.'))
 }
 
-/// Whether a value only shows where one goes: `<token>`, `$TOKEN`, `required`, `string`.
+/// Whether a value is a placeholder: `<token>`, `$TOKEN`, `required`, `string`.
 pub(super) fn is_shown(value: &str) -> bool {
     let plain = value.trim_matches(['!', '?', '*', '&', '"', '\'', '`', ',', ';', '.']);
     let wrapped =
@@ -55,7 +56,7 @@ pub(super) fn is_shown(value: &str) -> bool {
     wrapped || variable || covered || your || SHOWN.of(plain) != 0
 }
 
-/// Whether a word of a sentence is one that somebody chose: letters with numbers or signs in them, and neither a measure
+/// Whether a word of a sentence is a chosen password: letters with digits or signs in them, and neither a measure
 /// (`8-character`) nor the name of a method (`sha256`).
 pub(super) fn is_chosen(word: &str) -> bool {
     const METHODS: [&str; 9] = ["sha", "md5", "base", "utf", "oauth", "argon", "pbkdf", "aes", "rsa"];
@@ -97,7 +98,7 @@ fn is_code(value: &str) -> bool {
     called || member && (speaks_of_secrets(value) || value.contains("env")) || typed || lent || value.contains("::")
 }
 
-/// Whether a value is where something lies: `/run/secrets/db`, `./key.pem`, `https://…`, `env:X`.
+/// Whether a value is a location: `/run/secrets/db`, `./key.pem`, `https://…`, `env:X`.
 pub(super) fn is_path(value: &str) -> bool {
     let begins = ["/", "./", "../", "~/", "C:\\"]
         .iter()
@@ -115,7 +116,7 @@ fn speaks_of_secrets(value: &str) -> bool {
         .any(|word| small.contains(word))
 }
 
-/// Keys that people choose the value of.
+/// Whether people choose the value of this key.
 pub(super) fn is_password_key(key: &str) -> bool {
     let small = key.to_ascii_lowercase();
     ["passw", "pwd", "passphrase", "passcode"]
@@ -123,7 +124,7 @@ pub(super) fn is_password_key(key: &str) -> bool {
         .any(|word| small.contains(word))
 }
 
-/// Whether a word is written as variables of an environment are.
+/// Whether a word is written like an environment variable.
 pub(super) fn is_loud(word: &str) -> bool {
     word.len() >= 2
         && word.bytes().any(|byte| byte.is_ascii_uppercase())
@@ -132,7 +133,7 @@ pub(super) fn is_loud(word: &str) -> bool {
             .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// Words that stand where a secret would.
+/// Words that are placeholders for a secret.
 static SHOWN: LazyLock<Lists> = LazyLock::new(|| {
     Lists::new(&[
         (

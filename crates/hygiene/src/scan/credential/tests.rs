@@ -1,4 +1,4 @@
-//! Secrets that running text gives to a key, a header or an option.
+//! Tests of secrets that running text gives to a key, a header or an option.
 
 use crate::detector::{Detector, Names, Secrets, Settings};
 use crate::kind::{Kind, Kinds};

@@ -1,4 +1,4 @@
-//! National numbers with letters in them.
+//! National numbers that contain letters.
 
 use super::{chinese, ends};
 use crate::kind::Kind;
@@ -6,10 +6,10 @@ use crate::scan::Scan;
 use crate::scan::checks::{is_day, number};
 use crate::scan::number::{Digits, Run, Sep, is_word};
 
-/// The longest of them.
+/// Most bytes of such a number.
 const LONGEST: usize = 18;
 
-/// A number that begins with letters and whose first digit stands there.
+/// Finds a number that begins with letters and has its first digit here.
 pub(in crate::scan) fn lettered(scan: &mut Scan<'_>, at: usize) -> Option<usize> {
     let lowest = scan.floor.max(at.saturating_sub(8));
     let mut start = at;
@@ -41,7 +41,7 @@ pub(in crate::scan) fn lettered(scan: &mut Scan<'_>, at: usize) -> Option<usize>
     good.then(|| scan.found(start, end, Kind::NationalId))
 }
 
-/// A number that begins with digits, to whose last group letters are joined: where it is.
+/// Finds a number that begins with digits and whose last group ends with letters. Returns its range.
 pub(in crate::scan) fn trailed(scan: &Scan<'_>, run: &Run, last: usize) -> Option<(usize, usize, Kind)> {
     let end = run.end(last);
     let letters = scan.bytes[end..]
@@ -74,7 +74,7 @@ pub(in crate::scan) fn trailed(scan: &Scan<'_>, run: &Run, last: usize) -> Optio
     None
 }
 
-/// `010203A123X`.
+/// Finds numbers of the form `010203A123X`.
 fn finnish_of_now(scan: &Scan<'_>, run: &Run, last: usize) -> Option<(usize, usize, Kind)> {
     let (start, end) = (run.start(last), run.end(last));
     let tail = scan.bytes.get(end..end + 5)?;
@@ -100,7 +100,7 @@ fn spanish_letter(number: u64) -> u8 {
     b"TRWAGMYFPDXBNJZSQVHLCKE"[usize::try_from(number % 23).unwrap_or(0)]
 }
 
-/// Foreigners in Spain: `X`, `Y` or `Z` for a first digit.
+/// Numbers of foreigners in Spain: `X`, `Y` or `Z` replaces the first digit.
 fn spanish(token: &[u8]) -> bool {
     let first = match token[0] {
         b'X' => 0,
@@ -129,7 +129,7 @@ fn singapore(token: &[u8]) -> bool {
     letters[rest] == token[8]
 }
 
-/// National insurance of the United Kingdom: it has no checksum, but letters that are never given.
+/// National insurance numbers of the United Kingdom: without checksum, but some letters are never assigned.
 fn british(token: &[u8]) -> bool {
     let never = [b"BG", b"GB", b"KN", b"NK", b"NT", b"TN", b"ZZ"];
     token[2..8].iter().all(u8::is_ascii_digit)
@@ -139,7 +139,7 @@ fn british(token: &[u8]) -> bool {
         && !never.iter().any(|pair| token[..2] == **pair)
 }
 
-/// Tax numbers of India: the fourth letter says whose it is.
+/// Tax numbers of India: the fourth letter states the type of holder.
 fn indian(token: &[u8]) -> bool {
     token[..5].iter().all(u8::is_ascii_uppercase)
         && matches!(

@@ -1,4 +1,4 @@
-//! What the kernel keeps for a program in places that few limits know: options of sockets, tables, rules, reserved disk, leases.
+//! What the kernel keeps for a program where few limits apply: socket options, tables, rules, reserved disk space, leases.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -14,12 +14,12 @@ pub fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -
     check_int(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), length) }).map(|_| ())
 }
 
-/// Lets a socket of version 4 keep the errors of what it sends, until they are read.
+/// Lets an IPv4 socket keep the errors of what it sends until they are read.
 pub fn keep_errors(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_IP, libc::IP_RECVERR, &1u32.to_ne_bytes())
 }
 
-/// Gives `socket` a filter that lets everything pass.
+/// Attaches a filter to `socket` that lets everything pass.
 pub fn attach_filter(socket: BorrowedFd<'_>) -> io::Result<()> {
     #[repr(C)]
     struct Program {
@@ -45,7 +45,7 @@ pub fn attach_filter(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 const FUTEX_HASH: usize = 78;
 
-/// Asks for a table of `slots` for this process's locks; answers how many it has then.
+/// Asks for a table of `slots` for this process's locks; returns its size afterwards.
 pub fn grow_lock_table(slots: usize) -> io::Result<usize> {
     const SET: usize = 1;
     const GET: usize = 2;
@@ -56,7 +56,7 @@ pub fn grow_lock_table(slots: usize) -> io::Result<usize> {
     usize::try_from(has).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Makes a set of rules for files with one rule in it.
+/// Makes a Landlock rule set with one rule in it.
 pub fn keep_rule(folder: BorrowedFd<'_>) -> io::Result<()> {
     const RUN: u64 = 1;
     const FIRST_VERSION: u32 = 1;
@@ -68,12 +68,12 @@ pub fn keep_rule(folder: BorrowedFd<'_>) -> io::Result<()> {
     fence::landlock_allow(rules.as_fd(), folder, RUN)
 }
 
-/// Requests to a file that reserve a range of it beyond its end.
+/// Requests to a file that reserve a range beyond its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reservation {
-    /// `FS_IOC_RESVSP`.
+    /// The request `FS_IOC_RESVSP`, number 40.
     Plain,
-    /// `FS_IOC_RESVSP64`.
+    /// The request `FS_IOC_RESVSP64`, number 42.
     Wide,
 }
 
@@ -103,20 +103,20 @@ pub fn reserve(file: BorrowedFd<'_>, by: Reservation, bytes: i64) -> io::Result<
     unsafe { call(libc::SYS_ioctl, [file, request, address, 0, 0, 0]) }.map(drop)
 }
 
-/// Takes a lease on `file`: whoever opens it otherwise waits for this process.
+/// Takes a lease on `file`: another process that opens it waits for this process.
 pub fn lease(file: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: this command takes integers.
     check_int(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) }).map(|_| ())
 }
 
-/// Asks to be told what becomes of `folder`, by a signal.
+/// Asks for a signal about changes in `folder`.
 pub fn notices(folder: BorrowedFd<'_>) -> io::Result<()> {
     const OF_READING: libc::c_int = 1;
     // SAFETY: this command takes integers.
     check_int(unsafe { libc::fcntl(folder.as_raw_fd(), libc::F_NOTIFY, OF_READING) }).map(|_| ())
 }
 
-/// Maps the first `bytes` of `file`, and leaves the mapping for good.
+/// Maps the first `bytes` of `file`, and never removes the mapping.
 pub fn keep_mapped(file: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     let (none, file) = (std::ptr::null_mut(), file.as_raw_fd());
     // SAFETY: a new shared read-only mapping of a file; the kernel chooses a free place, which nobody is told.

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::call;
 use crate::sys::{check, check_int};
 
-/// Makes a segment of `bytes`, fills it, and lets go of it without giving it back: it lives as long as its namespace.
+/// Makes a segment of `bytes`, fills it, and detaches it without removing it: it lives as long as its namespace.
 pub fn shared_segment(bytes: usize) -> io::Result<()> {
     const PAGE: usize = 4096;
     let mode = libc::IPC_CREAT | 0o600;
@@ -30,8 +30,8 @@ pub fn shared_segment(bytes: usize) -> io::Result<()> {
     check_int(unsafe { libc::shmdt(place) }).map(|_| ())
 }
 
-/// Reads one byte of every two mebibytes of a mapping that has no memory of its own, up to `count` of them: each costs the kernel a page table
-/// and the process nothing. The mapping stays. Answers how many were read.
+/// Reads one byte of every two mebibytes of a mapping that has no memory of its own, up to `count` of them: each costs the
+/// kernel a page table and the process nothing. The mapping stays. Returns how many were read.
 pub fn scatter_page_tables(count: usize) -> io::Result<usize> {
     const TABLE_REACH: usize = 2 << 20;
     const MAPPING: usize = 64 * TABLE_REACH;
@@ -58,10 +58,10 @@ pub fn scatter_page_tables(count: usize) -> io::Result<usize> {
     Ok(read)
 }
 
-/// Tries to change the first byte of `path` through a read-only mapping and `/proc/self/mem`; an error if it did not.
+/// Tries to change the first byte of `path` through a read-only mapping and `/proc/self/mem`; an error if it did not change.
 pub fn write_through_memory_file(path: &Path) -> io::Result<()> {
     const PAGE: usize = 4096;
-    // Where it may be opened for writing the mapping could be made writable: that is the case a fence must prevent.
+    // Where the file may be opened for writing the mapping could be made writable: that is the case a fence must prevent.
     let file = File::options()
         .read(true)
         .write(true)
@@ -94,7 +94,8 @@ pub fn write_through_memory_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Tries to change the first byte of `path` through a shared mapping that becomes writable later; an error if it did not.
+/// Tries to change the first byte of `path` through a shared mapping that becomes writable later; an error if it did not
+/// change.
 pub fn write_through_mapping(path: &Path) -> io::Result<()> {
     const PAGE: usize = 4096;
     let file = File::options()
@@ -131,7 +132,7 @@ pub fn asynchronous_io(count: u32) -> io::Result<()> {
     .map(drop)
 }
 
-/// Makes timers until one is refused or there are `most`; answers how many there are.
+/// Makes timers until one is refused or there are `most`; returns their number.
 pub fn timers(most: usize) -> usize {
     (0..most)
         .take_while(|_| {
@@ -144,7 +145,7 @@ pub fn timers(most: usize) -> usize {
         .count()
 }
 
-/// Locks every second byte of `file` until one is refused or `most` are locked; answers how many are.
+/// Locks every second byte of `file` until one is refused or `most` are locked; returns their number.
 pub fn lock_bytes(file: BorrowedFd<'_>, most: u32) -> u32 {
     const WRITE_LOCK: libc::c_short = 1;
     const FROM_START: libc::c_short = 0;

@@ -18,9 +18,9 @@ fn text(path: &Path) -> io::Result<CString> {
 /// A file system that an attempt mounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filesystem {
-    /// Its kind, such as `tmpfs`.
+    /// The kind of the file system, such as `tmpfs`.
     pub kind: String,
-    /// Its options.
+    /// The mount options of the file system.
     pub options: String,
 }
 
@@ -37,7 +37,7 @@ pub fn mount_new(filesystem: &Filesystem, at: &Path) -> io::Result<()> {
     unsafe { call(libc::SYS_mount, arguments) }.map(drop)
 }
 
-/// Shows `from` at `at` too.
+/// Mounts `from` at `at` in addition.
 pub fn mount_bind(from: &Path, at: &Path) -> io::Result<()> {
     let (from, at) = (text(from)?, text(at)?);
     let flags = usize::try_from(libc::MS_BIND).unwrap_or(0);
@@ -59,7 +59,7 @@ pub fn remount(at: &Path) -> io::Result<()> {
     unsafe { call(libc::SYS_mount, [0, at.as_ptr() as usize, 0, flags, 0, 0]) }.map(drop)
 }
 
-/// Takes the mount at `at` away.
+/// Removes the mount at `at`.
 pub fn unmount(at: &Path) -> io::Result<()> {
     let at = text(at)?;
     let flags = libc::MNT_DETACH.cast_unsigned() as usize;
@@ -82,14 +82,14 @@ pub fn change_root(new: &Path) -> io::Result<()> {
     unsafe { call(libc::SYS_chroot, [new.as_ptr() as usize, 0, 0, 0, 0, 0]) }.map(drop)
 }
 
-/// Begins a new file system, mounted nowhere.
+/// Creates a new file system that is mounted nowhere.
 pub fn open_filesystem(kind: &str) -> io::Result<()> {
     let kind = CString::new(kind)?;
     // SAFETY: the string is NUL-terminated and outlives the call.
     owned(unsafe { call(libc::SYS_fsopen, [kind.as_ptr() as usize, 1, 0, 0, 0, 0]) }?).map(drop)
 }
 
-/// A copy of the mount at `at`, mounted nowhere.
+/// Makes a copy of the mount at `at` that is mounted nowhere.
 pub fn open_tree(at: &Path) -> io::Result<OwnedFd> {
     const CLONE: usize = 1;
     let at = text(at)?;
@@ -97,7 +97,7 @@ pub fn open_tree(at: &Path) -> io::Result<OwnedFd> {
     owned(unsafe { call(libc::SYS_open_tree, [HERE, at.as_ptr() as usize, CLONE, 0, 0, 0]) }?)
 }
 
-/// Puts a copy of the mount at `from` to `to`.
+/// Mounts a copy of the mount at `from` at `to`.
 pub fn move_tree(from: &Path, to: &Path) -> io::Result<()> {
     const EMPTY_PATH: usize = 4;
     let tree = open_tree(from);
@@ -108,7 +108,7 @@ pub fn move_tree(from: &Path, to: &Path) -> io::Result<()> {
     unsafe { call(libc::SYS_move_mount, arguments) }.map(drop)
 }
 
-/// Takes "read-only" off the mount at `at`.
+/// Clears the read-only attribute of the mount at `at`.
 pub fn clear_mount_attributes(at: &Path) -> io::Result<()> {
     const READ_ONLY: u64 = 1;
     let at = text(at)?;
@@ -124,7 +124,7 @@ pub fn clear_mount_attributes(at: &Path) -> io::Result<()> {
     .map(drop)
 }
 
-/// A file's handle as the kernel writes it: length, kind, bytes.
+/// A file handle as the kernel writes it: length, kind, bytes.
 type Handle = [u32; 34];
 
 /// Asks for the handle of `path`, by which it could be opened from anywhere.
@@ -144,7 +144,7 @@ pub fn to_handle(path: &Path) -> io::Result<Handle> {
     Ok(handle)
 }
 
-/// Opens by handle what `path` is, or, where handles are not told, the root of its file system by a guessed one.
+/// Opens `path` by its handle, or, where handles are not available, the root of its file system by a guessed one.
 pub fn open_by_handle(path: &Path) -> io::Result<()> {
     let mut guessed: Handle = [0; 34];
     // Eight bytes of kind 1: inode 2, generation 0.
@@ -152,7 +152,7 @@ pub fn open_by_handle(path: &Path) -> io::Result<()> {
     let handle = to_handle(path).unwrap_or(guessed);
     let place = std::fs::File::open(path)?;
     let number = place.as_raw_fd().cast_unsigned() as usize;
-    // Of folders alone: for those the kernel asks for the least.
+    // Only folders: for those the kernel demands the least.
     let flags = (libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC).cast_unsigned() as usize;
     // SAFETY: `handle` is as long as it says and outlives the call; the descriptor is borrowed for it.
     owned(unsafe {

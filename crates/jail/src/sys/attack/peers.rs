@@ -1,4 +1,4 @@
-//! Other processes: making them, reading them, holding them.
+//! Other processes: making, reading and tracing them.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use super::{call, fork_alone, owned};
 use crate::sys::process::{self, Ending, Patience, Side};
 
-/// A child that an attempt made for itself; it is killed when this is dropped.
+/// A child that an attempt made for itself; dropping this kills it.
 #[derive(Debug)]
 pub struct Child(i32);
 
 impl Child {
-    /// Its number.
+    /// The child's process number.
     pub fn pid(&self) -> i32 {
         self.0
     }
@@ -19,7 +19,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // One that has ended already is what is wanted.
+        // A process that has ended already needs no signal.
         let _ = process::signal(self.0, libc::SIGKILL);
         let _ = process::wait(self.0, Patience::Forever);
     }
@@ -28,13 +28,13 @@ impl Drop for Child {
 /// How work in a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forked {
-    /// By itself or by a signal.
+    /// It ended by itself or by a signal.
     Ended(Ending),
     /// It was killed because it took too long.
     TooLong,
 }
 
-/// Does `work` in a child and waits for it, no longer than `patience`. A process with several threads is refused.
+/// Runs `work` in a child and waits for it no longer than `patience`. A process with several threads is refused.
 pub fn fork_and(patience: Duration, work: impl FnOnce() -> i32) -> io::Result<Forked> {
     let pid = match fork_alone()? {
         Side::Child => process::leave(work()),
@@ -56,7 +56,7 @@ pub fn fork_and(patience: Duration, work: impl FnOnce() -> i32) -> io::Result<Fo
     }
 }
 
-/// A child that only waits, as a harmless victim.
+/// Makes a child that only waits, as a harmless victim.
 pub fn spare_child() -> io::Result<Child> {
     match fork_alone()? {
         Side::Child => {
@@ -67,7 +67,7 @@ pub fn spare_child() -> io::Result<Child> {
     }
 }
 
-/// Makes children that do `work` and then wait `hold`, until one is refused or `most` are there; answers how many are.
+/// Makes children that do `work` and then wait `hold`, until one is refused or there are `most`; returns their number.
 pub fn grow_processes(most: usize, hold: Duration, work: fn()) -> io::Result<usize> {
     for made in 0..most {
         match fork_alone() {
@@ -83,7 +83,7 @@ pub fn grow_processes(most: usize, hold: Duration, work: fn()) -> io::Result<usi
     Ok(most)
 }
 
-/// Sends a signal; 0 asks only whether it could be sent.
+/// Sends a signal; 0 only tests whether it could be sent.
 pub fn signal(pid: i32, number: i32) -> io::Result<()> {
     process::signal(pid, number)
 }
@@ -102,7 +102,7 @@ pub fn seize(pid: i32) -> io::Result<()> {
     unsafe { call(libc::SYS_ptrace, [request, pid.cast_unsigned() as usize, 0, 0, 0, 0]) }.map(drop)
 }
 
-/// Eight bytes that are at the same place in every fork of this program.
+/// Eight bytes at the same address in every fork of this program.
 static EIGHT: [u8; 8] = [0; 8];
 
 fn move_memory(number: libc::c_long, pid: i32, there: *const u8) -> io::Result<()> {
@@ -121,7 +121,7 @@ fn move_memory(number: libc::c_long, pid: i32, there: *const u8) -> io::Result<(
     unsafe { call(number, [pid.cast_unsigned() as usize, here, 1, there, 1, 0]) }.map(drop)
 }
 
-/// Reads memory of `pid`.
+/// Reads memory of the process `pid`.
 pub fn read_memory_of(pid: i32) -> io::Result<()> {
     move_memory(libc::SYS_process_vm_readv, pid, EIGHT.as_ptr())
 }
@@ -136,7 +136,7 @@ pub fn write_own_memory() -> io::Result<()> {
     )
 }
 
-/// Leaves a process behind that belongs to no session of its maker's and waits `hold`.
+/// Leaves a process behind that belongs to no session of its maker and waits `hold`.
 pub fn leave_daemon(hold: Duration) -> io::Result<()> {
     if let Side::Parent(pid) = fork_alone()? {
         return process::wait(pid, Patience::Forever).map(drop);
@@ -148,7 +148,7 @@ pub fn leave_daemon(hold: Duration) -> io::Result<()> {
     process::leave(i32::from(detached.is_err()))
 }
 
-/// Makes a child that makes one more and ends: the second one ends as an orphan. Answers once the first is reaped.
+/// Makes a child that makes one more and ends: the second one ends as an orphan. Returns once the first is reaped.
 pub fn make_orphan() -> io::Result<()> {
     match fork_alone()? {
         Side::Parent(pid) => match process::wait(pid, Patience::Forever)? {
@@ -159,7 +159,7 @@ pub fn make_orphan() -> io::Result<()> {
     }
 }
 
-/// Takes a copy of `pid`'s descriptor 0.
+/// Takes a copy of descriptor 0 of the process `pid`.
 pub fn descriptor_of(pid: i32) -> io::Result<()> {
     // SAFETY: pidfd_open takes integers.
     let handle =
@@ -169,7 +169,7 @@ pub fn descriptor_of(pid: i32) -> io::Result<()> {
     owned(unsafe { call(libc::SYS_pidfd_getfd, [number, 0, 0, 0, 0, 0]) }?).map(drop)
 }
 
-/// Asks whether two processes share their memory: a way to learn addresses of the kernel.
+/// Tests whether two processes share their memory, which can reveal addresses of the kernel.
 pub fn compare_processes(one: i32, other: i32) -> io::Result<()> {
     const MEMORY: usize = 1;
     let (one, other) = (one.cast_unsigned() as usize, other.cast_unsigned() as usize);
@@ -177,7 +177,7 @@ pub fn compare_processes(one: i32, other: i32) -> io::Result<()> {
     unsafe { call(libc::SYS_kcmp, [one, other, MEMORY, 0, 0, 0]) }.map(drop)
 }
 
-/// Becomes user `id` for good.
+/// Becomes the user `id` permanently.
 pub fn set_user(id: u32) -> io::Result<()> {
     let id = id as usize;
     // SAFETY: the call takes integers.

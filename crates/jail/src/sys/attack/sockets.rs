@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::sys::check_int;
 
-/// A socket of any family.
+/// Makes a socket of any family.
 pub fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
     // SAFETY: socket takes integers.
     let fd = check_int(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) })?;
@@ -13,8 +13,8 @@ pub fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A pair of sockets of any family. A family that has no pairs is told so only after its socket was made and given back:
-/// that answer is a success here.
+/// Makes a pair of sockets of any family. For a family without pairs the kernel makes a socket before it reports that: this
+/// error counts as a success here.
 pub fn socket_pair(family: i32, kind: i32, protocol: i32) -> io::Result<()> {
     let mut ends = [-1; 2];
     // SAFETY: `ends` is room for two integers, which is what socketpair fills.
@@ -31,7 +31,7 @@ pub fn socket_pair(family: i32, kind: i32, protocol: i32) -> io::Result<()> {
     }
 }
 
-/// Gives the loopback interface of this network namespace the largest packet it usually has.
+/// Gives the loopback interface of this network namespace its usual largest packet size.
 pub fn resize_loopback() -> io::Result<()> {
     #[repr(C)]
     struct Request {
@@ -50,7 +50,8 @@ pub fn resize_loopback() -> io::Result<()> {
     check_int(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFMTU, &raw const request) }).map(|_| ())
 }
 
-/// Pushes a character into `terminal` as if somebody had typed it; first makes it this session's own if it is none's.
+/// Pushes a character into `terminal` as if a person had typed it; first makes it the terminal of this session if it has
+/// none.
 pub fn push_into_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: setsid takes nothing; it fails where this process leads a group already, which is fine.
     unsafe { libc::setsid() };
@@ -61,7 +62,7 @@ pub fn push_into_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
     check_int(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSTI, &raw const character) }).map(|_| ())
 }
 
-/// Asks a console for its shift state through the door that also pastes.
+/// Asks a console for its shift state by the request that can also paste.
 pub fn terminal_paste(terminal: BorrowedFd<'_>) -> io::Result<()> {
     const TIOCLINUX: libc::c_ulong = 0x541c;
     let mut subcode = [6u8, 0, 0, 0];

@@ -9,7 +9,7 @@ fn globs(texts: &[&str]) -> Vec<Glob> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-/// The state in `folder`, whose first `above` names lie above the mount.
+/// The state in `folder`, of which the first `above` names lie above the mount.
 fn state(set: &GlobSet<'_>, folder: &str, above: usize) -> GlobState {
     let names: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
     let mut state = set.above_all();
@@ -89,7 +89,7 @@ fn a_deep_path_costs_no_more_than_its_names() {
     for _ in 0..100 {
         assert!(!many.iter().any(|glob| glob.hides(&path)));
     }
-    // The comparison of every prefix anew took minutes.
+    // Comparing every prefix again took minutes.
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
@@ -113,7 +113,7 @@ proptest! {
             state = set.enter(&state, name);
         }
         prop_assert_eq!(walked, glob.hides(&parsed), "{} {}", glob, path);
-        // The matcher that patterns are compared with says the same.
+        // The matcher of single globs agrees.
         let parts: Vec<&str> = path.split('/').collect();
         let slowly = (1..=parts.len()).any(|end| {
             glob.segments.covers(&crate::segments::Segments::literal(parts[..end].iter().copied()))

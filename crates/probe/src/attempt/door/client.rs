@@ -1,4 +1,4 @@
-//! Clients that say exactly what they are told to say, and nothing to make it right.
+//! Clients that send exactly the given bytes and correct nothing.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,13 +12,13 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureSch
 
 use super::Aims;
 
-/// For an answer; a name that nobody resolves needs most of it.
+/// How long a client waits for an answer; a name that does not resolve needs most of it.
 const PATIENCE: Duration = Duration::from_secs(8);
 const ANSWER_MAX: usize = 1 << 20;
 
 pub(super) type Tls = StreamOwned<ClientConnection, TcpStream>;
 
-/// Knows where the door is.
+/// A client of the proxy that sends raw bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     door: String,
@@ -40,14 +40,14 @@ impl Client {
         Ok(stream)
     }
 
-    /// Says `words` and hears one answer.
+    /// Sends `words` and reads one answer.
     pub(super) fn say(&self, words: &[u8]) -> io::Result<Vec<u8>> {
         let mut stream = self.dial()?;
         stream.write_all(words)?;
         answer(&mut stream)
     }
 
-    /// `GET` of a whole URL.
+    /// Sends a `GET` of a whole URL.
     pub(super) fn get(&self, url: &str, more: &str) -> io::Result<Vec<u8>> {
         let host = url
             .split("//")
@@ -57,7 +57,7 @@ impl Client {
         self.say(format!("GET {url} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n").as_bytes())
     }
 
-    /// A tunnel to what `target` says, byte for byte.
+    /// Opens a tunnel to `target`, which is sent byte for byte.
     pub(super) fn tunnel(&self, target: &[u8]) -> io::Result<TcpStream> {
         let mut stream = self.dial()?;
         let words = [b"CONNECT ", target, b" HTTP/1.1\r\nHost: ", target, b"\r\n\r\n"].concat();
@@ -70,13 +70,13 @@ impl Client {
         Err(io::Error::other(super::gist(&text)))
     }
 
-    /// A tunnel by SOCKS5 to a name, byte for byte.
+    /// Opens a tunnel by SOCKS5 to a name, which is sent byte for byte.
     pub(super) fn socks(&self, name: &[u8], port: u16) -> io::Result<TcpStream> {
         let length = u8::try_from(name.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         self.socks_to(&[&[3, length], name].concat(), port)
     }
 
-    /// The same to an address in whatever form.
+    /// Opens a tunnel by SOCKS5 to an encoded address of any type.
     pub(super) fn socks_to(&self, address: &[u8], port: u16) -> io::Result<TcpStream> {
         let mut stream = self.dial()?;
         stream.write_all(&[5, 1, 0])?;
@@ -106,14 +106,14 @@ impl Client {
     }
 }
 
-/// Asks in HTTP/1.1 over a stream that is there, and hears one answer.
+/// Sends an HTTP/1.1 request over an open stream, and reads one answer.
 pub(super) fn ask<S: Read + Write>(stream: &mut S, host: &str, path: &str, more: &str) -> io::Result<Vec<u8>> {
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n").as_bytes())?;
     stream.flush()?;
     answer(stream)
 }
 
-/// Everything until the other side has said its answer, or nothing more comes.
+/// Reads until the answer is complete or no more arrives.
 pub(super) fn answer<S: Read>(stream: &mut S) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut piece = [0; 16 << 10];
@@ -128,7 +128,7 @@ pub(super) fn answer<S: Read>(stream: &mut S) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether an answer has a head and as much body as the head says.
+/// Whether an answer has a head and as much body as the head announces.
 fn is_whole(bytes: &[u8]) -> bool {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         return false;
@@ -146,12 +146,12 @@ fn is_whole(bytes: &[u8]) -> bool {
     let success = head.starts_with("http/1.1 200") || head.starts_with("http/1.0 200");
     match length {
         Some(length) => body.len() >= length,
-        // What a tunnel or a switch of protocols is answered with has no body.
+        // The answer to a tunnel or an upgrade has no body.
         None => success || head.starts_with("http/1.1 101"),
     }
 }
 
-/// Whoever answers is fine: what is asked is whether somebody does.
+/// Accepts every certificate: the attempt only tests whether a server answers.
 #[derive(Debug)]
 struct Anybody;
 
@@ -190,7 +190,7 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-/// TLS with the name `sni`; an address instead of a name says none. `protocol` is what is offered inside.
+/// Connects TLS with the name `sni`; an address in place of a name sends none. `protocol` is offered inside.
 pub(super) fn tls(stream: TcpStream, sni: &str, protocol: &str) -> io::Result<Tls> {
     let provider = Arc::new(default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -216,7 +216,7 @@ const HEADERS: u8 = 1;
 const RESET: u8 = 3;
 const GONE: u8 = 7;
 
-/// One request in HTTP/2, with whatever headers; what came as data.
+/// Sends one HTTP/2 request with any headers; returns the data frames.
 pub(super) fn ask2<S: Read + Write>(stream: &mut S, headers: &[(&str, &str)]) -> io::Result<Vec<u8>> {
     const END_OF_ALL: u8 = 1 | 4;
     let mut fields = Vec::new();

@@ -1,4 +1,4 @@
-//! A credential that is attached on the way out: looked for, sent astray, and asked back.
+//! Attempts on a credential that the proxy attaches: search for it, send it to a wrong host, and have it echoed.
 
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::client::{Client, ask, tls};
 use super::{Aims, Attempt, Tried, attempt, gist};
 
-/// Nothing larger is searched, and no more in all.
+/// The most bytes of one file that are searched; a second limit bounds the total.
 const PART_MAX: usize = 8 << 20;
 const ALL_MAX: usize = 48 << 20;
 
@@ -17,14 +17,14 @@ const ALL_MAX: usize = 48 << 20;
 #[derive(Clone)]
 struct Known {
     client: Client,
-    /// What stands for it here.
+    /// The placeholder of the credential in this run.
     here: String,
     stale: String,
     backwards: Vec<u8>,
 }
 
 impl Known {
-    /// Whether the credential itself is in there, read forwards, or inside base64 words.
+    /// Whether `bytes` contain the credential itself, forwards or inside base64 words.
     fn is_in(&self, bytes: &[u8]) -> bool {
         let plain = |bytes: &[u8]| {
             bytes
@@ -89,7 +89,7 @@ fn send(part: &str, known: &Known, act: impl FnOnce(&Known) -> Tried + 'static) 
     attempt(part, move || act(&known))
 }
 
-/// `GET /echo` of the right host with TLS.
+/// Sends `GET /echo` to the right host with TLS.
 fn echo(known: &Known, path: &str, more: &str) -> std::io::Result<Vec<u8>> {
     let stream = known.client.tunnel(b"keyed.example.com:443")?;
     ask(
@@ -113,7 +113,7 @@ fn plain(part: &str, known: &Known, id: u16, more: String) -> Attempt {
     })
 }
 
-/// What the right host says back, kept as a file.
+/// Stores the echo of the right host in a file.
 fn keep(known: &Known) -> Tried {
     let answer = echo(known, "/echo", &format!("Authorization: Bearer {}\r\n", known.here)).unwrap_or_default();
     let text = String::from_utf8_lossy(&answer).into_owned();
@@ -130,7 +130,7 @@ fn keep(known: &Known) -> Tried {
     }
 }
 
-/// The same, in the program's own words; what stands for the credential is told as well, for the run after this one.
+/// Prints the echo in the program's output, and the placeholder as well, for the next run.
 fn say_aloud(known: &Known) -> Tried {
     let answer = echo(known, "/echo", &format!("Authorization: Bearer {}\r\n", known.here));
     let text = answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -207,7 +207,7 @@ fn wrong_places(known: &Known) -> Vec<Attempt> {
         .collect()
 }
 
-/// The right host leads elsewhere, and the header goes along.
+/// Follows a redirect of the right host, and sends the header along.
 fn follow(known: &Known) -> Tried {
     let header = format!("Authorization: Bearer {}\r\n", known.here);
     let first = echo(known, "/redirect?https://allowed.example.com/echo/136", &header);
@@ -223,7 +223,7 @@ fn follow(known: &Known) -> Tried {
     known.judge(asked)
 }
 
-/// Everything that can be read here.
+/// Searches everything that can be read here.
 fn search(known: &Known) -> Vec<Attempt> {
     vec![
         send("environments and command lines", known, |known| {
@@ -257,7 +257,7 @@ fn found(found: bool) -> Tried {
     }
 }
 
-/// Processes that share this one's network: in a sandbox all there are.
+/// Processes in the same network namespace: in a sandbox these are all processes.
 fn processes() -> Vec<i32> {
     let net = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
     let own = net("self");
@@ -279,7 +279,7 @@ fn in_folder(known: &Known, folder: &str, depth: usize, left: &mut usize) -> boo
             Ok(kind) if kind.is_file() => {
                 let mut bytes = Vec::new();
                 let most = PART_MAX.min(*left) as u64;
-                // What cannot be read holds nothing for whoever cannot read it.
+                // An unreadable file holds nothing for a program that cannot read it.
                 let _ = fs::File::open(&path).and_then(|file| file.take(most).read_to_end(&mut bytes));
                 *left -= bytes.len().min(*left);
                 known.is_in(text.as_bytes()) || known.is_in(&bytes)
@@ -289,7 +289,8 @@ fn in_folder(known: &Known, folder: &str, depth: usize, left: &mut usize) -> boo
     })
 }
 
-/// What another process, or this one, holds where it may be read. Its own search word is backwards.
+/// Whether the readable memory of another process, or of this one, holds the credential. The search word itself is
+/// backwards.
 fn in_memory(known: &Known, pid: i32, left: &mut usize) -> bool {
     let Ok(maps) = fs::read_to_string(format!("/proc/{pid}/maps")) else {
         return false;
@@ -314,7 +315,7 @@ fn in_memory(known: &Known, pid: i32, left: &mut usize) -> bool {
 }
 
 impl Known {
-    /// As [`Known::is_in`], without looking into words.
+    /// As [`Known::is_in`], without decoding base64 words.
     fn is_in_plain(&self, bytes: &[u8]) -> bool {
         let Some(first) = self.backwards.last() else {
             return false;

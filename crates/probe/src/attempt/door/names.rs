@@ -1,4 +1,4 @@
-//! Names that mean one thing to whoever judges them and another to whoever dials.
+//! Names that mean one thing to the component that judges them and another to the one that dials them.
 
 use std::io;
 use std::net::Ipv6Addr;
@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use super::client::{Client, ask, tls};
 use super::{Aims, Attempt, knock};
 
-/// Names that lead to somebody who is not for us, or would if they were read carelessly.
+/// Names that lead to an address that is not allowed, or would if they were parsed carelessly.
 const STRAY: [(u16, &[&str]); 5] = [
     (
         98,
@@ -118,7 +118,7 @@ pub(super) fn attempts(id: u16, aims: &Aims) -> Vec<Attempt> {
     }
 }
 
-/// As a proxy request, as a tunnel and by SOCKS.
+/// Requests a name as a proxy request, as a tunnel and by SOCKS.
 fn three_ways(name: &'static str, port: u16, aims: &Aims) -> Vec<Attempt> {
     let connect = knock(
         format!("CONNECT {}", name.escape_debug()),
@@ -202,7 +202,7 @@ fn sixes(aims: &Aims) -> Vec<Attempt> {
     all
 }
 
-/// The same name again and again: it changes its address in between.
+/// Requests the same name repeatedly: its address changes in between.
 fn again(name: &'static str, aims: &Aims) -> Attempt {
     knock("asked four times", aims, &[&aims.secret], move |client| {
         let mut all = Vec::new();
@@ -226,7 +226,7 @@ fn again_by_socks(name: &'static str, aims: &Aims) -> Attempt {
     })
 }
 
-/// A client that follows wherever it is led.
+/// A client that follows every redirect.
 fn redirects(aims: &Aims) -> Vec<Attempt> {
     const LEADS: [&str; 4] = [
         "http://169.254.169.254/latest/meta-data",

@@ -1,4 +1,4 @@
-//! Requests that say two things at once, or another thing the second time.
+//! Requests that can be read in two ways, or that ask for something else the second time.
 
 use std::io::{self, Write as _};
 
@@ -42,7 +42,7 @@ fn raw(part: &str, aims: &Aims, words: &str) -> Attempt {
 
 const INNER: &str = "GET /echo/smuggled HTTP/1.1\r\nHost: evil.example.net\r\n\r\n";
 
-/// Each head is read in two ways: one of them has a second request in it.
+/// Sends heads that can be read in two ways: one of them contains a second request.
 fn smuggled(aims: &Aims) -> Vec<Attempt> {
     let inner = INNER.len();
     let heads = [
@@ -99,7 +99,7 @@ fn smuggled(aims: &Aims) -> Vec<Attempt> {
         .collect()
 }
 
-/// Says something and hears two answers, if there are two.
+/// Sends bytes and reads two answers, if there are two.
 fn twice(client: &Client, words: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = client.dial()?;
     stream.write_all(words)?;
@@ -109,7 +109,7 @@ fn twice(client: &Client, words: &[u8]) -> io::Result<Vec<u8>> {
     Ok(all)
 }
 
-/// A connection that is let through, and then asked for something else.
+/// Opens an allowed connection, and then asks for something else on it.
 fn second(aims: &Aims) -> Vec<Attempt> {
     let both = |first: &str, then: &str| format!("{first}{then}");
     let first = "GET http://allowed.example.com/page HTTP/1.1\r\nHost: allowed.example.com\r\n\r\n";
@@ -148,7 +148,7 @@ fn second(aims: &Aims) -> Vec<Attempt> {
 
 const UPGRADE: &str = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-/// A socket on a route that no rule names.
+/// Opens a WebSocket on a route that no rule names.
 fn sockets(aims: &Aims) -> Vec<Attempt> {
     vec![
         knock("plain", aims, &["101 Switching"], |client| {
@@ -162,7 +162,7 @@ fn sockets(aims: &Aims) -> Vec<Attempt> {
     ]
 }
 
-/// One request to the host whose method and path are ruled, as the words say.
+/// Sends one request to the host whose methods and paths have rules.
 fn ruled(part: &str, aims: &Aims, method: &'static str, path: &'static str, more: &'static str) -> [Attempt; 2] {
     let plain = knock(format!("{part}, plain"), aims, &[], move |client| {
         client.say(
@@ -177,7 +177,7 @@ fn ruled(part: &str, aims: &Aims, method: &'static str, path: &'static str, more
     [plain, with_tls]
 }
 
-/// Another method where only `GET` is allowed, or the wish for one.
+/// Sends another method where only `GET` is allowed, or a header that asks for one.
 fn methods(aims: &Aims) -> Vec<Attempt> {
     let tries = [
         ("POST", "POST", "/v1/123", "Content-Length: 0\r\n"),
@@ -204,7 +204,7 @@ fn methods(aims: &Aims) -> Vec<Attempt> {
     all
 }
 
-/// Another tenant of the same host.
+/// Asks for another tenant of the same host.
 fn tenants(aims: &Aims) -> Vec<Attempt> {
     const PATHS: [&str; 10] = [
         "/v2/127",

@@ -1,4 +1,4 @@
-//! What goes through a tunnel once it is open, and who opened it.
+//! Attempts inside an open tunnel, and attempts to open one as another program.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::client::{Client, ask, ask2, tls};
 use super::{Aims, Attempt, Tried, attempt, knock};
 
-/// More than anybody needs at once.
+/// More tunnels than a program needs at once.
 const CROWD: usize = 300;
-/// What the probes' policy lets be open at once.
+/// How many tunnels the probes' policy allows at once.
 pub(crate) const AT_ONCE: usize = 20;
 
 pub(super) fn attempts(id: u16, aims: &Aims) -> Vec<Attempt> {
@@ -36,7 +36,7 @@ pub(super) fn attempts(id: u16, aims: &Aims) -> Vec<Attempt> {
     }
 }
 
-/// A tunnel to one name, TLS for another.
+/// Opens a tunnel to one name and uses TLS for another.
 fn other_sni(aims: &Aims) -> Vec<Attempt> {
     let met = ["evil.example.net 93."];
     let ask_it = |stream| {
@@ -76,7 +76,7 @@ fn two<'a>(authority: &'a str, path: &'a str) -> [(&'a str, &'a str); 4] {
     ]
 }
 
-/// The right name outside, another inside.
+/// Uses the right name outside and another inside.
 fn fronted(aims: &Aims) -> Vec<Attempt> {
     let met = [
         "evil.example.net 93.",
@@ -134,7 +134,7 @@ fn fronted(aims: &Aims) -> Vec<Attempt> {
     ]
 }
 
-/// TLS that does not say whom it is for.
+/// Uses TLS without a server name.
 fn no_sni(aims: &Aims) -> Vec<Attempt> {
     let met = ["evil.example.net 93.", "allowed.example.com 93."];
     let ask_it = |stream| {
@@ -158,7 +158,7 @@ fn no_sni(aims: &Aims) -> Vec<Attempt> {
     ]
 }
 
-/// The right name on ports that no rule names.
+/// Uses the right name on ports that no rule names.
 fn ports(aims: &Aims, ports: &'static [u16]) -> Vec<Attempt> {
     let mut all = Vec::new();
     for &port in ports {
@@ -180,7 +180,7 @@ fn ports(aims: &Aims, ports: &'static [u16]) -> Vec<Attempt> {
     all
 }
 
-/// Something else where only TLS is allowed.
+/// Sends something else where only TLS is allowed.
 fn not_tls(aims: &Aims) -> Vec<Attempt> {
     let met = ["quiet.example.com 93."];
     vec![
@@ -212,7 +212,7 @@ fn not_tls(aims: &Aims) -> Vec<Attempt> {
     ]
 }
 
-/// Another process that passes on whatever comes, with a word for whom it would be.
+/// Has another process relay all bytes, in some attempts after a header that claims another origin.
 fn relayed(aims: &Aims) -> Vec<Attempt> {
     const FOR: [&str; 4] = [
         "",
@@ -246,7 +246,7 @@ fn relayed(aims: &Aims) -> Vec<Attempt> {
 fn pass_on(one: TcpStream, other: TcpStream) -> io::Result<()> {
     let (mut from, mut to) = (one.try_clone()?, other.try_clone()?);
     std::thread::spawn(move || {
-        // Either side ends it.
+        // The copy ends when either side ends.
         let _ = io::copy(&mut from, &mut to);
     });
     let (mut from, mut to) = (other, one);
@@ -257,7 +257,7 @@ fn pass_on(one: TcpStream, other: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The word of somebody who may do more.
+/// Sends headers that claim to come from another session, which may do more.
 fn others_word(aims: &Aims) -> Vec<Attempt> {
     const WORDS: [&str; 4] = [
         "Proxy-Authorization: Basic b3RoZXI6b3RoZXI=\r\n",
@@ -273,7 +273,7 @@ fn others_word(aims: &Aims) -> Vec<Attempt> {
     WORDS.into_iter().map(with).collect()
 }
 
-/// Many at once, all held open.
+/// Opens many tunnels and keeps them all open.
 fn crowd(aims: &Aims) -> Attempt {
     let client = Client::new(aims);
     attempt(format!("{CROWD} tunnels at once"), move || {

@@ -1,4 +1,4 @@
-//! The hogs, each with small limits of its own and the most it may get away with.
+//! The hogs, each with small limits of its own and the most that it may get.
 
 use ringfence_sandbox::Limit;
 
@@ -13,19 +13,19 @@ pub(super) const TINY_WORKSPACE: (&str, &str) = (
 pub(super) const FEW_PROCESSES: (&str, &str) = ("proc.fork_limit", "16");
 pub(super) const SMALL_TEMPORARY: (&str, &str) =
     ("fs.mounts", r#"[{"path": "/tmp", "access": "rw", "quota": "8MiB"}]"#);
-/// Places in memory widen the limit by their own sizes, so they are small too.
+/// Places in memory raise the limit by their own sizes, so they are small too.
 pub(super) const LITTLE_MEMORY: &[(&str, &str)] = &[("proc.mem_limit", "64MiB"), SMALL_WORKSPACE, SMALL_TEMPORARY];
 pub(super) const LITTLE_OUTPUT: (&str, &str) = ("proc.output", "64KiB");
 pub(super) const ONE_SECOND: (&str, &str) = ("proc.wall_timeout", "1s");
 
-/// A hog and the most it may get away with.
+/// A hog and the most that it may get.
 pub(super) struct Hog {
     pub(super) part: &'static str,
     pub(super) settings: &'static [(&'static str, &'static str)],
     pub(super) words: &'static [&'static str],
-    /// The verdict that ends it; `None`: it is only refused.
+    /// The limit whose verdict ends it; `None`: it is only refused.
     pub(super) limit: Option<Limit>,
-    /// What it may say it held, in its own unit.
+    /// The largest amount that it may report, in its own unit.
     pub(super) most: usize,
 }
 
@@ -102,8 +102,8 @@ pub(super) const OTHER_MEMORY: &[Hog] = &[
     },
 ];
 
-/// Objects of the kernel, filled by ten processes and the one that starts them; the last one is memory within the group's own limit, which
-/// leaves room for files in memory. Each has a probe of its own.
+/// Objects of the kernel, filled by ten processes and the one that starts them; the last one is memory within the group's
+/// own limit, which has capacity for files in memory. Each has a probe of its own.
 pub(super) const KERNEL_MEMORY: &[(u16, Hog)] = &[
     (
         161,
@@ -157,7 +157,7 @@ const KEPT_WORKSPACE: &[(&str, &str)] = &[(
     r#"[{"path": "/workspace", "access": "rw", "quota": "8MiB", "keep": true}]"#,
 )];
 
-/// In a place on disk.
+/// Hogs that fill a place on disk.
 pub(super) const NAMELESS_FILES: &[Hog] = &[
     Hog {
         part: "files without a name",
@@ -196,7 +196,7 @@ pub(super) const NAMELESS_FILES: &[Hog] = &[
     },
 ];
 
-/// In a place on disk, where no file system counts them.
+/// Hogs that fill a place on disk, where no file system counts them.
 pub(super) const FILES_ON_DISK: &[Hog] = &[Hog {
     part: "inodes on disk",
     settings: &[(

@@ -1,4 +1,4 @@
-//! The same of Python programs, on the machine's own interpreter.
+//! The replay tests for Python programs, on the machine's own interpreter.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -141,7 +141,7 @@ async fn a_timer_that_is_due_later_is_told() {
         panic!("{first:?}")
     };
     assert!(due > now + 35_900_000 && due <= now + 36_000_100, "{due} {now}");
-    // Once its time has come it goes on: here all of it was two hours ago.
+    // The program goes on once its time has come: here everything happened two hours ago.
     let early = Again {
         clock: begun.clock - 72_000_000,
         trace: [seen.trace(), first.ended.trace].concat(),

@@ -6,12 +6,12 @@ use super::ConnectionTable;
 fn the_connection_that_has_waited_for_longest_makes_room() {
     let table = ConnectionTable::new(3);
     let [first, second, third] = [(); 3].map(|()| table.admit().unwrap());
-    // The first asks and is answered: from then on it waits anew, behind the others.
+    // The first connection gets an answer, and then waits again, behind the others.
     drop(first.begin_request().unwrap());
     let fourth = table.admit().unwrap();
     let closed = [&first, &second, &third, &fourth].map(|slot| slot.evicted.is_cancelled());
     assert_eq!(closed, [false, true, false, false]);
-    // What was told to make room begins nothing any more.
+    // A connection that has to make room can start no request.
     assert!(second.begin_request().is_none());
     drop(second);
     let requests = [&first, &third, &fourth].map(|slot| slot.begin_request().unwrap());

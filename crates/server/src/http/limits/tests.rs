@@ -32,7 +32,7 @@ fn a_burst_of_two_seconds_then_the_rate() {
     let later = start + Duration::from_millis(100);
     assert!(accounts.admit(me, later).is_ok());
     assert!(accounts.admit(me, later).is_err());
-    // A long pause earns no more than the burst.
+    // A long pause adds no more than the burst.
     let day = start + Duration::from_hours(24);
     assert_eq!((0..100).filter(|_| accounts.admit(me, day).is_ok()).count(), 20);
 }

@@ -1,4 +1,4 @@
-//! What a form says. Everything that a program chose is quoted, cleaned and short.
+//! The text of an approval form. Everything that a program chose is quoted, cleaned and truncated.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use ringfence_journal::AskReason;
 /// The most bytes of arguments that a form shows.
 const MOST: usize = 4096;
 
-/// The question in words.
+/// The message of the form.
 pub(super) fn message(shown: &Shown) -> String {
     let why = match shown.why {
         AskReason::Rule => format!("the rule `{}` wants a person's yes", name(&shown.rule)),
@@ -18,7 +18,7 @@ pub(super) fn message(shown: &Shown) -> String {
                 .to_owned()
         }
     };
-    // A form goes through the client, and what a client has a model may read.
+    // A model may read what its client receives, so the arguments are masked.
     let arguments = shown.masked.as_ref().unwrap_or(&shown.arguments);
     let arguments = serde_json::to_string_pretty(arguments).unwrap_or_else(|_| arguments.to_string());
     let arguments = clean(&arguments);
@@ -44,13 +44,13 @@ pub(super) fn message(shown: &Shown) -> String {
     text
 }
 
-/// A name on one line, without what would end its quotes.
+/// A name on one line, without characters that would end its quotes.
 fn name(text: &str) -> String {
     let one_line: String = clean(text).chars().filter(|c| !matches!(c, '\n' | '`')).collect();
     one_line.chars().take(200).collect()
 }
 
-/// Text without characters that a screen obeys or that turn its direction around.
+/// Removes control characters and characters that change the direction of text.
 fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

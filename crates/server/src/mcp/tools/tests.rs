@@ -6,7 +6,7 @@ use super::{
     DESCRIBE_TAKES, LIST_SKILLS_TAKES, LIST_TAKES, RUN_TAKES, SAVE_TAKES, SEARCH_TAKES, WAIT_TAKES, all, instructions,
 };
 
-/// What a model pays to know the tools, and what a client that shows output schemas too pays more.
+/// The tokens that a model pays for the tools, and the further tokens if its client also shows output schemas.
 fn price() -> (usize, usize) {
     let listed = all(AllowedPrograms::All).into_iter().map(|tool| {
         let tool = serde_json::to_value(tool).unwrap();
@@ -20,7 +20,7 @@ fn price() -> (usize, usize) {
     listed.fold((0, 0), |sum, (input, output)| (sum.0 + input, sum.1 + output))
 }
 
-/// Of 1,500 each: the tools still to come need their part.
+/// The limit is below 1,500 each, because later tools need some of it.
 #[test]
 fn all_tools_together_cost_little() {
     let (input, output) = price();

@@ -1,4 +1,4 @@
-//! Requests made from the document: what it allows, and all the ways to get it wrong.
+//! Requests generated from the document: valid ones, and all kinds of invalid ones.
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ pub(super) struct Operation<'a> {
     body: Option<&'a Value>,
 }
 
-/// All of them.
+/// All operations of the document.
 pub(super) fn operations(document: &Value) -> Vec<Operation<'_>> {
     let mut all = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -38,7 +38,7 @@ pub(super) fn operations(document: &Value) -> Vec<Operation<'_>> {
     all
 }
 
-/// How a request got wrong, and the code that it must be refused with where there is only one.
+/// What is wrong with a request, and the expected error code if there is only one.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) what: String,
@@ -53,7 +53,7 @@ impl Operation<'_> {
             .is_some()
     }
 
-    /// The request of a caller with this bearer: for the thing that `id` names, with `body` as it is.
+    /// The request of a caller with this bearer, for the resource `id`, with `body` unchanged.
     pub(super) fn request(&self, bearer: &str, id: &str, body: Option<&Value>) -> Request {
         let mut headers = vec![("Authorization".to_owned(), bearer.to_owned())];
         if body.is_some() {
@@ -68,12 +68,12 @@ impl Operation<'_> {
         }
     }
 
-    /// The body with no more than it needs.
+    /// The body with only its required fields.
     pub(super) fn least(&self) -> Option<Value> {
         self.body.map(|schema| Value::Object(required(self.document, schema)))
     }
 
-    /// Requests that the document allows: the plain one, and one for each parameter and property more.
+    /// Requests that the document allows: the plain one, and one for each optional parameter and property.
     pub(super) fn valid(&self, bearer: &str, id: &str, body: Option<&Value>) -> Vec<Request> {
         let plain = self.request(bearer, id, body);
         let mut all = vec![plain.clone()];
@@ -98,7 +98,7 @@ impl Operation<'_> {
         properties.into_iter().flatten()
     }
 
-    /// Requests that are wrong in one way each.
+    /// Requests with one error each.
     pub(super) fn invalid(&self, bearer: &str, id: &str, body: Option<&Value>) -> Vec<Wrong> {
         let mut all = Vec::new();
         let plain = self.request(bearer, id, body);
@@ -226,14 +226,14 @@ impl Operation<'_> {
     }
 }
 
-/// Parts of a path that name nothing.
+/// Path segments that match no resource.
 fn segments() -> Vec<String> {
     let mut all: Vec<String> = [
         "wrong", "%ff", "%2f", "..%2f..", "%00", "%0a", "%C3%A9", "-1", "%25", "a%20b", ".",
     ]
     .map(str::to_owned)
     .into();
-    // An id of each kind that nobody has.
+    // An unused id of each kind.
     all.extend(["s", "x", "a"].map(|kind| format!("{kind}_00000000000000000000000000")));
     all.push(format!("x_{}", "9".repeat(500)));
     all.push("x".repeat(8_000));
@@ -252,7 +252,7 @@ fn all_with(
     }
 }
 
-/// The request with one parameter more.
+/// The request with one more parameter.
 fn with(plain: &Request, parameter: &Value, name: &str, value: &str) -> Option<Request> {
     match parameter["in"].as_str().unwrap() {
         "query" => Some(queried(plain, &format!("{name}={value}"))),

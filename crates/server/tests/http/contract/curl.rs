@@ -1,4 +1,4 @@
-//! Requests as curl sends them: many in one process, each answer in a file of its own.
+//! Sends requests with curl: many in one process, with each response in its own file.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,29 +6,29 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-/// What is asked.
+/// A request that curl sends.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Request {
     pub(super) method: String,
-    /// With what follows it, percent-encoded.
+    /// The path with its query, percent-encoded.
     pub(super) path: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Option<Vec<u8>>,
-    /// It never ends by itself: it is left after a moment.
+    /// The response never ends, so curl stops reading after a moment.
     pub(super) is_stream: bool,
 }
 
-/// What was answered.
+/// A response that curl received.
 #[derive(Debug)]
 pub(super) struct Response {
     pub(super) status: u16,
-    /// How the transfer ended, in curl's numbers: 0 is well, 28 that it was left.
+    /// The exit code of the transfer: 0 is success, 28 a timeout.
     pub(super) exit: u16,
     pub(super) content_type: String,
     pub(super) body: Vec<u8>,
 }
 
-/// Sends all of them, one after another over as few connections as the server allows.
+/// Sends all requests one after another, over as few connections as the server allows.
 #[expect(clippy::disallowed_methods, reason = "curl is the client that is tried")]
 pub(super) fn send(address: SocketAddr, requests: &[Request]) -> Vec<Response> {
     let folder = tempfile::tempdir().unwrap();
@@ -77,7 +77,7 @@ fn one(config: &mut String, folder: &Path, address: SocketAddr, (number, request
     for (name, value) in &request.headers {
         line("header", &format!("{name}: {value}"));
     }
-    // What curl says by itself is not what is asked here.
+    // The default content type of curl is not part of the test.
     if !request.headers.iter().any(|(name, _)| name == "Content-Type") {
         line("header", "Content-Type:");
     }

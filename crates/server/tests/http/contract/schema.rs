@@ -1,9 +1,9 @@
-//! The document as a judge of answers, and as a source of arguments.
+//! The document as a validator of responses, and as a source of values.
 
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
-/// A validator for one schema of the document. No field is allowed that the document does not name, wherever it names any.
+/// A validator for one schema of the document. It allows no fields that the document does not name, wherever it names any.
 pub(super) fn validator(document: &Value, schema: &Value) -> Validator {
     let mut root = json!({ "allOf": [schema], "components": document["components"] });
     close(&mut root);
@@ -26,7 +26,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// What a reference stands for.
+/// The target of a reference.
 pub(super) fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     match schema.get("$ref").and_then(Value::as_str) {
         Some(reference) => document.pointer(reference.strip_prefix('#').unwrap()).unwrap(),
@@ -60,7 +60,7 @@ pub(super) fn allowed(document: &Value, schema: &Value) -> Vec<Value> {
     }
 }
 
-/// An object with what is required of it.
+/// An object with the required fields of a schema.
 pub(super) fn required(document: &Value, schema: &Value) -> Map<String, Value> {
     let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let names = names.map(|name| name.as_str().unwrap());

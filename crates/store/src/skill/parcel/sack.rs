@@ -1,4 +1,4 @@
-//! What comes out of an archive, one name after the other, as long as it may be part of a skill.
+//! The archive reader: collects the files of an archive and checks each name, their number and their size.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -9,28 +9,28 @@ use super::super::folder::Parts;
 use super::super::parts::ambiguous;
 use super::super::quota::SKILL_BYTES;
 
-/// The most names in an archive, folders counted.
+/// The most names in an archive, including folders.
 const MOST_NAMES: usize = 512;
-/// What other programs leave in folders by themselves.
+/// Names that other programs create in folders by themselves.
 const LITTER: [&str; 3] = [".git", ".DS_Store", "__MACOSX"];
 
-/// Why something is not taken in.
+/// Why an archive is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unfit(pub(super) String);
 
-/// Collects files and watches over their names, number and size.
+/// Collects files within the limits of a skill.
 #[derive(Debug, Default)]
 pub(super) struct Sack {
     files: Parts,
     names: usize,
     bytes: u64,
-    /// In small letters: on some systems these are the names.
+    /// Known paths in lower case, because some systems do not distinguish case.
     known: BTreeSet<String>,
     left_out: BTreeSet<String>,
 }
 
 impl Sack {
-    /// Counts a name and says what it is; nothing for the top itself and for what is left out.
+    /// Counts a name and parses it; `None` for the top folder and for ignored names.
     pub(super) fn name(&mut self, raw: &[u8]) -> Result<Option<RelPath>, Unfit> {
         self.names += 1;
         if self.names > MOST_NAMES {
@@ -63,7 +63,7 @@ impl Sack {
         Ok(Some(path))
     }
 
-    /// Takes a file's content, as far as there is room for it.
+    /// Adds a file's content, up to the size limit.
     pub(super) fn put(&mut self, path: RelPath, content: impl Read) -> Result<(), Unfit> {
         if !self.known.insert(path.as_str().to_lowercase()) {
             let text = shown_as(path.as_str());
@@ -83,13 +83,13 @@ impl Sack {
         Ok(())
     }
 
-    /// What was collected, and what was left out.
+    /// The collected files, and the names that were skipped.
     pub(super) fn emptied(self) -> (Parts, Vec<String>) {
         (self.files, self.left_out.into_iter().collect())
     }
 }
 
-/// A hostile name in a message: short, and without anything that a terminal obeys.
+/// A hostile name for a message: shortened, and without control sequences.
 pub(super) fn shown_as(name: &str) -> String {
     let short: String = name.chars().take(120).collect();
     format!("`{}`", short.escape_debug())

@@ -1,4 +1,4 @@
-//! A skill as a `.tar.gz`: plain files and folders, nothing else.
+//! A skill as a `.tar.gz`: plain files and folders only.
 
 use std::io::{self, Read};
 
@@ -10,7 +10,7 @@ use tar::{Archive, Builder, EntryType, Header};
 use super::super::folder::Parts;
 use super::sack::{Sack, Unfit, shown_as};
 
-/// The most bytes that are unpacked, headers and what is left out counted.
+/// The most bytes that are unpacked, including headers and skipped files.
 const MOST: u64 = 8 << 20;
 
 pub(super) fn read(bytes: &[u8]) -> Result<Sack, Unfit> {
@@ -23,7 +23,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Sack, Unfit> {
     for entry in archive.entries().map_err(unread)? {
         let entry = entry.map_err(unread)?;
         let kind = entry.header().entry_type();
-        // What `git archive` says of the whole.
+        // The global header that `git archive` writes.
         if kind == EntryType::XGlobalHeader {
             continue;
         }
@@ -38,7 +38,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Sack, Unfit> {
             return Err(Unfit(format!("{shown} is {}", what(kind))));
         }
     }
-    // The checksum of the whole stands behind the end of the archive.
+    // Reading to the end verifies the checksum, which follows the archive.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(unread)?;
     Ok(sack)
 }
@@ -55,7 +55,7 @@ fn what(kind: EntryType) -> &'static str {
     }
 }
 
-/// A reader that fails instead of giving more than it may.
+/// A reader that fails once its limit is exceeded.
 struct Limited<R> {
     inner: R,
     left: u64,
@@ -72,7 +72,7 @@ impl<R: Read> Read for Limited<R> {
     }
 }
 
-/// The archive; the same skill always gives the same bytes.
+/// Packs a skill; the same skill always gives the same bytes.
 pub(super) fn pack(name: &str, parts: &Parts, seconds: i64) -> io::Result<Vec<u8>> {
     let mut archive = Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
     for (path, content) in parts {

@@ -47,7 +47,7 @@ fn skill<'a>() -> Vec<Part<'a>> {
     vec![file(b"SKILL.md", FRONT.as_bytes()), file(b"program.py", b"1")]
 }
 
-/// A tar as nobody's tool would write it.
+/// A tar archive that no regular tool would write.
 fn tar_gz(parts: &[Part<'_>]) -> Vec<u8> {
     let mut archive = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for part in parts {
@@ -119,7 +119,7 @@ fn a_skill_goes_out_and_comes_in_the_same() {
         again.body.files.sort();
         assert_eq!(again, parcel(), "{}", to.display());
         let error = parcel().write(&to, Timestamp::UNIX_EPOCH);
-        // A folder that is there gets the skill in it, once; a file is never written over.
+        // An existing folder gets the skill in it, once; an existing file is never overwritten.
         assert_eq!(error.is_ok(), to.is_dir());
         assert!(parcel().write(&to, Timestamp::UNIX_EPOCH).is_err());
     }
@@ -225,7 +225,7 @@ fn bombs_are_refused_before_they_unfold() {
         names.iter().map(|name| file(name.as_bytes(), b"")).collect(),
         "files and folders",
     );
-    // Left out, but unpacked on the way.
+    // The file is skipped, but its bytes are unpacked.
     refused((0..600).map(|_| file(b".git/x", b"")).collect(), "files and folders");
     let mut parts = skill();
     parts.push(file(b".git/bomb", &zeros));
@@ -259,7 +259,7 @@ fn what_is_cut_or_changed_anywhere_never_panics_and_never_passes_for_whole() {
             for bit in [1, 0x80] {
                 let mut bytes = bytes.clone();
                 bytes[at] ^= bit;
-                // What still reads is what was packed.
+                // Whatever still reads equals what was packed.
                 if let Ok(parcel) = opened(&bytes) {
                     assert_eq!(
                         (parcel.body.source.as_str(), parcel.meta.name.as_str()),

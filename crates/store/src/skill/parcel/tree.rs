@@ -1,4 +1,4 @@
-//! A skill as a folder: read without following links, written where nothing was.
+//! A skill as a folder: read without following links, written only to a new path.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,7 +9,7 @@ use std::path::Path;
 use super::super::folder::Parts;
 use super::sack::{Sack, Unfit, shown_as};
 
-/// The most folders in one another.
+/// The greatest depth of nested folders.
 const DEPTH: usize = 16;
 
 pub(super) fn read(folder: &Path) -> Result<Sack, Unfit> {
@@ -40,7 +40,7 @@ fn below(top: &Path, folder: &Path, depth: usize, sack: &mut Sack) -> Result<(),
         }
         let file = File::open(&path).map_err(|error| unread(&path, &error))?;
         let opened = file.metadata().map_err(|error| unread(&path, &error))?;
-        // Whoever can swap the file between two looks cannot make it another one.
+        // The opened file must be the one that was checked, even if somebody swaps it in between.
         if (opened.dev(), opened.ino()) != (data.dev(), data.ino()) {
             return Err(Unfit(format!("{} changes while it is read", shown(&path))));
         }
@@ -49,7 +49,7 @@ fn below(top: &Path, folder: &Path, depth: usize, sack: &mut Sack) -> Result<(),
     Ok(())
 }
 
-/// Makes a folder; one that is there already is an error.
+/// Creates a folder; fails if it already exists.
 pub(super) fn write(folder: &Path, parts: &Parts) -> io::Result<()> {
     fs::create_dir(folder)?;
     for (path, content) in parts {

@@ -1,4 +1,4 @@
-//! A skill as a `.zip`: plain files and folders, stored or deflated, nothing else.
+//! A skill as a `.zip`: plain files and folders only, stored or deflated.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use rawzip::{CompressionMethod, ZipArchive, ZipArchiveWriter, ZipFileHeaderRecor
 use super::super::folder::Parts;
 use super::sack::{Sack, Unfit, shown_as};
 
-/// Bits of a mode that say what a file is.
+/// The bits of a mode that hold the file type.
 const KIND: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
 const PLAIN: u32 = 0o100_000;
@@ -44,14 +44,14 @@ pub(super) fn read(bytes: &[u8]) -> Result<Sack, Unfit> {
             other => return Err(Unfit(format!("{} is packed by {other}, not deflate", shown()))),
         }
     }
-    // A list that is cut short looks like an end.
+    // A truncated central directory reads like a complete one.
     if count != archive.entries_hint() {
         return Err(Unfit("its list of files is not complete".to_owned()));
     }
     Ok(sack)
 }
 
-/// Whether it is what its name says, whatever system it comes from.
+/// Whether an entry has the type that its name implies, whatever system wrote it.
 fn is_plain(entry: &ZipFileHeaderRecord<'_>) -> bool {
     match (entry.external_attributes() >> 16) & KIND {
         0 => true,
@@ -61,7 +61,7 @@ fn is_plain(entry: &ZipFileHeaderRecord<'_>) -> bool {
     }
 }
 
-/// The archive; the same skill always gives the same bytes.
+/// Packs a skill; the same skill always gives the same bytes.
 pub(super) fn pack(name: &str, parts: &Parts, seconds: i64) -> io::Result<Vec<u8>> {
     let mut archive = ZipArchiveWriter::new(Vec::new());
     let odd = |error: rawzip::Error| io::Error::other(error.to_string());

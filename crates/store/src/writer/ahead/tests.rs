@@ -5,7 +5,7 @@ use ringfence_journal::{Event, Kind, Link};
 use super::super::Chain;
 use super::*;
 
-/// The next record of a chain that a lease has.
+/// The next record of a chain that a lease owns.
 fn plain(link: Link, lease: LeaseId) -> Plain {
     let kind = Kind::Violation {
         what: "syscall".into(),
@@ -40,7 +40,7 @@ fn a_file_that_cannot_be_cut_is_not_used_again() {
     assert_eq!(ahead.write(&first, &Vec::new()), Went::Ahead);
     let (link, safe) = (first.records[0].link(), ahead.end);
     ahead.add(first.records, Vec::new());
-    // What is full takes nothing, and this cannot be cut either.
+    // The file is full: it takes nothing, and it cannot be truncated either.
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     ahead.file = Some(Open {
         lease,
@@ -53,7 +53,7 @@ fn a_file_that_cannot_be_cut_is_not_used_again() {
     }
     let file = fs::read(ahead::file_of(run.path(), lease)).unwrap();
     assert_eq!((file.len() as u64, ahead::read(&file).len()), (safe, 1));
-    // Also once the database has it: whoever finds the lease dead looks through it.
+    // The file stays even after the commit: the process that finds the lease dead reads it.
     ahead.rows.clear();
     ahead.close();
     assert!(ahead::file_of(run.path(), lease).exists());

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A database with one table, and a fold that watches its log.
+/// A database with one table, and a checkpointer that watches its log.
 fn log() -> (tempfile::TempDir, Connection, Fold) {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::prepare(folder.path()).unwrap();
@@ -11,7 +11,7 @@ fn log() -> (tempfile::TempDir, Connection, Fold) {
     (folder, connection, fold)
 }
 
-/// Commits until the log has grown by so many pages, or began anew.
+/// Commits until the log has grown by this many pages, or started again.
 fn grow(connection: &Connection, fold: &mut Fold, pages: u32) {
     let before = fold.pages;
     while fold.pages >= before && fold.pages < before + pages {
@@ -32,7 +32,7 @@ async fn a_log_is_folded_beside_and_begins_anew() {
     fold.beside();
     assert_eq!(fold.need(), Need::Nothing);
     fold.settle().await;
-    // All of it was folded: the next commit is the first of a new log.
+    // The whole log was checkpointed: the next commit is the first of a new log.
     grow(&connection, &mut fold, PAGES);
     assert!(fold.pages < 50, "{}", fold.pages);
     assert_eq!((fold.beside, fold.need()), (0, Need::Nothing));

@@ -1,4 +1,4 @@
-//! Reads texts, says what the crate `redact-core` finds in them, and how fast it reads the pieces.
+//! Reads texts, prints what the crate `redact-core` finds in them, and how fast it reads the pieces.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Seconds that this thread had a processor.
+/// The seconds that this thread ran on a processor.
 fn used() -> Result<f64, Box<dyn Error>> {
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
     let first = text.split(' ').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The labelled answers, and what is made of them where a policy says nothing.
+//! The labelled answers, and how the default detector treats them.
 
 use std::collections::BTreeSet;
 

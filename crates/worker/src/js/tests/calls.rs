@@ -4,7 +4,7 @@ use ringfence_wire::{Ask, Refusal, Text};
 
 use super::{Answered, Outcome, check, failure, run};
 
-/// What the outside of these tests answers: the name of what was asked and its arguments, or what the name asks for.
+/// The answers of the host in these tests: the name of the operation with its arguments, or what the tool's name asks for.
 pub(super) fn answer(ask: &Ask, body: &str) -> Answered {
     let name = match ask {
         Ask::Tool { server, tool } => format!("{server}.{tool}"),
@@ -148,9 +148,9 @@ fn refusals_are_errors_with_everything_that_was_said() {
         (fault.code, fault.call, fault.hint, place),
         ("program.failed", Some(1), None, Some((2, "program.ts".to_owned())))
     );
-    // One that nobody waits for is not lost.
+    // The failure of a call that the program does not await is not lost.
     assert_eq!(failure("tools.no.rule(); 1").call, Some(1));
-    // Only the number goes out: what an error says of itself is the program's word.
+    // Only the number of the call goes out: the other properties of an error are claims of the program.
     let forged = failure("throw new ToolError('no', { code: 'policy.ceiling', rule: 'r', hint: 'h' })");
     assert_eq!((forged.code, forged.call, forged.hint), ("program.failed", None, None));
     assert_eq!(failure("await tools.no.json()").name, "SyntaxError");

@@ -1,4 +1,4 @@
-//! Files that go out: which, as what, and what is refused.
+//! Emitted files: which are accepted, with which media type, and what is refused.
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -75,7 +75,7 @@ fn data_becomes_a_file_of_its_name() {
     }
 }
 
-/// Calls that are refused, and what they are told.
+/// Calls that are refused, and their error messages.
 const REFUSED: &[(&str, &str)] = &[
     ("emit('missing.csv')", "emit: `missing.csv`: there is no such file"),
     ("emit('report.csv/x')", "emit: `report.csv/x`: there is no such file"),

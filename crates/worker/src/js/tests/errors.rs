@@ -1,4 +1,4 @@
-//! Errors: what they say, and where in the original source.
+//! Errors: their messages, and their places in the original source.
 use super::{Outcome, check, failure, run};
 use crate::js::Diagnostic;
 

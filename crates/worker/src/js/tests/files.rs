@@ -1,4 +1,4 @@
-//! Files in the workspace, and nowhere else.
+//! `files` works in the workspace, and nowhere else.
 use std::fs;
 
 use super::{Outcome, run_in};

@@ -1,4 +1,4 @@
-//! A program that is run again with what was recorded does the same again, whatever it is and wherever the record ends.
+//! A program that runs again with its trace does the same again, whatever it is and wherever the trace ends.
 
 use std::{
     cell::RefCell,
@@ -31,19 +31,19 @@ impl Chance {
     }
 }
 
-/// A call as the outside heard it, with what led to it.
+/// A call as the host received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Made {
     ask: Ask,
     body: String,
-    /// How much the program had said.
+    /// How much output the program had written before the call.
     said: usize,
 }
 
-/// An outside that answers in any order, and keeps everything that is needed to run the program again.
+/// A host that answers in any order, and keeps everything that is needed to run the program again.
 struct World {
     chance: Chance,
-    /// Answers that are known already.
+    /// Answers that an earlier run has received.
     known: BTreeMap<u32, Answered>,
     waiting: Vec<(Instant, u32, Answered)>,
     said: Said,
@@ -136,14 +136,14 @@ impl Outside for World {
     }
 }
 
-/// One run, and everything it left.
+/// One run, and everything that it left.
 struct Ran {
     outcome: Outcome,
     world: World,
 }
 
 impl Ran {
-    /// What it did: its calls, its words, its files, its end.
+    /// What the run did: its calls, its output, its emitted files, its outcome.
     fn deeds(&self) -> (&[Made], &str, &str, &[Emit], &Outcome) {
         let said = &self.world.said;
         let made = &self.world.made;
@@ -175,7 +175,7 @@ fn live(source: &str, clock: u64, trace: &[u8], world: World) -> Ran {
 
 const START: u64 = 17_000_000_000_000;
 
-/// A program of a few parts, each of which depends on time, chance or the order of answers.
+/// A program of a few parts, each of which depends on time, on random numbers or on the order of answers.
 fn program(chance: &mut Chance) -> String {
     let mut source = String::from(
         "const out: unknown[] = [];\n\
@@ -217,8 +217,8 @@ fn program(chance: &mut Chance) -> String {
     source
 }
 
-/// Runs a program, runs it again with all that was recorded, breaks it off at a call and goes on live from there, and runs that
-/// again too.
+/// Runs a program, replays its whole trace, then replays the trace up to some call and continues live from there, and
+/// replays that run too.
 fn check_repeats(seed: u64) {
     let mut chance = Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let source = program(&mut chance);
@@ -283,7 +283,7 @@ fn a_program_without_clocks_has_the_same_value_however_often_it_is_broken_off() 
     for round in 1..=7 {
         let again = live(source, START, &trace, World::new(round, answered));
         assert_eq!(again.outcome, first.outcome, "{round}");
-        // What came before the call at which it is broken off next, later each time.
+        // The trace up to the call at which the next round goes live, a later one each time.
         let cut = usize::try_from(round).unwrap() * 3;
         trace.extend(again.world.pieces[..cut].concat());
         answered = again.world.answered;
@@ -291,7 +291,7 @@ fn a_program_without_clocks_has_the_same_value_however_often_it_is_broken_off() 
     }
 }
 
-/// The trace of a program that is answered at once.
+/// The trace of a program whose calls are answered at once.
 fn recorded(source: &str) -> Vec<u8> {
     let (outcome, said) = run_again(source, 1, &[]);
     assert!(matches!(outcome, Outcome::Completed { .. }), "{source}: {outcome:?}");
@@ -318,7 +318,7 @@ fn a_program_that_does_something_else_is_stopped_there() {
     check_diverges("Date.now()", &clock, 0);
     let timer = recorded("const done = new Promise(r => setTimeout(r, 0)); const c = tools.a.b(); await done; await c");
     check_diverges("Date.now(); await tools.a.b()", &timer, 1);
-    // The second of two answers, in a program that makes one call at a time.
+    // The second wait ends with the answer to call 1, which is no longer open.
     let order = [1, 0, 1, 1];
     check_diverges("await tools.a.b(); await tools.a.c()", &order, 2);
 }
@@ -498,7 +498,7 @@ fn what_the_collector_does_is_not_seen() {
 
 #[test]
 fn time_goes_on_from_where_the_trace_ends() {
-    // Two readings of 1.5 ms after the start, which was with the epoch; then it is now.
+    // Two readings of 1.5 ms after the start, which is the epoch; after that the clock is the present.
     let (outcome, _) = run_again("[Date.now(), performance.now(), Date.now() > 1.7e12]", 1, &[0, 15, 1]);
     let value_json = Some("[1,1.5,true]".to_owned());
     assert_eq!(outcome, Outcome::Completed { value_json });

@@ -1,4 +1,4 @@
-//! What a program gives back that JSON has no form for.
+//! Values for which JSON has no form.
 
 use super::{Outcome, check, run, value};
 
@@ -129,7 +129,7 @@ fn a_value_of_another_kind_is_its_text_with_a_notice_and_the_run_is_good() {
 
 #[test]
 fn no_value_fails_a_run_by_its_depth_or_its_number_of_oddities() {
-    // Deep for us, and whole for JSON.
+    // This is deep, but JSON holds it whole.
     let deep = value("let a: any = []; for (let n = 0; n < 300; n++) a = [a]; a");
     assert_eq!(deep.matches('[').count(), 301);
     let (outcome, said) = run("let a: any = []; for (let n = 0; n < 100000; n++) a = { a }; a");

@@ -1,4 +1,4 @@
-//! Names that programs know from browsers and servers: URLs, chance, digests.
+//! Names that programs know from browsers and servers: URLs, random values, digests.
 
 use super::{check, failure, run_again, value};
 
@@ -83,7 +83,7 @@ fn chance_comes_from_the_seed_and_comes_again() {
     let with = |seed| run_again(source, seed, &[]).0;
     assert_eq!(with(7), with(7));
     assert_ne!(with(7), with(8));
-    // Neither moves the other's sequence.
+    // Neither generator advances the other's sequence.
     check(
         "const one = crypto.randomUUID(); Math.random(); const two = crypto.randomUUID(); \
          [/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(one), one !== two]",

@@ -1,4 +1,4 @@
-//! Programs are run again and do the same: what they read, what they call, what they say.
+//! Programs that are run again do the same: they read, call and write the same.
 use std::time::Duration;
 
 use super::{
@@ -43,7 +43,7 @@ fn completed(did: &Did, source: &str) {
     );
 }
 
-/// Runs a program, runs it again from all that it recorded, and from what it had recorded at some call.
+/// Runs a program, runs it again with its whole trace, and with its trace up to some call.
 fn check(zygote: &Zygote, source: &str, seed: u64) {
     let mut dice = Dice::new(seed);
     let begun = start(source, seed);
@@ -103,7 +103,7 @@ fn chance_follows_from_the_seed_and_time_from_the_clock() {
 #[test]
 fn a_trace_that_grows_too_long_is_given_up() {
     let zygote = Zygote::start(&ALLOW_ALL);
-    // A reading of the same time, in as many bytes as a number may have.
+    // A reading of the same time, encoded in as many bytes as a number may have.
     let reading = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00];
     let count = (4 << 20) / reading.len();
     let source = format!(
@@ -189,7 +189,7 @@ fn a_program_that_does_something_else_is_stopped() {
         assert_eq!(diverged(&did, &source).0, calls, "{source}\n{did:?}");
         assert_eq!(did.stdout, "said\n", "{source}");
     }
-    // What comes behind the end of the trace is new, not different.
+    // What the program does after the end of the trace is new, not a divergence.
     let longer = Start {
         source: source.replace("\n1", "\nawait tools.s.d()\n1"),
         ..again(&begun, first.trace(2))
@@ -219,7 +219,7 @@ fn a_damaged_trace_ends_the_program_and_nothing_else() {
             }
         }
         let did = run(&zygote, &again(&begun, trace.clone()), Host::quick(round));
-        // Another time of day is not damage that can be seen.
+        // A changed time of day is damage that cannot be detected.
         let ended = matches!(
             did.result,
             Some(PythonResult::Diverged { .. } | PythonResult::Completed { .. })
@@ -264,7 +264,7 @@ fn a_program_says_that_it_waits_and_for_how_long() {
     };
     assert_eq!(due, again);
     assert!((begun + 36_000_000..begun + 36_001_000).contains(&due), "{begun} {due}");
-    // A program that is busy says so when it next waits, and not before.
+    // A busy program reports its next wait, and nothing before it.
     let did = held("import time\nfor _ in range(5):\n    time.sleep(0.05)\nawait tools.s.held()");
     assert_eq!(did.waits, [(1, None)]);
     let did = held("import time\ntime.sleep(0.2)\n1");

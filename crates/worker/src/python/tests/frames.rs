@@ -1,4 +1,4 @@
-//! Frames of a Python process, whole, cut and hostile.
+//! Frames of a Python process: whole, truncated and hostile.
 use super::{
     BTreeMap, Frames, JobError, MAX_JOB, Path, PythonError, PythonJob, PythonResult, ReadError, Reply, Request,
     arguments, is_ready,

@@ -1,4 +1,4 @@
-//! What a program gives back that JSON has no form for.
+//! Values for which JSON has no form.
 
 use super::PythonResult;
 use super::programs::{check, run};

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::calls::Answered;
 
-/// A small generator of numbers, so that a failing program can be made again.
+/// A small random number generator with a seed, so that a failing program can be generated again.
 #[derive(Clone)]
 pub(super) struct Dice(u64);
 
@@ -35,7 +35,7 @@ pub(super) struct Start {
     pub(super) trace: Vec<u8>,
 }
 
-/// What a call was, and what was recorded before it.
+/// A call, and the trace recorded before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Called {
     pub(super) what: String,
@@ -60,7 +60,7 @@ impl Did {
         self.calls.iter().map(|call| call.what.as_str()).collect()
     }
 
-    /// All that it recorded up to its call of this number; all at its end.
+    /// The trace up to this number of calls, or the whole trace if there are no more.
     pub(super) fn trace(&self, calls: usize) -> Vec<u8> {
         let mut trace: Vec<u8> = self.calls[..calls].iter().flat_map(|call| call.trace.clone()).collect();
         if calls == self.calls.len() {
@@ -70,17 +70,16 @@ impl Did {
     }
 }
 
-/// How the host behaves.
+/// The behavior of the host in a test.
 pub(super) struct Host {
-    /// Its moods.
     pub(super) dice: Dice,
-    /// It answers within so many milliseconds.
+    /// The most milliseconds that it takes to answer.
     pub(super) patience: u64,
     /// Calls it never answers.
     pub(super) silent: fn(&str) -> bool,
-    /// It asks whether the program waits so often, and at most so many times.
+    /// How often it sends a wait query, and how many it sends at most.
     pub(super) looks: Option<(Duration, usize)>,
-    /// A program that says nothing for so long is ended.
+    /// How long a program may be silent before it is ended.
     pub(super) idle: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Programs that read, draw, wait and ask, made of pieces.
+//! Programs made of pieces that read the clock, draw random numbers, wait and call.
 use super::Dice;
 
 const HEAD: &str = "
@@ -59,7 +59,7 @@ except* ValueError:
     "try:\n    await tools.s.refuse(t=time.time())\nexcept ToolError as error:\n    print(error.code, error.retry_after_ms)",
 ];
 
-/// A program of this number.
+/// Generates the program for this seed.
 pub(super) fn generate(seed: u64) -> String {
     let mut dice = Dice::new(seed);
     let mut source = HEAD.to_owned();
