@@ -10,10 +10,10 @@ use crate::program;
 
 /// The arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct BenchArguments {
     /// One part only, instead of all
     #[arg(value_enum)]
-    part: Option<Part>,
+    part: Option<BenchPart>,
     /// Run everything a few times, for all that does not depend on time, without an optimised build and without peers
     #[arg(long)]
     brief: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 
 /// A part with a program of its own, in the order in which the parts run.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Part {
+enum BenchPart {
     /// Confined programs, beside other ways to start one
     Sandbox,
     /// Search among many tools, and what a task costs a model's context
@@ -40,27 +40,29 @@ enum Part {
     Hygiene,
 }
 
-impl Part {
+impl BenchPart {
     fn program(self) -> &'static str {
         match self {
-            Part::Sandbox => "ringfence-bench",
-            Part::Discovery => "ringfence-bench-discovery",
-            Part::Schemas => "ringfence-bench-schemas",
-            Part::Calls => "ringfence-bench-calls",
-            Part::Mcp => "ringfence-bench-mcp",
-            Part::Durable => "ringfence-bench-durable",
-            Part::Egress => "ringfence-bench-egress",
-            Part::Hygiene => "ringfence-bench-hygiene",
+            BenchPart::Sandbox => "ringfence-bench",
+            BenchPart::Discovery => "ringfence-bench-discovery",
+            BenchPart::Schemas => "ringfence-bench-schemas",
+            BenchPart::Calls => "ringfence-bench-calls",
+            BenchPart::Mcp => "ringfence-bench-mcp",
+            BenchPart::Durable => "ringfence-bench-durable",
+            BenchPart::Egress => "ringfence-bench-egress",
+            BenchPart::Hygiene => "ringfence-bench-hygiene",
         }
     }
 
     /// The helper programs that the part starts.
-    fn starts(self) -> &'static [&'static str] {
+    fn helper_programs(self) -> &'static [&'static str] {
         match self {
-            Part::Schemas => &[],
-            Part::Calls => &["ringfence-upstream"],
-            Part::Durable => &["ringfence", "ringfence-upstream"],
-            Part::Sandbox | Part::Discovery | Part::Mcp | Part::Egress | Part::Hygiene => &["ringfence"],
+            BenchPart::Schemas => &[],
+            BenchPart::Calls => &["ringfence-upstream"],
+            BenchPart::Durable => &["ringfence", "ringfence-upstream"],
+            BenchPart::Sandbox | BenchPart::Discovery | BenchPart::Mcp | BenchPart::Egress | BenchPart::Hygiene => {
+                &["ringfence"]
+            }
         }
     }
 
@@ -72,14 +74,14 @@ impl Part {
 }
 
 /// Builds the programs and runs the parts; a part that fails does not stop the others.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) fn run(root: &Path, arguments: &BenchArguments) -> Result<ExitCode> {
     let one = arguments.part.as_ref().map(std::slice::from_ref);
-    let parts = one.unwrap_or_else(Part::value_variants);
-    build(root, parts, arguments)?;
+    let parts = one.unwrap_or_else(BenchPart::value_variants);
+    build_parts(root, parts, arguments)?;
     let mut failed = Vec::new();
     for part in parts {
         println!("## {}\n", part.name());
-        if let Err(error) = measure(root, *part, arguments) {
+        if let Err(error) = run_part(root, *part, arguments) {
             eprintln!("{}: {error:#}", part.name());
             failed.push(part.name());
         }
@@ -93,7 +95,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// Builds all parts in one build.
-fn build(root: &Path, parts: &[Part], arguments: &Arguments) -> Result<()> {
+fn build_parts(root: &Path, parts: &[BenchPart], arguments: &BenchArguments) -> Result<()> {
     let mut build = program::cargo(root);
     build.args(["build", "--locked"]);
     if arguments.brief {
@@ -110,7 +112,7 @@ fn build(root: &Path, parts: &[Part], arguments: &Arguments) -> Result<()> {
         ]);
     }
     for part in parts {
-        for program in part.starts().iter().chain([&part.program()]) {
+        for program in part.helper_programs().iter().chain([&part.program()]) {
             build.args(["--bin", program]);
         }
     }
@@ -120,8 +122,8 @@ fn build(root: &Path, parts: &[Part], arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn measure(root: &Path, part: Part, arguments: &Arguments) -> Result<()> {
-    let mut bench = Command::new(target(root, arguments).join(part.program()));
+fn run_part(root: &Path, part: BenchPart, arguments: &BenchArguments) -> Result<()> {
+    let mut bench = Command::new(target_folder(root, arguments).join(part.program()));
     if arguments.brief {
         bench.arg("--brief");
     }
@@ -133,7 +135,7 @@ fn measure(root: &Path, part: Part, arguments: &Arguments) -> Result<()> {
 }
 
 /// The folder that cargo builds into.
-fn target(root: &Path, arguments: &Arguments) -> PathBuf {
+fn target_folder(root: &Path, arguments: &BenchArguments) -> PathBuf {
     root.join("target").join(if arguments.brief { "debug" } else { "dist" })
 }
 

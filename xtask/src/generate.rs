@@ -9,23 +9,23 @@ use clap::Args;
 
 use crate::program;
 
-const SCHEMA: &str = "docs/reference/policy.schema.json";
-const REFERENCE: &str = "docs/reference/cli.md";
-const FILES: [&str; 2] = [SCHEMA, REFERENCE];
+const SCHEMA_FILE: &str = "docs/reference/policy.schema.json";
+const REFERENCE_FILE: &str = "docs/reference/cli.md";
+const FILES: [&str; 2] = [SCHEMA_FILE, REFERENCE_FILE];
 
 /// The width of generated help, whatever the terminal.
-const WIDTH: &str = "100";
+const HELP_WIDTH: &str = "100";
 
 #[derive(Args)]
-pub(crate) struct Arguments {
+pub(crate) struct GenerateArguments {
     /// Change nothing; fail when a file differs from what would be written
     #[arg(long)]
     check: bool,
 }
 
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) fn run(root: &Path, arguments: &GenerateArguments) -> Result<ExitCode> {
     if arguments.check {
-        let stale = stale(root)?;
+        let stale = stale_files(root)?;
         for file in &stale {
             eprintln!("error: `{file}` differs from what the program prints; run `cargo xtask generate`");
         }
@@ -40,7 +40,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
         let place = root.join(file);
         let folder = place.parent().unwrap_or(root);
         fs::create_dir_all(folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
-        let text = content(&program, file)?;
+        let text = generated_content(&program, file)?;
         fs::write(&place, text).with_context(|| format!("cannot write `{file}`"))?;
         println!("{file}");
     }
@@ -48,34 +48,34 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// The generated files that exist and are out of date. Builds the program only when one exists.
-pub(crate) fn stale(root: &Path) -> Result<Vec<&'static str>> {
+pub(crate) fn stale_files(root: &Path) -> Result<Vec<&'static str>> {
     let present: Vec<_> = FILES.into_iter().filter(|file| root.join(file).exists()).collect();
     if present.is_empty() {
         return Ok(Vec::new());
     }
-    compare(root, &program::ringfence(root)?, &present)
+    differing_files(root, &program::ringfence(root)?, &present)
 }
 
-fn compare(root: &Path, program: &Path, files: &[&'static str]) -> Result<Vec<&'static str>> {
+fn differing_files(root: &Path, program: &Path, files: &[&'static str]) -> Result<Vec<&'static str>> {
     let mut stale = Vec::new();
     for &file in files {
         let text = fs::read_to_string(root.join(file)).with_context(|| format!("cannot read `{file}`"))?;
-        if text != content(program, file)? {
+        if text != generated_content(program, file)? {
             stale.push(file);
         }
     }
     Ok(stale)
 }
 
-fn content(program: &Path, file: &str) -> Result<String> {
-    if file == SCHEMA {
-        said(program, &["policy", "schema"])
+fn generated_content(program: &Path, file: &str) -> Result<String> {
+    if file == SCHEMA_FILE {
+        help_output(program, &["policy", "schema"])
     } else {
-        reference(program)
+        cli_reference(program)
     }
 }
 
-fn reference(program: &Path) -> Result<String> {
+fn cli_reference(program: &Path) -> Result<String> {
     let mut parts = vec![String::from(
         "# Command line reference\n\n\
          What every command says for itself; `cargo xtask generate` writes this page.\n",
@@ -84,7 +84,7 @@ fn reference(program: &Path) -> Result<String> {
     while let Some(command) = waiting.pop() {
         let mut words: Vec<&str> = command.iter().map(String::as_str).collect();
         words.push("--help");
-        let help = said(program, &words)?;
+        let help = help_output(program, &words)?;
         let name = std::iter::once("ringfence").chain(command.iter().map(String::as_str));
         let name = name.collect::<Vec<_>>().join(" ");
         let lines: Vec<_> = help.trim_end().lines().map(str::trim_end).collect();
@@ -112,14 +112,14 @@ fn subcommands(help: &str) -> Vec<&str> {
 }
 
 /// The output of the program, independent of the caller's terminal and settings.
-fn said(program: &Path, arguments: &[&str]) -> Result<String> {
+fn help_output(program: &Path, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(program);
     command
         .args(arguments)
         .env_clear()
-        .env("COLUMNS", WIDTH)
+        .env("COLUMNS", HELP_WIDTH)
         .env("HOME", "/nonexistent");
-    program::read(&mut command)
+    program::read_stdout(&mut command)
 }
 
 #[cfg(test)]

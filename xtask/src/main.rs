@@ -20,29 +20,29 @@ use clap::{Parser, Subcommand};
 /// Checks the house rules, generates checked-in files, runs the suites
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
-struct Arguments {
+struct XtaskArguments {
     #[command(subcommand)]
-    task: Task,
+    task: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Task {
+enum XtaskCommand {
     /// Check the house rules: arrows, fences, sizes, crate roots, promises, words, generated files
     Tidy,
     /// Write the generated files under docs/reference
-    Generate(generate::Arguments),
+    Generate(generate::GenerateArguments),
     /// Measure beside peers, in one run, and print a table
-    Bench(bench::Arguments),
+    Bench(bench::BenchArguments),
     /// Run every suite; installs what is missing
-    Test(suite::Arguments),
+    Test(suite::SuiteArguments),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     let root = program::workspace();
-    match Arguments::parse().task {
-        Task::Tidy => tidy::run(&root),
-        Task::Generate(arguments) => generate::run(&root, &arguments),
-        Task::Bench(arguments) => bench::run(&root, &arguments),
-        Task::Test(arguments) => Ok(suite::run(&root, &arguments)),
+    match XtaskArguments::parse().task {
+        XtaskCommand::Tidy => tidy::run(&root),
+        XtaskCommand::Generate(arguments) => generate::run(&root, &arguments),
+        XtaskCommand::Bench(arguments) => bench::run(&root, &arguments),
+        XtaskCommand::Test(arguments) => Ok(suite::run(&root, &arguments)),
     }
 }

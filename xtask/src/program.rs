@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 /// The variables that `cargo run` sets for this program; a cargo started from here must not inherit them.
-const OURS: [&str; 5] = [
+const CARGO_RUN_VARIABLES: [&str; 5] = [
     "CARGO_PKG_",
     "CARGO_MANIFEST_",
     "CARGO_BIN_",
@@ -31,7 +31,7 @@ pub(crate) fn cargo(root: &Path) -> Command {
     command.current_dir(root);
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
-        if OURS.iter().any(|prefix| text.starts_with(prefix)) {
+        if CARGO_RUN_VARIABLES.iter().any(|prefix| text.starts_with(prefix)) {
             command.env_remove(&name);
         }
     }
@@ -39,7 +39,7 @@ pub(crate) fn cargo(root: &Path) -> Command {
 }
 
 /// A command as a person would type it, without its environment.
-pub(crate) fn shown(command: &Command) -> String {
+pub(crate) fn display_command(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());
     let words = std::iter::once(name).chain(command.get_args());
@@ -47,12 +47,12 @@ pub(crate) fn shown(command: &Command) -> String {
 }
 
 /// The project's files as paths from the root: what git tracks or would track, without links and deleted files.
-pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn project_files(root: &Path) -> Result<Vec<String>> {
     let mut git = Command::new("git");
     // The folder may belong to another user, as in a container that mounts it.
     git.current_dir(root).args(["-c", "safe.directory=*", "ls-files", "-z"]);
     git.args(["--cached", "--others", "--exclude-standard", "--deduplicate"]);
-    let listed = read(&mut git)?;
+    let listed = read_stdout(&mut git)?;
     let is_file = |path: &&str| root.join(path).symlink_metadata().is_ok_and(|found| found.is_file());
     let files: Vec<_> = listed
         .split_terminator('\0')
@@ -67,7 +67,7 @@ pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
 
 /// A program or test program that cargo built.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Built {
+pub(crate) struct BuiltProgram {
     pub(crate) package: String,
     pub(crate) folder: PathBuf,
     pub(crate) name: String,
@@ -77,7 +77,7 @@ pub(crate) struct Built {
 
 /// The `ringfence` program, built if necessary. The whole workspace decides the features, as for the tests.
 pub(crate) fn ringfence(root: &Path) -> Result<PathBuf> {
-    let built = build(root, &["build", "--workspace", "--bin", "ringfence"])?;
+    let built = build_programs(root, &["build", "--workspace", "--bin", "ringfence"])?;
     let found = built.into_iter().find(|built| built.name == "ringfence" && !built.test);
     found
         .map(|built| built.path)
@@ -85,21 +85,21 @@ pub(crate) fn ringfence(root: &Path) -> Result<PathBuf> {
 }
 
 /// Builds with the given arguments; returns the programs.
-pub(crate) fn build(root: &Path, arguments: &[&str]) -> Result<Vec<Built>> {
+pub(crate) fn build_programs(root: &Path, arguments: &[&str]) -> Result<Vec<BuiltProgram>> {
     let mut cargo = cargo(root);
     cargo
         .args(arguments)
         .args(["--locked", "--message-format=json-render-diagnostics"]);
     cargo.stderr(Stdio::inherit());
-    let said = read(&mut cargo)?;
+    let said = read_stdout(&mut cargo)?;
     Ok(said.lines().filter_map(executable).collect())
 }
 
-fn executable(message: &str) -> Option<Built> {
+fn executable(message: &str) -> Option<BuiltProgram> {
     let message: Value = serde_json::from_str(message).ok()?;
     let manifest = Path::new(message.get("manifest_path")?.as_str()?);
     let package = message.get("package_id")?.as_str()?.rsplit_once('#')?.1;
-    Some(Built {
+    Some(BuiltProgram {
         package: package.split('@').next()?.to_owned(),
         folder: manifest.parent()?.to_owned(),
         name: message.get("target")?.get("name")?.as_str()?.to_owned(),
@@ -109,8 +109,8 @@ fn executable(message: &str) -> Option<Built> {
 }
 
 /// The standard output of a command that must succeed; its standard error is shown only when it fails.
-pub(crate) fn read(command: &mut Command) -> Result<String> {
-    let name = shown(command);
+pub(crate) fn read_stdout(command: &mut Command) -> Result<String> {
+    let name = display_command(command);
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -124,24 +124,24 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
 
 /// The status and output of a command that was watched.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedCommand {
     pub(crate) status: ExitStatus,
     pub(crate) lines: Vec<String>,
 }
 
 /// Runs a command, displays each `wanted` line as it comes, and returns all of them.
-pub(crate) fn watch(command: &mut Command, wanted: fn(&str) -> bool) -> Result<Watched> {
-    relay(command, wanted, io::stdout(), io::stderr())
+pub(crate) fn run_watched(command: &mut Command, wanted: fn(&str) -> bool) -> Result<WatchedCommand> {
+    run_relayed(command, wanted, io::stdout(), io::stderr())
 }
 
 /// Runs a command in the same way, with the displayed lines going elsewhere.
-pub(crate) fn relay(
+pub(crate) fn run_relayed(
     command: &mut Command,
     wanted: fn(&str) -> bool,
     out: impl Write,
     err: impl Write + Send,
-) -> Result<Watched> {
-    let name = shown(command);
+) -> Result<WatchedCommand> {
+    let name = display_command(command);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -149,8 +149,8 @@ pub(crate) fn relay(
     let mut child = command.spawn().with_context(|| format!("cannot start `{name}`"))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let kept = thread::scope(|scope| -> io::Result<Vec<String>> {
-        let errors = scope.spawn(|| stderr.map_or_else(|| Ok(Vec::new()), |pipe| pass(pipe, wanted, err)));
-        let mut lines = stdout.map_or_else(|| Ok(Vec::new()), |pipe| pass(pipe, wanted, out))?;
+        let errors = scope.spawn(|| stderr.map_or_else(|| Ok(Vec::new()), |pipe| pass_lines(pipe, wanted, err)));
+        let mut lines = stdout.map_or_else(|| Ok(Vec::new()), |pipe| pass_lines(pipe, wanted, out))?;
         let said = errors
             .join()
             .map_err(|_| io::Error::other("the reader of standard error panicked"))?;
@@ -159,10 +159,10 @@ pub(crate) fn relay(
     });
     let status = child.wait().with_context(|| format!("cannot wait for `{name}`"))?;
     let lines = kept.with_context(|| format!("cannot read what `{name}` says"))?;
-    Ok(Watched { status, lines })
+    Ok(WatchedCommand { status, lines })
 }
 
-fn pass(from: impl Read, wanted: fn(&str) -> bool, mut to: impl Write) -> io::Result<Vec<String>> {
+fn pass_lines(from: impl Read, wanted: fn(&str) -> bool, mut to: impl Write) -> io::Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut from = BufReader::new(from);
     let mut line = Vec::new();

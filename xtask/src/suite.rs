@@ -7,7 +7,7 @@ mod install;
 mod npm;
 mod ordinary;
 mod skips;
-mod tally;
+mod test_tally;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,17 +17,17 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 #[derive(Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SuiteArguments {
     /// Install nothing, and do not look at what is missing
     #[arg(long)]
     fast: bool,
     /// Only these steps, in their order
     #[arg(long, value_enum, value_delimiter = ',')]
-    only: Vec<Step>,
+    only: Vec<SuiteStep>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Step {
+enum SuiteStep {
     Install,
     Format,
     Clippy,
@@ -42,7 +42,7 @@ enum Step {
 
 /// The outcome of a step that did not fail.
 #[derive(Debug, PartialEq, Eq)]
-enum Outcome {
+enum StepOutcome {
     /// The step passed, with a detail such as how many tests ran.
     Passed(String),
     /// The step had nothing to do here, for this reason; it does not count.
@@ -50,8 +50,8 @@ enum Outcome {
 }
 
 /// Runs the chosen steps until one fails.
-pub(crate) fn run(root: &Path, arguments: &Arguments) -> ExitCode {
-    let steps = chosen(arguments);
+pub(crate) fn run(root: &Path, arguments: &SuiteArguments) -> ExitCode {
+    let steps = chosen_steps(arguments);
     let mut passed = 0;
     for step in steps {
         let name = step
@@ -60,11 +60,11 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> ExitCode {
         eprintln!("== {name}");
         let start = Instant::now();
         match step.run(root) {
-            Ok(Outcome::Passed(words)) => {
+            Ok(StepOutcome::Passed(words)) => {
                 passed += 1;
                 eprintln!("== {name}: passed in {:.1} s{words}", start.elapsed().as_secs_f64());
             }
-            Ok(Outcome::Absent(reason)) => eprintln!("== {name}: {reason}"),
+            Ok(StepOutcome::Absent(reason)) => eprintln!("== {name}: {reason}"),
             Err(error) => {
                 eprintln!("== {name}: failed: {error:#}");
                 println!("{passed} passed, 1 failed");
@@ -76,37 +76,37 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn chosen(arguments: &Arguments) -> Vec<Step> {
-    let wanted = |step: &Step| arguments.only.is_empty() || arguments.only.contains(step);
-    let possible = |step: &Step| *step != Step::Install || !arguments.fast;
-    Step::value_variants()
+fn chosen_steps(arguments: &SuiteArguments) -> Vec<SuiteStep> {
+    let wanted = |step: &SuiteStep| arguments.only.is_empty() || arguments.only.contains(step);
+    let possible = |step: &SuiteStep| *step != SuiteStep::Install || !arguments.fast;
+    SuiteStep::value_variants()
         .iter()
         .copied()
         .filter(|step| wanted(step) && possible(step))
         .collect()
 }
 
-impl Step {
-    fn run(self, root: &Path) -> Result<Outcome> {
+impl SuiteStep {
+    fn run(self, root: &Path) -> Result<StepOutcome> {
         match self {
             Self::Install => install::run(root),
-            Self::Format => checks::format(root),
-            Self::Clippy => checks::clippy(root),
-            Self::Tests => checks::tests(root),
+            Self::Format => checks::check_format(root),
+            Self::Clippy => checks::run_clippy(root),
+            Self::Tests => checks::run_tests(root),
             Self::Conformance => conformance::run(root),
             Self::Ordinary => ordinary::run(root),
-            Self::Tidy => checks::own(root, &["tidy"]),
-            Self::Docs => checks::docs(root),
+            Self::Tidy => checks::run_own_task(root, &["tidy"]),
+            Self::Docs => checks::build_docs(root),
             Self::Examples => examples::run(root),
-            Self::Bench => checks::own(root, &["bench", "--brief"]),
+            Self::Bench => checks::run_own_task(root, &["bench", "--brief"]),
         }
     }
 }
 
 /// A detail for the line with the time of the step.
-fn passed(words: &str) -> Outcome {
+fn passed_with(words: &str) -> StepOutcome {
     let separator = if words.is_empty() { "" } else { ": " };
-    Outcome::Passed(format!("{separator}{words}"))
+    StepOutcome::Passed(format!("{separator}{words}"))
 }
 
 #[cfg(test)]

@@ -17,32 +17,32 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use graph::Graph;
-use tree::Tree;
+use graph::DependencyGraph;
+use tree::ProjectTree;
 
 use crate::generate;
 
 /// Whether a finding fails the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Weight {
+enum FindingWeight {
     Notice,
     Fault,
 }
 
 /// A finding of a rule about one place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
-    weight: Weight,
+struct RuleFinding {
+    weight: FindingWeight,
     rule: &'static str,
     place: String,
     message: String,
 }
 
-impl Finding {
+impl RuleFinding {
     fn fault(rule: &'static str, place: impl Into<String>, message: impl Into<String>) -> Self {
         let (place, message) = (place.into(), message.into());
         Self {
-            weight: Weight::Fault,
+            weight: FindingWeight::Fault,
             rule,
             place,
             message,
@@ -51,17 +51,17 @@ impl Finding {
 
     fn notice(rule: &'static str, place: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
-            weight: Weight::Notice,
+            weight: FindingWeight::Notice,
             ..Self::fault(rule, place, message)
         }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for RuleFinding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let weight = match self.weight {
-            Weight::Notice => "notice",
-            Weight::Fault => "error",
+            FindingWeight::Notice => "notice",
+            FindingWeight::Fault => "error",
         };
         write!(out, "{weight}[{}]: {}: {}", self.rule, self.place, self.message)
     }
@@ -69,12 +69,12 @@ impl fmt::Display for Finding {
 
 /// Checks every rule and prints the findings; generated files are compared only when they exist.
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
-    let tree = Tree::read(root)?;
-    let graph = Graph::read(root)?;
-    let mut findings = check(&tree, &graph);
-    for stale in generate::stale(root)? {
+    let tree = ProjectTree::read(root)?;
+    let graph = DependencyGraph::read(root)?;
+    let mut findings = check_all(&tree, &graph);
+    for stale in generate::stale_files(root)? {
         let message = "differs from what the program prints; run `cargo xtask generate`";
-        findings.push(Finding::fault("generated", stale, message));
+        findings.push(RuleFinding::fault("generated", stale, message));
     }
     findings.sort();
     for finding in &findings {
@@ -82,7 +82,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     }
     let faults = findings
         .iter()
-        .filter(|finding| finding.weight == Weight::Fault)
+        .filter(|finding| finding.weight == FindingWeight::Fault)
         .count();
     let notices = findings.len() - faults;
     println!("tidy: {} files, {faults} errors, {notices} notices", tree.files().len());
@@ -93,7 +93,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     })
 }
 
-fn check(tree: &Tree, graph: &Graph) -> Vec<Finding> {
+fn check_all(tree: &ProjectTree, graph: &DependencyGraph) -> Vec<RuleFinding> {
     let mut findings = arrows::check(graph);
     findings.extend(fences::check(graph));
     findings.extend(sizes::check(tree));

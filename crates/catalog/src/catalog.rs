@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use ringfence_policy::{ToolName, is_unseen};
+use ringfence_policy::{ToolName, is_invisible};
 
-use crate::tool::{Definition, Digest, Listing, Tool};
+use crate::tool::{DefinitionDigest, ServerListing, Tool, ToolDefinition};
 
 /// The most bytes of a tool's name within its server; the rest of a [`ToolName`] is for the server's name.
-const SHORT: usize = 160;
+const MAX_TOOL_NAME_BYTES: usize = 160;
 /// The most bytes of a server's name.
-const SERVER: usize = 80;
+const MAX_SERVER_NAME_BYTES: usize = 80;
 
 /// Words with a meaning in TypeScript, Python or Ringfence, which cannot be plain identifiers in both languages.
 const RESERVED: &[&str] = &[
@@ -103,7 +103,7 @@ const RESERVED: &[&str] = &[
 
 /// One server of a catalog.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct CatalogServer {
     /// The name from the operator's configuration, in canonical form.
     pub server: String,
     /// The name as an identifier of TypeScript and Python.
@@ -117,7 +117,7 @@ pub struct Entry {
 /// All tools of all servers. Servers and tools are each in the order of their names.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalog {
-    servers: Vec<Entry>,
+    servers: Vec<CatalogServer>,
     tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
     by_ident: HashMap<(String, String), usize>,
@@ -125,33 +125,39 @@ pub struct Catalog {
 
 impl Catalog {
     /// Builds a catalog of these servers. Names that collide, or that have no canonical form, get a number.
-    pub fn new(listings: impl IntoIterator<Item = Listing>) -> Catalog {
+    pub fn new(listings: impl IntoIterator<Item = ServerListing>) -> Catalog {
         let mut catalog = Catalog::default();
-        let mut listings: Vec<Listing> = listings.into_iter().collect();
+        let mut listings: Vec<ServerListing> = listings.into_iter().collect();
         listings.sort_by(|one, other| one.server.cmp(&other.server));
         let mut taken = BTreeSet::new();
         let names: Vec<String> = listings
             .iter()
-            .map(|listing| unique(&canonical(&listing.server, SERVER, true), &mut taken))
+            .map(|listing| {
+                unique_name(
+                    &canonical_name(&listing.server, MAX_SERVER_NAME_BYTES, true),
+                    &mut taken,
+                )
+            })
             .collect();
-        for ((listing, ident), server) in listings.into_iter().zip(identifiers(&names)).zip(names) {
-            catalog.add(server, ident, listing.description, listing.tools);
+        for ((listing, ident), server) in listings.into_iter().zip(assign_identifiers(&names)).zip(names) {
+            catalog.add_server(server, ident, listing.description, listing.tools);
         }
         catalog
     }
 
-    fn add(&mut self, server: String, ident: String, description: String, tools: Vec<Definition>) {
+    fn add_server(&mut self, server: String, ident: String, description: String, tools: Vec<ToolDefinition>) {
         let first = self.tools.len();
         // The order by name, then digest, gives the same tools the same names, whatever order they arrive in.
-        let mut tools: Vec<(Digest, Definition)> = tools.into_iter().map(|tool| (tool.digest(), tool)).collect();
+        let mut tools: Vec<(DefinitionDigest, ToolDefinition)> =
+            tools.into_iter().map(|tool| (tool.digest(), tool)).collect();
         tools.sort_by_cached_key(|(digest, tool)| (tool.name.clone(), digest.to_string()));
         tools.dedup_by(|(one, _), (other, _)| one == other);
         let mut taken = BTreeSet::new();
         let names: Vec<String> = tools
             .iter()
-            .map(|(_, tool)| unique(&canonical(&tool.name, SHORT, false), &mut taken))
+            .map(|(_, tool)| unique_name(&canonical_name(&tool.name, MAX_TOOL_NAME_BYTES, false), &mut taken))
             .collect();
-        for (((digest, definition), own), short) in tools.into_iter().zip(identifiers(&names)).zip(names) {
+        for (((digest, definition), own), short) in tools.into_iter().zip(assign_identifiers(&names)).zip(names) {
             let Ok(name) = format!("{server}.{short}").parse::<ToolName>() else {
                 continue;
             };
@@ -166,7 +172,7 @@ impl Catalog {
                 digest,
             });
         }
-        self.servers.push(Entry {
+        self.servers.push(CatalogServer {
             server,
             ident,
             description,
@@ -175,7 +181,7 @@ impl Catalog {
     }
 
     /// Every server, in the order of names.
-    pub fn servers(&self) -> &[Entry] {
+    pub fn servers(&self) -> &[CatalogServer] {
         &self.servers
     }
 
@@ -215,9 +221,9 @@ impl Catalog {
     }
 
     /// Finds the server that a program refers to, by name or identifier.
-    pub fn server(&self, server: &str) -> Option<&Entry> {
+    pub fn server(&self, server: &str) -> Option<&CatalogServer> {
         let ident = identifier(server);
-        let by = |fits: &dyn Fn(&Entry) -> bool| self.servers.iter().find(|entry| fits(entry));
+        let by = |fits: &dyn Fn(&CatalogServer) -> bool| self.servers.iter().find(|entry| fits(entry));
         by(&|entry| entry.server == server)
             .or_else(|| by(&|entry| entry.ident == server))
             .or_else(|| by(&|entry| entry.ident == ident))
@@ -226,14 +232,14 @@ impl Catalog {
 
 /// A canonical name, which a policy can contain and which is fully visible: no spaces, control or invisible characters, wildcards
 /// or empty parts. A server's name also has no dots.
-fn canonical(text: &str, most: usize, server: bool) -> String {
+fn canonical_name(text: &str, most: usize, server: bool) -> String {
     let mut name = String::new();
     for part in text.split('.').filter(|part| !part.is_empty()) {
         if !name.is_empty() {
             name.push(if server { '_' } else { '.' });
         }
         name.extend(part.chars().map(|c| {
-            let unfit = c.is_whitespace() || c.is_control() || is_unseen(c) || c == '*';
+            let unfit = c.is_whitespace() || c.is_control() || is_invisible(c) || c == '*';
             if unfit { '_' } else { c }
         }));
     }
@@ -266,7 +272,7 @@ pub fn identifier(name: &str) -> String {
 }
 
 /// Assigns an identifier to each of these names. A name that is an identifier already keeps it, because programs use it as it is.
-fn identifiers(names: &[String]) -> Vec<String> {
+fn assign_identifiers(names: &[String]) -> Vec<String> {
     let mut taken: BTreeSet<String> = names
         .iter()
         .filter(|name| identifier(name) == **name)
@@ -276,12 +282,12 @@ fn identifiers(names: &[String]) -> Vec<String> {
         .iter()
         .map(|name| match identifier(name) {
             ident if ident == *name => ident,
-            ident => unique(&ident, &mut taken),
+            ident => unique_name(&ident, &mut taken),
         })
         .collect()
 }
 
-fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {
+fn unique_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     let mut candidate = name.to_owned();
     let mut number = 1u32;
     while !taken.insert(candidate.clone()) {

@@ -8,18 +8,18 @@ use thiserror::Error;
 pub struct BadCursor;
 
 /// The query and catalog that a cursor is bound to.
-pub(crate) struct Place(blake3::Hasher);
+pub(crate) struct CursorScope(blake3::Hasher);
 
-impl Place {
+impl CursorScope {
     /// Binds a cursor to a kind of query and to the catalog with this fingerprint.
-    pub(crate) fn new(kind: &str, fingerprint: [u8; 8]) -> Place {
-        let mut place = Place(blake3::Hasher::new());
+    pub(crate) fn new(kind: &str, fingerprint: [u8; 8]) -> CursorScope {
+        let mut place = CursorScope(blake3::Hasher::new());
         place.0.update(&fingerprint);
-        place.and(kind)
+        place.with_part(kind)
     }
 
     /// Adds a part that must be the same for the cursor to be valid.
-    pub(crate) fn and(mut self, part: &str) -> Place {
+    pub(crate) fn with_part(mut self, part: &str) -> CursorScope {
         self.0
             .update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
         self.0.update(part.as_bytes());
@@ -27,23 +27,23 @@ impl Place {
     }
 
     /// The cursor of the page that starts at `position`.
-    pub(crate) fn write(&self, position: usize) -> String {
-        format!("{position:x}-{}", self.seal(position))
+    pub(crate) fn encode(&self, position: usize) -> String {
+        format!("{position:x}-{}", self.signed_cursor(position))
     }
 
     /// The position at which the cursor's page starts; 0 without a cursor.
-    pub(crate) fn read(&self, cursor: Option<&str>) -> Result<usize, BadCursor> {
+    pub(crate) fn decode(&self, cursor: Option<&str>) -> Result<usize, BadCursor> {
         let Some(cursor) = cursor else { return Ok(0) };
         let (position, _) = cursor.split_once('-').ok_or(BadCursor)?;
         let position = usize::from_str_radix(position, 16).map_err(|_| BadCursor)?;
-        if self.write(position) == cursor {
+        if self.encode(position) == cursor {
             Ok(position)
         } else {
             Err(BadCursor)
         }
     }
 
-    fn seal(&self, position: usize) -> String {
+    fn signed_cursor(&self, position: usize) -> String {
         let mut hasher = self.0.clone();
         hasher.update(&u64::try_from(position).unwrap_or(u64::MAX).to_le_bytes());
         hasher.finalize().to_hex().get(..16).unwrap_or_default().to_owned()

@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::language::Language;
-use crate::said;
-use crate::stubs::{signature, stub};
+use crate::language::StubLanguage;
+use crate::sanitize;
+use crate::stubs::{render_stub, signature};
 use crate::tool::Tool;
-use crate::view::Noted;
+use crate::view::ToolExtras;
 
 /// The level of detail of each tool in an answer; each level costs more tokens than the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Detail {
+pub enum DetailLevel {
     /// Only the canonical name.
     Names,
     /// The name and the first sentence of the server's description.
@@ -23,14 +23,14 @@ pub enum Detail {
     Full,
 }
 
-impl Detail {
+impl DetailLevel {
     /// The level with this name; `None` if there is none.
-    pub fn named(name: &str) -> Option<Detail> {
+    pub fn from_name(name: &str) -> Option<DetailLevel> {
         match name {
-            "names" => Some(Detail::Names),
-            "summary" => Some(Detail::Summary),
-            "signature" => Some(Detail::Signature),
-            "full" => Some(Detail::Full),
+            "names" => Some(DetailLevel::Names),
+            "summary" => Some(DetailLevel::Summary),
+            "signature" => Some(DetailLevel::Signature),
+            "full" => Some(DetailLevel::Full),
             _ => None,
         }
     }
@@ -38,7 +38,7 @@ impl Detail {
 
 /// A tool in an answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Shown {
+pub struct ToolEntry {
     /// The canonical name, `server.tool`.
     pub name: String,
     /// The server's description, truncated and cleaned: a quotation, never an instruction.
@@ -52,23 +52,25 @@ pub struct Shown {
     pub stub: Option<String>,
 }
 
-impl Shown {
-    pub(crate) fn new(tool: &Tool, detail: Detail, language: Language, noted: &Noted<'_>) -> Shown {
+impl ToolEntry {
+    pub(crate) fn new(tool: &Tool, detail: DetailLevel, language: StubLanguage, noted: &ToolExtras<'_>) -> ToolEntry {
         let description = &tool.definition.description;
         let server_says = match detail {
-            Detail::Names => None,
-            Detail::Summary | Detail::Signature => Some(said::summary(description)),
+            DetailLevel::Names => None,
+            DetailLevel::Summary | DetailLevel::Signature => Some(sanitize::summary(description)),
             // A declaration contains the description, unless that is long.
-            Detail::Full => Some(said::full(description)).filter(|text| text.chars().count() > STUB),
+            DetailLevel::Full => {
+                Some(sanitize::clean_text(description)).filter(|text| text.chars().count() > MAX_STUB_DESCRIPTION_CHARS)
+            }
         };
-        Shown {
+        ToolEntry {
             name: tool.name.as_str().to_owned(),
             server_says: server_says.filter(|text| !text.is_empty()),
-            signature: (detail == Detail::Signature).then(|| signature(tool, language, noted.observed)),
-            stub: (detail == Detail::Full).then(|| stub(tool, language, &noted.notes, noted.observed)),
+            signature: (detail == DetailLevel::Signature).then(|| signature(tool, language, noted.observed)),
+            stub: (detail == DetailLevel::Full).then(|| render_stub(tool, language, &noted.notes, noted.observed)),
         }
     }
 }
 
 /// The most characters of a description that a declaration contains.
-const STUB: usize = 600;
+const MAX_STUB_DESCRIPTION_CHARS: usize = 600;

@@ -5,22 +5,22 @@ use serde_json::Value;
 use crate::tool::Tool;
 
 /// The number of fields.
-pub(crate) const FIELDS: usize = 6;
+pub(crate) const FIELD_COUNT: usize = 6;
 /// The most bytes of one field that are indexed.
-const FIELD: usize = 16 * 1024;
+const MAX_FIELD_BYTES: usize = 16 * 1024;
 /// The most bytes of a server's description that are indexed: it counts for each of its tools.
-const SERVER: usize = 1_000;
+const MAX_SERVER_BYTES: usize = 1_000;
 /// The most parameters that are indexed, and the deepest level of them.
-const PARAMETERS: usize = 200;
-const DEPTH: usize = 2;
+const MAX_PARAMETERS: usize = 200;
+const MAX_DEPTH: usize = 2;
 /// The most values of an enumeration that are indexed.
-const VALUES: usize = 50;
+const MAX_ENUM_VALUES: usize = 50;
 /// The most characters of a description whose spelling counts.
-pub(crate) const HEAD: usize = 400;
+pub(crate) const MAX_SPELLED_CHARS: usize = 400;
 
 /// The part of a tool's definition in which a word occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Field {
+pub(crate) enum SearchField {
     Server,
     Name,
     Description,
@@ -29,57 +29,60 @@ pub(crate) enum Field {
     ServerDescription,
 }
 
-impl Field {
+impl SearchField {
     /// The weight of the spelling of its words.
-    pub(crate) fn times(self) -> f32 {
+    pub(crate) fn spelling_weight(self) -> f32 {
         match self {
-            Field::Server | Field::Description => 1.0,
-            Field::Name => 2.0,
-            Field::Parameters | Field::ParameterTexts | Field::ServerDescription => 0.0,
+            SearchField::Server | SearchField::Description => 1.0,
+            SearchField::Name => 2.0,
+            SearchField::Parameters | SearchField::ParameterTexts | SearchField::ServerDescription => 0.0,
         }
     }
 
     /// Whether the field is the tool's own statement of what it does: its name or its description.
     pub(crate) fn is_own(self) -> bool {
-        matches!(self, Field::Name | Field::Description)
+        matches!(self, SearchField::Name | SearchField::Description)
     }
 }
 
 /// The texts of `tool`, one for each field.
-pub(crate) fn texts(tool: &Tool, server: &str) -> Vec<(Field, String)> {
+pub(crate) fn field_texts(tool: &Tool, server: &str) -> Vec<(SearchField, String)> {
     let definition = &tool.definition;
     let (mut names, mut said) = (String::new(), String::new());
-    let mut left = PARAMETERS;
-    parameters(&definition.input, DEPTH, &mut left, &mut names, &mut said);
+    let mut left = MAX_PARAMETERS;
+    collect_parameters(&definition.input, MAX_DEPTH, &mut left, &mut names, &mut said);
     let title = definition.title.as_deref().unwrap_or_default();
-    let mut description = cut(&definition.description, FIELD).to_owned();
-    for tag in definition.tags.iter().take(VALUES) {
+    let mut description = truncate_bytes(&definition.description, MAX_FIELD_BYTES).to_owned();
+    for tag in definition.tags.iter().take(MAX_ENUM_VALUES) {
         description.push_str(" \n");
-        description.push_str(cut(tag, HEAD));
+        description.push_str(truncate_bytes(tag, MAX_SPELLED_CHARS));
     }
     vec![
-        (Field::Server, tool.server().to_owned()),
+        (SearchField::Server, tool.server().to_owned()),
         (
-            Field::Name,
+            SearchField::Name,
             format!(
                 "{} {}",
-                tool.short(),
-                if same(title, tool.short()) {
+                tool.short_name(),
+                if repeats_name(title, tool.short_name()) {
                     ""
                 } else {
-                    cut(title, HEAD)
+                    truncate_bytes(title, MAX_SPELLED_CHARS)
                 }
             ),
         ),
-        (Field::Description, description),
-        (Field::Parameters, names),
-        (Field::ParameterTexts, said),
-        (Field::ServerDescription, cut(server, SERVER).to_owned()),
+        (SearchField::Description, description),
+        (SearchField::Parameters, names),
+        (SearchField::ParameterTexts, said),
+        (
+            SearchField::ServerDescription,
+            truncate_bytes(server, MAX_SERVER_BYTES).to_owned(),
+        ),
     ]
 }
 
 /// Whether a title only repeats the name, so that it must not count twice.
-fn same(title: &str, name: &str) -> bool {
+fn repeats_name(title: &str, name: &str) -> bool {
     let plain = |text: &str| -> String {
         text.chars()
             .filter(|c| c.is_alphanumeric())
@@ -89,43 +92,43 @@ fn same(title: &str, name: &str) -> bool {
     plain(title) == plain(name)
 }
 
-fn parameters(schema: &Value, depth: usize, left: &mut usize, names: &mut String, said: &mut String) {
+fn collect_parameters(schema: &Value, depth: usize, left: &mut usize, names: &mut String, said: &mut String) {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return;
     };
     for (name, property) in properties {
-        if *left == 0 || names.len() > FIELD || said.len() > FIELD {
+        if *left == 0 || names.len() > MAX_FIELD_BYTES || said.len() > MAX_FIELD_BYTES {
             return;
         }
         *left -= 1;
-        push(names, name);
+        append_text(names, name);
         if let Some(text) = property.get("description").and_then(Value::as_str) {
-            push(said, text);
+            append_text(said, text);
         }
         for value in property
             .get("enum")
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
-            .take(VALUES)
+            .take(MAX_ENUM_VALUES)
         {
-            push(said, value.as_str().unwrap_or_default());
+            append_text(said, value.as_str().unwrap_or_default());
         }
         if depth > 1 {
-            parameters(property, depth - 1, left, names, said);
+            collect_parameters(property, depth - 1, left, names, said);
             if let Some(items) = property.get("items") {
-                parameters(items, depth - 1, left, names, said);
+                collect_parameters(items, depth - 1, left, names, said);
             }
         }
     }
 }
 
-fn push(text: &mut String, more: &str) {
-    text.push_str(cut(more, FIELD));
+fn append_text(text: &mut String, more: &str) {
+    text.push_str(truncate_bytes(more, MAX_FIELD_BYTES));
     text.push('\n');
 }
 
 /// Truncates a text to a number of bytes, at the end of a character.
-pub(crate) fn cut(text: &str, most: usize) -> &str {
+pub(crate) fn truncate_bytes(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or_default()
 }

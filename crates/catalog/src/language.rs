@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The language of a tool's declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Language {
+pub enum StubLanguage {
     /// A TypeScript declaration of the tool's function.
     #[default]
     #[serde(alias = "ts", alias = "javascript", alias = "js")]
@@ -17,13 +17,13 @@ pub enum Language {
     Json,
 }
 
-impl Language {
+impl StubLanguage {
     /// The language with this name or its usual abbreviation; `None` if there is none.
-    pub fn named(name: &str) -> Option<Language> {
+    pub fn from_name(name: &str) -> Option<StubLanguage> {
         match name {
-            "typescript" | "ts" | "javascript" | "js" => Some(Language::TypeScript),
-            "python" | "py" => Some(Language::Python),
-            "json" => Some(Language::Json),
+            "typescript" | "ts" | "javascript" | "js" => Some(StubLanguage::TypeScript),
+            "python" | "py" => Some(StubLanguage::Python),
+            "json" => Some(StubLanguage::Json),
             _ => None,
         }
     }
@@ -31,9 +31,9 @@ impl Language {
     /// The name as requests and answers write it.
     pub fn name(self) -> &'static str {
         match self {
-            Language::TypeScript => "typescript",
-            Language::Python => "python",
-            Language::Json => "json",
+            StubLanguage::TypeScript => "typescript",
+            StubLanguage::Python => "python",
+            StubLanguage::Json => "json",
         }
     }
 }

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use crate::glossary;
-use crate::words::Stems;
+use crate::terms::TermStemmer;
 
 /// Words that do not describe what a tool does. They include verbs of asking, but no verbs of action.
-const STOP: &str = "a about above across after again all also am an and any are as at be because been before being below \
+const STOP_WORDS: &str = "a about above across after again all also am an and any are as at be because been before being below \
 between both but by can could did do does doing done during each etc few for from further had has have having he her here \
 hers him his how i if in into is it its itself just like may me might mine more most must my myself no nor not now of off \
 on once only or other our ours out over own per please same shall she should so some such than that the their theirs them \
@@ -17,7 +17,7 @@ we well were what when where whether which while who whom whose why will with wi
 need help let tell give provide provided provides based given specific specified various e g s t re ve ll d m";
 
 /// Each line is a group of synonyms: a query with one of the words also matches the others, with less weight.
-const SYNONYMS: &[&str] = &[
+const SYNONYM_GROUPS: &[&str] = &[
     "create add new make insert",
     "delete remove drop erase",
     "get fetch retrieve obtain read load",
@@ -102,7 +102,7 @@ const SYNONYMS: &[&str] = &[
 ];
 
 /// The meaning of file extensions, in words that tools use.
-const ENDINGS: &[(&str, &str)] = &[
+const FILE_ENDINGS: &[(&str, &str)] = &[
     ("ppt", "powerpoint presentation slide"),
     ("pptx", "powerpoint presentation slide"),
     ("xls", "excel spreadsheet workbook"),
@@ -149,11 +149,11 @@ const ENDINGS: &[(&str, &str)] = &[
     ("tex", "latex text"),
 ];
 
-static STOPS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP.split(' ').collect());
-static LIKE: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
-    let stems = Stems::new();
+static STOP_WORD_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP_WORDS.split(' ').collect());
+static SYNONYM_STEMS: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
+    let stems = TermStemmer::new();
     let mut like: HashMap<String, Vec<String>> = HashMap::new();
-    for group in SYNONYMS {
+    for group in SYNONYM_GROUPS {
         let group: Vec<String> = group.split(' ').filter_map(|word| stems.term(word)).collect();
         for one in &group {
             let others = group.iter().filter(|other| *other != one).cloned();
@@ -164,18 +164,18 @@ static LIKE: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
 });
 
 /// Whether a word is a stop word.
-pub(crate) fn is_stop(word: &str) -> bool {
-    STOPS.contains(word)
+pub(crate) fn is_stop_word(word: &str) -> bool {
+    STOP_WORD_SET.contains(word)
 }
 
 /// The stems of the synonyms of this stem.
 pub(crate) fn synonyms(stem: &str) -> &'static [String] {
-    LIKE.get(stem).map(Vec::as_slice).unwrap_or_default()
+    SYNONYM_STEMS.get(stem).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The kind of file with this extension.
-pub(crate) fn ending(ending: &str) -> Option<&'static str> {
-    ENDINGS
+pub(crate) fn file_ending_words(ending: &str) -> Option<&'static str> {
+    FILE_ENDINGS
         .iter()
         .find(|(known, _)| *known == ending)
         .map(|(_, words)| *words)
@@ -183,14 +183,14 @@ pub(crate) fn ending(ending: &str) -> Option<&'static str> {
 
 /// Emits the English words for the Chinese words in `run`, the longest match first. The weight of each is one divided by the
 /// number of English words for the Chinese word.
-pub(crate) fn gloss(run: &str, word: &mut impl FnMut(&str, f32)) {
+pub(crate) fn gloss_chinese(run: &str, word: &mut impl FnMut(&str, f32)) {
     let chars: Vec<(usize, char)> = run.char_indices().collect();
     let mut place = 0;
     while let Some((start, _)) = chars.get(place) {
-        let found = (1..=glossary::MAX_CHARS).rev().find_map(|length| {
+        let found = (1..=glossary::MAX_WORD_CHARS).rev().find_map(|length| {
             let end = chars.get(place + length).map_or(run.len(), |(end, _)| *end);
             (place + length <= chars.len())
-                .then(|| glossary::english(run.get(*start..end)?))
+                .then(|| glossary::translate_chinese(run.get(*start..end)?))
                 .flatten()
                 .map(|words| (length, words))
         });

@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::catalog::Entry;
-use crate::cursor::{BadCursor, Place};
-use crate::describe::nearest;
-use crate::said;
+use crate::catalog::CatalogServer;
+use crate::cursor::{BadCursor, CursorScope};
+use crate::describe::nearest_names;
+use crate::sanitize;
+use crate::terms::for_each_word;
 use crate::tool::Tool;
-use crate::view::{Part, View, cost};
-use crate::words::words;
+use crate::view::{CatalogView, ViewPart, token_cost};
 
 /// The most names of one page.
-const PAGE: usize = 200;
+const PAGE_SIZE: usize = 200;
 /// The most domains that are listed for a server.
-const DOMAINS: usize = 20;
+const MAX_DOMAINS: usize = 20;
 
 /// The reason why a list is not available.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ListError {
     /// There is no such server, or none of its tools is visible.
-    #[error("no server `{server}`{}", suggest(.nearest))]
+    #[error("no server `{server}`{}", format_suggestions(.nearest))]
     UnknownServer {
         /// The name that was requested.
         server: String,
@@ -34,7 +34,7 @@ pub enum ListError {
     Cursor(#[from] BadCursor),
 }
 
-fn suggest(nearest: &[String]) -> String {
+fn format_suggestions(nearest: &[String]) -> String {
     if nearest.is_empty() {
         return String::new();
     }
@@ -43,7 +43,7 @@ fn suggest(nearest: &[String]) -> String {
 
 /// A page of servers or tool names.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Listed {
+pub struct ToolListPage {
     /// The servers, if no server and no domain was requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ListedServer>,
@@ -76,78 +76,83 @@ pub struct ListedServer {
     pub domains: Vec<String>,
 }
 
-impl View<'_> {
+impl CatalogView<'_> {
     /// Lists the servers, or the tool names of a server, of one of its domains, or of a domain in all servers.
-    pub fn list(&self, server: Option<&str>, domain: Option<&str>, cursor: Option<&str>) -> Result<Listed, ListError> {
+    pub fn list(
+        &self,
+        server: Option<&str>,
+        domain: Option<&str>,
+        cursor: Option<&str>,
+    ) -> Result<ToolListPage, ListError> {
         if server.is_some() || domain.is_some() {
-            return self.tools(server, domain, PAGE, cursor);
+            return self.list_tools(server, domain, PAGE_SIZE, cursor);
         }
-        let servers = self.servers();
-        let place = self.place("servers", None, None);
-        let from = place.read(cursor)?;
-        let mut listed = self.listed(&place, from, PAGE, servers.len());
-        listed.servers = servers.into_iter().skip(from).take(PAGE).collect();
-        listed.tokens = cost(&listed);
+        let servers = self.list_servers();
+        let place = self.cursor_scope("servers", None, None);
+        let from = place.decode(cursor)?;
+        let mut listed = self.empty_page(&place, from, PAGE_SIZE, servers.len());
+        listed.servers = servers.into_iter().skip(from).take(PAGE_SIZE).collect();
+        listed.tokens = token_cost(&listed);
         Ok(listed)
     }
 
     /// Lists at most `limit` tool names: all, those of a server, of a domain, or of both.
-    pub fn tools(
+    pub fn list_tools(
         &self,
         server: Option<&str>,
         domain: Option<&str>,
         limit: usize,
         cursor: Option<&str>,
-    ) -> Result<Listed, ListError> {
-        let place = self.place("tools", server, domain);
-        let from = place.read(cursor)?;
-        let names = self.names_of(server, domain)?;
-        let mut listed = self.listed(&place, from, limit, names.len());
+    ) -> Result<ToolListPage, ListError> {
+        let place = self.cursor_scope("tools", server, domain);
+        let from = place.decode(cursor)?;
+        let names = self.matching_names(server, domain)?;
+        let mut listed = self.empty_page(&place, from, limit, names.len());
         listed.tools = names.into_iter().skip(from).take(limit).collect();
-        listed.tokens = cost(&listed);
+        listed.tokens = token_cost(&listed);
         Ok(listed)
     }
 
     /// The query that the cursors of a list are bound to.
-    fn place(&self, of: &str, server: Option<&str>, domain: Option<&str>) -> Place {
-        Place::new("list", self.fingerprint())
-            .and(of)
-            .and(if server.is_some() { "one" } else { "all" })
-            .and(server.unwrap_or_default())
-            .and(if domain.is_some() { "one" } else { "all" })
-            .and(domain.unwrap_or_default())
+    fn cursor_scope(&self, of: &str, server: Option<&str>, domain: Option<&str>) -> CursorScope {
+        CursorScope::new("list", self.fingerprint())
+            .with_part(of)
+            .with_part(if server.is_some() { "one" } else { "all" })
+            .with_part(server.unwrap_or_default())
+            .with_part(if domain.is_some() { "one" } else { "all" })
+            .with_part(domain.unwrap_or_default())
     }
 
     /// An empty page with the cursor of the next one.
-    fn listed(&self, place: &Place, from: usize, limit: usize, total: usize) -> Listed {
+    fn empty_page(&self, place: &CursorScope, from: usize, limit: usize, total: usize) -> ToolListPage {
         let next = from.saturating_add(limit);
-        Listed {
+        ToolListPage {
             servers: Vec::new(),
             tools: Vec::new(),
             total,
-            cursor: (next < total).then(|| place.write(next)),
+            cursor: (next < total).then(|| place.encode(next)),
             hidden_by_policy: self.hidden,
             tokens: 0,
         }
     }
 
-    fn servers(&self) -> Vec<ListedServer> {
-        let shown = |(part, entry): (&Part<'_>, &Entry)| {
-            let tools: Vec<&Tool> = part.of_server(entry).collect();
+    fn list_servers(&self) -> Vec<ListedServer> {
+        let shown = |(part, entry): (&ViewPart<'_>, &CatalogServer)| {
+            let tools: Vec<&Tool> = part.tools_of_server(entry).collect();
             (!tools.is_empty()).then(|| ListedServer {
                 server: entry.server.clone(),
                 tools: tools.len(),
-                server_says: said::summary(&entry.description),
-                domains: domains(&tools),
+                server_says: sanitize::summary(&entry.description),
+                domains: server_domains(&tools),
             })
         };
-        self.entries().filter_map(shown).collect()
+        self.servers_with_parts().filter_map(shown).collect()
     }
 
-    fn names_of(&self, server: Option<&str>, domain: Option<&str>) -> Result<Vec<String>, ListError> {
+    fn matching_names(&self, server: Option<&str>, domain: Option<&str>) -> Result<Vec<String>, ListError> {
         let seen: Vec<_> = self
-            .entries()
-            .filter(|(part, entry)| part.of_server(entry).next().is_some())
+            .servers_with_parts()
+            .filter(|(part, entry)| part.tools_of_server(entry).next().is_some())
             .collect();
         let wanted: Vec<_> = match server {
             None => seen,
@@ -156,48 +161,52 @@ impl View<'_> {
                     .iter()
                     .find(|(_, entry)| entry.server == name || entry.ident == name);
                 vec![*one.ok_or_else(|| ListError::UnknownServer {
-                    server: said::summary(name),
-                    nearest: nearest(name, seen.iter().map(|(_, entry)| entry.server.as_str())),
+                    server: sanitize::summary(name),
+                    nearest: nearest_names(name, seen.iter().map(|(_, entry)| entry.server.as_str())),
                 })?]
             }
         };
-        let tools = wanted.into_iter().flat_map(|(part, entry)| part.of_server(entry));
-        let named = tools.filter(|tool| domain.is_none_or(|domain| is_of(tool, domain)));
+        let tools = wanted.into_iter().flat_map(|(part, entry)| part.tools_of_server(entry));
+        let named = tools.filter(|tool| domain.is_none_or(|domain| is_in_domain(tool, domain)));
         Ok(named.map(|tool| tool.name.as_str().to_owned()).collect())
     }
 }
 
 /// The domains of a tool: the tags of its server, otherwise the first word of its name.
-fn domains_of(tool: &Tool) -> Vec<String> {
+fn tool_domains(tool: &Tool) -> Vec<String> {
     let tags: Vec<String> = tool
         .definition
         .tags
         .iter()
-        .take(DOMAINS)
-        .map(|tag| said::summary(tag))
+        .take(MAX_DOMAINS)
+        .map(|tag| sanitize::summary(tag))
         .collect();
     if !tags.is_empty() {
         return tags;
     }
     let mut first = None;
-    words(tool.short(), |word| {
+    for_each_word(tool.short_name(), |word| {
         first.get_or_insert_with(|| word.to_owned());
     });
     first.into_iter().collect()
 }
 
-fn is_of(tool: &Tool, domain: &str) -> bool {
-    domains_of(tool).iter().any(|one| one.eq_ignore_ascii_case(domain))
+fn is_in_domain(tool: &Tool, domain: &str) -> bool {
+    tool_domains(tool).iter().any(|one| one.eq_ignore_ascii_case(domain))
 }
 
-fn domains(tools: &[&Tool]) -> Vec<String> {
+fn server_domains(tools: &[&Tool]) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for domain in tools.iter().flat_map(|tool| domains_of(tool)) {
+    for domain in tools.iter().flat_map(|tool| tool_domains(tool)) {
         *counts.entry(domain).or_default() += 1;
     }
     let mut domains: Vec<(String, usize)> = counts.into_iter().collect();
     domains.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
-    domains.into_iter().take(DOMAINS).map(|(domain, _)| domain).collect()
+    domains
+        .into_iter()
+        .take(MAX_DOMAINS)
+        .map(|(domain, _)| domain)
+        .collect()
 }
 
 #[cfg(test)]

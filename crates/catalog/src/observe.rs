@@ -8,99 +8,105 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 /// The deepest level of a result that is observed.
-const DEPTH: usize = 6;
+const MAX_DEPTH: usize = 6;
 /// The most keys of all objects together.
-const KEYS: usize = 200;
+const MAX_TOTAL_KEYS: usize = 200;
 /// The most keys of one object; an object with more is a map.
-const FIELDS: usize = 100;
+const MAX_OBJECT_KEYS: usize = 100;
 /// The most items of a list that are observed.
-const ITEMS: usize = 200;
+const MAX_ITEMS: usize = 200;
 /// The most bytes of a stored key, and the most digits in it: keys with more digits are identifiers.
-const KEY: usize = 64;
-const DIGITS: usize = 4;
+const MAX_KEY_BYTES: usize = 64;
+const MAX_KEY_DIGITS: usize = 4;
 /// The most keys of an object before it becomes a map, if none of them is in every object.
-const LOOSE: usize = 8;
+const MAX_OPTIONAL_KEYS: usize = 8;
 
 /// The schema of everything observed so far and of this result. The same results in the same order give the same schema. A
 /// previous schema that this function did not write allows anything.
 pub fn observe(previous: Option<Value>, result: &Value) -> Value {
-    let seen = Seen::value(result, DEPTH);
+    let seen = ObservedShape::from_value(result, MAX_DEPTH);
     let mut seen = match previous {
-        Some(previous) => Seen::schema(&previous, DEPTH + 1).merge(seen),
+        Some(previous) => ObservedShape::from_schema(&previous, MAX_DEPTH + 1).merge(seen),
         None => seen,
     };
-    let mut depth = DEPTH;
-    while seen.keys() > KEYS && depth > 1 {
+    let mut depth = MAX_DEPTH;
+    while seen.key_count() > MAX_TOTAL_KEYS && depth > 1 {
         depth -= 1;
-        seen.cut(depth);
+        seen.truncate_depth(depth);
     }
-    seen.written()
+    seen.to_schema()
 }
 
 /// The observed shape at one position.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Seen {
+struct ObservedShape {
     /// Anything is possible here; the other fields then have no meaning.
     anything: bool,
     types: BTreeSet<&'static str>,
     /// Known keys, and whether every object had them.
-    fields: BTreeMap<String, (Seen, bool)>,
+    fields: BTreeMap<String, (ObservedShape, bool)>,
     /// The shape of the values of any key, for objects that are maps.
-    map: Option<Box<Seen>>,
-    items: Option<Box<Seen>>,
+    map: Option<Box<ObservedShape>>,
+    items: Option<Box<ObservedShape>>,
 }
 
-impl Seen {
-    fn anything() -> Seen {
-        Seen {
+impl ObservedShape {
+    fn anything() -> ObservedShape {
+        ObservedShape {
             anything: true,
-            ..Seen::default()
+            ..ObservedShape::default()
         }
     }
 
-    fn of(kind: &'static str) -> Seen {
-        Seen {
+    fn of_type(kind: &'static str) -> ObservedShape {
+        ObservedShape {
             types: BTreeSet::from([kind]),
-            ..Seen::default()
+            ..ObservedShape::default()
         }
     }
 
-    fn value(value: &Value, depth: usize) -> Seen {
+    fn from_value(value: &Value, depth: usize) -> ObservedShape {
         match value {
-            Value::Null => Seen::of("null"),
-            Value::Bool(_) => Seen::of("boolean"),
-            Value::Number(number) if number.is_f64() => Seen::of("number"),
-            Value::Number(_) => Seen::of("integer"),
-            Value::String(_) => Seen::of("string"),
-            Value::Array(_) | Value::Object(_) if depth == 0 => Seen::anything(),
+            Value::Null => ObservedShape::of_type("null"),
+            Value::Bool(_) => ObservedShape::of_type("boolean"),
+            Value::Number(number) if number.is_f64() => ObservedShape::of_type("number"),
+            Value::Number(_) => ObservedShape::of_type("integer"),
+            Value::String(_) => ObservedShape::of_type("string"),
+            Value::Array(_) | Value::Object(_) if depth == 0 => ObservedShape::anything(),
             Value::Array(items) => {
-                let items = items.iter().take(ITEMS).map(|item| Seen::value(item, depth - 1));
-                Seen {
-                    items: items.reduce(Seen::merge).map(Box::new),
-                    ..Seen::of("array")
+                let items = items
+                    .iter()
+                    .take(MAX_ITEMS)
+                    .map(|item| ObservedShape::from_value(item, depth - 1));
+                ObservedShape {
+                    items: items.reduce(ObservedShape::merge).map(Box::new),
+                    ..ObservedShape::of_type("array")
                 }
             }
             Value::Object(object) => {
-                let mut seen = Seen::of("object");
-                let fit = object.len() <= FIELDS && object.keys().all(|key| names_a_field(key));
+                let mut seen = ObservedShape::of_type("object");
+                let fit = object.len() <= MAX_OBJECT_KEYS && object.keys().all(|key| names_a_field(key));
                 if fit && !may_name_people(object) {
                     let fields = object
                         .iter()
-                        .map(|(key, value)| (key.clone(), (Seen::value(value, depth - 1), true)));
+                        .map(|(key, value)| (key.clone(), (ObservedShape::from_value(value, depth - 1), true)));
                     seen.fields = fields.collect();
                 } else {
-                    let values = object.values().take(ITEMS).map(|value| Seen::value(value, depth - 1));
-                    seen.map = values.reduce(Seen::merge).map(Box::new);
+                    let values = object
+                        .values()
+                        .take(MAX_ITEMS)
+                        .map(|value| ObservedShape::from_value(value, depth - 1));
+                    seen.map = values.reduce(ObservedShape::merge).map(Box::new);
                 }
                 seen
             }
         }
     }
 
-    /// Parses a schema that [`Seen::written`] wrote.
-    fn schema(schema: &Value, depth: usize) -> Seen {
+    /// Parses a schema that [`ObservedShape::to_schema`] wrote.
+    fn from_schema(schema: &Value, depth: usize) -> ObservedShape {
         let Value::Object(schema) = schema else {
-            return Seen::anything();
+            return ObservedShape::anything();
         };
         let names = match schema.get("type") {
             Some(Value::String(name)) => vec![name.as_str()],
@@ -110,9 +116,13 @@ impl Seen {
         let known = ["array", "boolean", "integer", "null", "number", "object", "string"];
         let types: BTreeSet<&'static str> = known.into_iter().filter(|kind| names.contains(kind)).collect();
         if types.is_empty() || depth == 0 {
-            return Seen::anything();
+            return ObservedShape::anything();
         }
-        let inner = |key: &str| schema.get(key).map(|schema| Box::new(Seen::schema(schema, depth - 1)));
+        let inner = |key: &str| {
+            schema
+                .get(key)
+                .map(|schema| Box::new(ObservedShape::from_schema(schema, depth - 1)))
+        };
         let required: BTreeSet<&str> = match schema.get("required") {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
             _ => BTreeSet::new(),
@@ -120,17 +130,20 @@ impl Seen {
         let fields = match schema.get("properties") {
             Some(Value::Object(fields)) => fields
                 .iter()
-                .take(KEYS)
+                .take(MAX_TOTAL_KEYS)
                 .map(|(key, schema)| {
                     (
                         key.clone(),
-                        (Seen::schema(schema, depth - 1), required.contains(key.as_str())),
+                        (
+                            ObservedShape::from_schema(schema, depth - 1),
+                            required.contains(key.as_str()),
+                        ),
                     )
                 })
                 .collect(),
             _ => BTreeMap::new(),
         };
-        Seen {
+        ObservedShape {
             anything: false,
             map: inner("additionalProperties"),
             items: inner("items"),
@@ -139,17 +152,17 @@ impl Seen {
         }
     }
 
-    fn merge(mut self, other: Seen) -> Seen {
+    fn merge(mut self, other: ObservedShape) -> ObservedShape {
         if self.anything || other.anything {
-            return Seen::anything();
+            return ObservedShape::anything();
         }
         let (here, there) = (self.types.contains("object"), other.types.contains("object"));
         self.types.extend(other.types);
         if self.types.contains("number") {
             self.types.remove("integer");
         }
-        self.items = either(self.items, other.items);
-        self.map = either(self.map, other.map);
+        self.items = merge_options(self.items, other.items);
+        self.map = merge_options(self.map, other.map);
         let both = !self.fields.is_empty() && !other.fields.is_empty();
         // Objects without a common key are parts of a map.
         let apart = both && !other.fields.keys().any(|key| self.fields.contains_key(key));
@@ -166,42 +179,44 @@ impl Seen {
             };
             self.fields.insert(key, joined);
         }
-        let loose = self.fields.len() > LOOSE && !self.fields.values().any(|(_, always)| *always);
-        if apart || loose || self.map.is_some() || self.fields.len() > FIELDS {
-            self.widen();
+        let loose = self.fields.len() > MAX_OPTIONAL_KEYS && !self.fields.values().any(|(_, always)| *always);
+        if apart || loose || self.map.is_some() || self.fields.len() > MAX_OBJECT_KEYS {
+            self.widen_to_map();
         }
         self
     }
 
     /// Turns the known keys into a map with any keys.
-    fn widen(&mut self) {
+    fn widen_to_map(&mut self) {
         let fields = std::mem::take(&mut self.fields).into_values().map(|(seen, _)| seen);
         let all = self.map.take().map(|map| *map).into_iter().chain(fields);
-        self.map = all.reduce(Seen::merge).map(Box::new);
+        self.map = all.reduce(ObservedShape::merge).map(Box::new);
     }
 
-    fn keys(&self) -> usize {
-        let inner = self.items.iter().chain(&self.map).map(|inner| inner.keys());
-        let fields = self.fields.values().map(|(seen, _)| 1 + seen.keys());
+    fn key_count(&self) -> usize {
+        let inner = self.items.iter().chain(&self.map).map(|inner| inner.key_count());
+        let fields = self.fields.values().map(|(seen, _)| 1 + seen.key_count());
         inner.sum::<usize>() + fields.sum::<usize>()
     }
 
     /// Forgets everything below a depth.
-    fn cut(&mut self, depth: usize) {
+    fn truncate_depth(&mut self, depth: usize) {
         if depth == 0 {
             if self.types.contains("array") || self.types.contains("object") {
-                *self = Seen::anything();
+                *self = ObservedShape::anything();
             }
             return;
         }
         self.items
             .iter_mut()
             .chain(&mut self.map)
-            .for_each(|inner| inner.cut(depth - 1));
-        self.fields.values_mut().for_each(|(seen, _)| seen.cut(depth - 1));
+            .for_each(|inner| inner.truncate_depth(depth - 1));
+        self.fields
+            .values_mut()
+            .for_each(|(seen, _)| seen.truncate_depth(depth - 1));
     }
 
-    fn written(&self) -> Value {
+    fn to_schema(&self) -> Value {
         let mut schema = Map::new();
         if self.anything || self.types.is_empty() {
             return Value::Object(schema);
@@ -214,13 +229,16 @@ impl Seen {
         };
         schema.insert("type".to_owned(), kind);
         if let Some(items) = &self.items {
-            schema.insert("items".to_owned(), items.written());
+            schema.insert("items".to_owned(), items.to_schema());
         }
         if let Some(map) = &self.map {
-            schema.insert("additionalProperties".to_owned(), map.written());
+            schema.insert("additionalProperties".to_owned(), map.to_schema());
         }
         if !self.fields.is_empty() {
-            let fields = self.fields.iter().map(|(key, (seen, _))| (key.clone(), seen.written()));
+            let fields = self
+                .fields
+                .iter()
+                .map(|(key, (seen, _))| (key.clone(), seen.to_schema()));
             schema.insert("properties".to_owned(), Value::Object(fields.collect()));
             let required: Vec<&String> = self
                 .fields
@@ -242,7 +260,7 @@ fn names_a_field(key: &str) -> bool {
     let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || matches!(first, '_' | '$'));
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.$:".contains(&byte);
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
-    starts && key.len() <= KEY && digits <= DIGITS && name.bytes().all(plain)
+    starts && key.len() <= MAX_KEY_BYTES && digits <= MAX_KEY_DIGITS && name.bytes().all(plain)
 }
 
 /// Whether all keys look like names and their values have the same type, as in `{"Ann": 1, "Bob": 2}`. Such keys may be fields,
@@ -252,11 +270,11 @@ fn may_name_people(object: &Map<String, Value>) -> bool {
         let rest = key.strip_prefix(|first: char| first.is_ascii_uppercase());
         rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_lowercase()))
     };
-    let kinds = object.values().map(|value| Seen::value(value, 1).types);
+    let kinds = object.values().map(|value| ObservedShape::from_value(value, 1).types);
     !object.is_empty() && object.keys().all(name) && kinds.collect::<BTreeSet<_>>().len() == 1
 }
 
-fn either(one: Option<Box<Seen>>, other: Option<Box<Seen>>) -> Option<Box<Seen>> {
+fn merge_options(one: Option<Box<ObservedShape>>, other: Option<Box<ObservedShape>>) -> Option<Box<ObservedShape>> {
     match (one, other) {
         (Some(one), Some(other)) => Some(Box::new(one.merge(*other))),
         (one, other) => one.or(other),

@@ -6,41 +6,41 @@
 use std::collections::HashMap;
 
 use crate::actions::AskedActions;
-use crate::index::Index;
+use crate::index::SearchIndex;
 use crate::lexicon;
-use crate::parameters::{CLAUSES, SERVER, SPELLING, SYNONYM, WORDS};
-use crate::question::Question;
-use crate::words::{grams, words};
+use crate::query::SearchQuery;
+use crate::ranking_weights::{CLAUSE_WEIGHT, SERVER_LIFT, SPELLING_WEIGHT, SYNONYM_WEIGHT, WORD_WEIGHT};
+use crate::terms::{for_each_gram, for_each_word};
 
 /// The number of best scores by which a scorer is normalised.
-const BEST: usize = 10;
+const TOP_COUNT: usize = 10;
 
 /// A score for every tool of the catalog; zero for hidden tools.
-pub(crate) type Scores = Vec<f32>;
+pub(crate) type ToolScores = Vec<f32>;
 
 /// One part of a search: an index, and which of its tools are visible.
-pub(crate) type Seen<'a> = (&'a Index, &'a [bool]);
+pub(crate) type ScoredPart<'a> = (&'a SearchIndex, &'a [bool]);
 
 /// Scores every tool of every part, one part after the other.
-pub(crate) fn score(parts: &[Seen<'_>], question: &Question) -> Scores {
-    let mut scores = fused(parts, &question.whole);
+pub(crate) fn score(parts: &[ScoredPart<'_>], question: &SearchQuery) -> ToolScores {
+    let mut scores = fuse_scores(parts, &question.whole);
     if !question.clauses.is_empty() {
         let mut best = vec![0.0f32; scores.len()];
         for clause in &question.clauses {
-            for (best, score) in best.iter_mut().zip(fused(parts, clause)) {
+            for (best, score) in best.iter_mut().zip(fuse_scores(parts, clause)) {
                 *best = best.max(score);
             }
         }
         for (score, best) in scores.iter_mut().zip(best) {
-            *score = (1.0 - CLAUSES) * *score + CLAUSES * best;
+            *score = (1.0 - CLAUSE_WEIGHT) * *score + CLAUSE_WEIGHT * best;
         }
     }
-    each_part(parts, &mut scores, Index::lift);
+    for_each_part(parts, &mut scores, SearchIndex::lift_by_server);
     scores
 }
 
 /// Applies a change to the scores of each part, with its index.
-fn each_part(parts: &[Seen<'_>], scores: &mut [f32], change: impl Fn(&Index, &mut [f32])) {
+fn for_each_part(parts: &[ScoredPart<'_>], scores: &mut [f32], change: impl Fn(&SearchIndex, &mut [f32])) {
     let mut rest = scores;
     for (index, visible) in parts {
         let (own, others) = rest.split_at_mut(visible.len().min(rest.len()));
@@ -49,38 +49,38 @@ fn each_part(parts: &[Seen<'_>], scores: &mut [f32], change: impl Fn(&Index, &mu
     }
 }
 
-fn fused(parts: &[Seen<'_>], text: &str) -> Scores {
+fn fuse_scores(parts: &[ScoredPart<'_>], text: &str) -> ToolScores {
     let Some((first, _)) = parts.first() else {
-        return Scores::new();
+        return ToolScores::new();
     };
     let mut all: HashMap<String, f32> = HashMap::new();
     let mut shapes: HashMap<u64, f32> = HashMap::new();
     let mut asked: Vec<String> = Vec::new();
-    words(text, |word| {
+    for_each_word(text, |word| {
         asked.push(first.stems.stem(word));
         if let Some(stem) = first.stems.term(word) {
             *all.entry(stem).or_default() += 1.0;
-            grams(word, |key| *shapes.entry(key).or_default() += 1.0);
+            for_each_gram(word, |key| *shapes.entry(key).or_default() += 1.0);
         }
     });
-    let by_words = |(index, visible): &Seen<'_>| index.by_words(&all, visible);
-    let by_grams = |(index, visible): &Seen<'_>| index.by_grams(&shapes, visible);
-    let mut scores: Scores = parts.iter().flat_map(by_words).collect();
-    let mut spelling: Scores = parts.iter().flat_map(by_grams).collect();
-    measure(&mut scores, WORDS);
-    measure(&mut spelling, SPELLING);
+    let by_words = |(index, visible): &ScoredPart<'_>| index.score_words(&all, visible);
+    let by_grams = |(index, visible): &ScoredPart<'_>| index.score_grams(&shapes, visible);
+    let mut scores: ToolScores = parts.iter().flat_map(by_words).collect();
+    let mut spelling: ToolScores = parts.iter().flat_map(by_grams).collect();
+    normalise(&mut scores, WORD_WEIGHT);
+    normalise(&mut spelling, SPELLING_WEIGHT);
     for (score, more) in scores.iter_mut().zip(spelling) {
         *score += more;
     }
     let asked = AskedActions::new(&all, &asked);
-    each_part(parts, &mut scores, |index, own| index.weigh_actions(own, &asked));
+    for_each_part(parts, &mut scores, |index, own| index.weigh_actions(own, &asked));
     scores
 }
 
-impl Index {
+impl SearchIndex {
     /// Adds to each matching tool a share of the best score of its server, because neighbours of a good tool are more likely to
     /// be useful.
-    fn lift(&self, scores: &mut [f32]) {
+    fn lift_by_server(&self, scores: &mut [f32]) {
         let servers = self.servers.last().map_or(0, |last| *last as usize + 1);
         let mut best = vec![0.0f32; servers];
         for (score, server) in scores.iter().zip(&self.servers) {
@@ -89,12 +89,12 @@ impl Index {
         }
         for (score, server) in scores.iter_mut().zip(&self.servers) {
             if *score > 0.0 {
-                *score += SERVER * best[*server as usize];
+                *score += SERVER_LIFT * best[*server as usize];
             }
         }
     }
 
-    fn by_words(&self, stems: &HashMap<String, f32>, visible: &[bool]) -> Scores {
+    fn score_words(&self, stems: &HashMap<String, f32>, visible: &[bool]) -> ToolScores {
         let mut asked: HashMap<&str, f32> = HashMap::new();
         for (stem, times) in stems {
             let weight = 1.0 + times.ln();
@@ -102,7 +102,7 @@ impl Index {
             *entry = entry.max(weight);
             for like in lexicon::synonyms(stem) {
                 let entry = asked.entry(like).or_default();
-                *entry = entry.max(weight * SYNONYM);
+                *entry = entry.max(weight * SYNONYM_WEIGHT);
             }
         }
         let mut asked: Vec<(&str, f32)> = asked.into_iter().collect();
@@ -114,23 +114,23 @@ impl Index {
                 scores[posting.tool as usize] += weight * posting.worth;
             }
         }
-        mask(&mut scores, visible);
+        mask_hidden(&mut scores, visible);
         scores
     }
 
-    fn by_grams(&self, shapes: &HashMap<u64, f32>, visible: &[bool]) -> Scores {
+    fn score_grams(&self, shapes: &HashMap<u64, f32>, visible: &[bool]) -> ToolScores {
         let mut scores = vec![0.0; visible.len()];
         let mut shapes: Vec<(u64, f32)> = shapes.iter().map(|(key, times)| (*key, *times)).collect();
         shapes.sort_unstable_by_key(|(key, _)| *key);
         for (key, times) in shapes {
-            if let Some((list, idf)) = self.gram(key) {
+            if let Some((list, idf)) = self.gram_postings(key) {
                 let weight = (1.0 + times.ln()) * idf;
                 for posting in list {
                     scores[posting.tool as usize] += weight * posting.worth;
                 }
             }
         }
-        mask(&mut scores, visible);
+        mask_hidden(&mut scores, visible);
         scores
     }
 
@@ -140,11 +140,14 @@ impl Index {
             return 0.0;
         }
         let (one, other) = (&self.sayings[one], &self.sayings[other]);
-        f32::midpoint(dot(&one.words, &other.words), dot(&one.grams, &other.grams))
+        f32::midpoint(
+            dot_product(&one.words, &other.words),
+            dot_product(&one.grams, &other.grams),
+        )
     }
 }
 
-fn mask(scores: &mut [f32], visible: &[bool]) {
+fn mask_hidden(scores: &mut [f32], visible: &[bool]) {
     for (score, visible) in scores.iter_mut().zip(visible) {
         if !visible {
             *score = 0.0;
@@ -153,8 +156,8 @@ fn mask(scores: &mut [f32], visible: &[bool]) {
 }
 
 /// Divides the scores by the mean of the best, and multiplies them by `weight`.
-fn measure(scores: &mut [f32], weight: f32) {
-    let mut best = [0.0f32; BEST];
+fn normalise(scores: &mut [f32], weight: f32) {
+    let mut best = [0.0f32; TOP_COUNT];
     for score in scores.iter() {
         if *score > best[0] {
             best[0] = *score;
@@ -170,7 +173,7 @@ fn measure(scores: &mut [f32], weight: f32) {
     }
 }
 
-fn dot(one: &[(u32, f32)], other: &[(u32, f32)]) -> f32 {
+fn dot_product(one: &[(u32, f32)], other: &[(u32, f32)]) -> f32 {
     let (mut left, mut right) = (one.iter().peekable(), other.iter().peekable());
     let mut sum = 0.0;
     while let (Some((a, x)), Some((b, y))) = (left.peek(), right.peek()) {

@@ -5,30 +5,30 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::cursor::{BadCursor, Place};
-use crate::detail::{Detail, Shown};
-use crate::fields::cut;
-use crate::language::Language;
-use crate::parameters::TASK;
-use crate::question::Question;
-use crate::slots::{Filler, Slot, best};
-use crate::view::{View, cost};
+use crate::cursor::{BadCursor, CursorScope};
+use crate::detail::{DetailLevel, ToolEntry};
+use crate::fields::truncate_bytes;
+use crate::language::StubLanguage;
+use crate::query::SearchQuery;
+use crate::ranking_weights::TASK_WEIGHT;
+use crate::slots::{ResultSlot, SlotFiller, rank_best};
+use crate::view::{CatalogView, token_cost};
 
 /// The number of slots of an answer if the request does not set it.
-pub const SLOTS: usize = 10;
+pub const DEFAULT_SLOTS: usize = 10;
 /// The most slots of one answer.
-const MOST_SLOTS: usize = 50;
+const MAX_SLOTS: usize = 50;
 /// The most intents of one search.
-const INTENTS: usize = 20;
+const MAX_INTENTS: usize = 20;
 /// The most bytes of an intent that the answer repeats.
-const ECHO: usize = 200;
+const MAX_ECHO_BYTES: usize = 200;
 /// The last page that a cursor may request: each page is computed from the first one on.
-const PAGES: usize = 1_000;
+const MAX_PAGED_SLOTS: usize = 1_000;
 
 /// A search for tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Search {
+pub struct ToolSearch {
     /// The intents, a short phrase for each step.
     #[serde(default)]
     pub intents: Vec<String>,
@@ -37,10 +37,10 @@ pub struct Search {
     pub task: Option<String>,
     /// The level of detail of each tool.
     #[serde(default)]
-    pub detail: Detail,
+    pub detail: DetailLevel,
     /// The language of signatures and declarations.
     #[serde(default)]
-    pub language: Language,
+    pub language: StubLanguage,
     /// The number of slots in total; ten if absent.
     #[serde(default)]
     pub limit: Option<usize>,
@@ -56,7 +56,7 @@ pub enum SearchError {
     #[error("nothing to search for: give at least one intent, such as `send an email`")]
     Empty,
     /// The search has too many intents.
-    #[error("{given} intents are too many: at most {INTENTS} in one search")]
+    #[error("{given} intents are too many: at most {MAX_INTENTS} in one search")]
     TooMany {
         /// The number of intents that were given.
         given: usize,
@@ -68,9 +68,9 @@ pub enum SearchError {
 
 /// A page of search results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Found {
+pub struct SearchPage {
     /// The results of each intent, in the order of the search.
-    pub intents: Vec<Answer>,
+    pub intents: Vec<IntentHits>,
     /// The number of further tools of each server in the results.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub more_from_server: BTreeMap<String, usize>,
@@ -85,11 +85,11 @@ pub struct Found {
 
 /// The results of one intent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct IntentHits {
     /// The intent as it was given.
     pub intent: String,
     /// The tools, best first.
-    pub slots: Vec<Hit>,
+    pub slots: Vec<SearchHit>,
     /// The name of the best tool for this intent, if another intent already lists it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub see: Option<String>,
@@ -97,10 +97,10 @@ pub struct Answer {
 
 /// A tool in the results, with similar tools.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Hit {
+pub struct SearchHit {
     /// The best of the similar tools.
     #[serde(flatten)]
-    pub tool: Shown,
+    pub tool: ToolEntry,
     /// The names of similar tools, any of which can replace it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alike: Vec<String>,
@@ -108,10 +108,10 @@ pub struct Hit {
     pub score: f32,
 }
 
-impl View<'_> {
+impl CatalogView<'_> {
     /// Searches tools for these intents.
-    pub fn search(&self, search: &Search) -> Result<Found, SearchError> {
-        if search.intents.len() > INTENTS {
+    pub fn search(&self, search: &ToolSearch) -> Result<SearchPage, SearchError> {
+        if search.intents.len() > MAX_INTENTS {
             return Err(SearchError::TooMany {
                 given: search.intents.len(),
             });
@@ -125,96 +125,96 @@ impl View<'_> {
             }
             intents = vec![task];
         }
-        let limit = search.limit.unwrap_or(SLOTS).clamp(1, MOST_SLOTS);
+        let limit = search.limit.unwrap_or(DEFAULT_SLOTS).clamp(1, MAX_SLOTS);
         let place = intents
             .iter()
-            .fold(Place::new("search", self.fingerprint()), |place, intent| {
-                place.and(intent)
+            .fold(CursorScope::new("search", self.fingerprint()), |place, intent| {
+                place.with_part(intent)
             })
-            .and(task)
-            .and(&limit.to_string());
-        let page = place.read(search.cursor.as_deref())?;
-        if page > PAGES {
+            .with_part(task)
+            .with_part(&limit.to_string());
+        let page = place.decode(search.cursor.as_deref())?;
+        if page > MAX_PAGED_SLOTS {
             return Err(BadCursor.into());
         }
-        let rankings = self.rankings(&intents, task);
+        let rankings = self.rank_intents(&intents, task);
         let likeness = |one, other| self.likeness(one, other);
-        let mut filler = Filler::new(&likeness, &rankings);
+        let mut filler = SlotFiller::new(&likeness, &rankings);
         for _ in 0..page {
-            filler.page(limit);
+            filler.next_page(limit);
         }
-        let slots = filler.page(limit);
-        let cursor = filler.has_more().then(|| place.write(page + 1));
-        Ok(self.found(search, &intents, &rankings, &slots, cursor))
+        let slots = filler.next_page(limit);
+        let cursor = filler.has_more().then(|| place.encode(page + 1));
+        Ok(self.build_page(search, &intents, &rankings, &slots, cursor))
     }
 
-    fn rankings(&self, intents: &[&str], task: &str) -> Vec<Vec<(usize, f32)>> {
-        let context = (!task.is_empty() && intents != [task]).then(|| self.score(&Question::read(task)));
+    fn rank_intents(&self, intents: &[&str], task: &str) -> Vec<Vec<(usize, f32)>> {
+        let context = (!task.is_empty() && intents != [task]).then(|| self.score(&SearchQuery::parse(task)));
         let ranking = |intent: &&str| {
-            let mut scores = self.score(&Question::read(intent));
+            let mut scores = self.score(&SearchQuery::parse(intent));
             // A blank intent has no results, whatever the task.
             if let Some(context) = &context
                 && scores.iter().any(|score| *score > 0.0)
             {
                 for (score, more) in scores.iter_mut().zip(context) {
-                    *score += TASK * more;
+                    *score += TASK_WEIGHT * more;
                 }
             }
-            best(&scores)
+            rank_best(&scores)
         };
         intents.iter().map(ranking).collect()
     }
 
-    fn found(
+    fn build_page(
         &self,
-        search: &Search,
+        search: &ToolSearch,
         intents: &[&str],
         rankings: &[Vec<(usize, f32)>],
-        slots: &[Slot],
+        slots: &[ResultSlot],
         cursor: Option<String>,
-    ) -> Found {
+    ) -> SearchPage {
         let answer = |(question, intent): (usize, &&str)| {
-            let slots: Vec<Hit> = slots
+            let slots: Vec<SearchHit> = slots
                 .iter()
                 .filter(|slot| slot.question == question)
-                .filter_map(|slot| self.hit(slot, search))
+                .filter_map(|slot| self.build_hit(slot, search))
                 .collect();
             let best = rankings.get(question).and_then(|ranking| ranking.first());
             let see = best
                 .filter(|_| slots.is_empty() && search.cursor.is_none())
                 .and_then(|(tool, _)| self.tool(*tool));
-            Answer {
-                intent: crate::said::full(cut(intent, ECHO)),
+            IntentHits {
+                intent: crate::sanitize::clean_text(truncate_bytes(intent, MAX_ECHO_BYTES)),
                 slots,
                 see: see.map(|tool| tool.name.as_str().to_owned()),
             }
         };
-        let mut found = Found {
+        let mut found = SearchPage {
             intents: intents.iter().enumerate().map(answer).collect(),
-            more_from_server: self.more(slots),
+            more_from_server: self.unseen_by_server(slots),
             cursor,
             hidden_by_policy: self.hidden,
             tokens: 0,
         };
-        found.tokens = cost(&found);
+        found.tokens = token_cost(&found);
         found
     }
 
-    fn hit(&self, slot: &Slot, search: &Search) -> Option<Hit> {
+    fn build_hit(&self, slot: &ResultSlot, search: &ToolSearch) -> Option<SearchHit> {
         let mut tools = slot.tools.iter().filter_map(|place| self.tool(*place));
         let first = tools.next()?;
-        Some(Hit {
-            tool: Shown::new(first, search.detail, search.language, &self.noted(first)),
+        Some(SearchHit {
+            tool: ToolEntry::new(first, search.detail, search.language, &self.extras(first)),
             alike: tools.map(|tool| tool.name.as_str().to_owned()).collect(),
             score: (slot.score * 100.0).round() / 100.0,
         })
     }
 
     /// Counts the tools of each server in the results that the results do not list.
-    fn more(&self, slots: &[Slot]) -> BTreeMap<String, usize> {
+    fn unseen_by_server(&self, slots: &[ResultSlot]) -> BTreeMap<String, usize> {
         let mut shown: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for place in slots.iter().flat_map(|slot| &slot.tools) {
-            let found = self.part(*place).and_then(|(number, place)| {
+            let found = self.locate(*place).and_then(|(number, place)| {
                 let server = self.parts.get(number)?.index.servers.get(place)?;
                 Some((number, *server as usize))
             });
@@ -225,7 +225,7 @@ impl View<'_> {
         let more = |((number, server), shown): ((usize, usize), usize)| {
             let part = self.parts.get(number)?;
             let entry = part.catalog.servers().get(server)?;
-            let more = part.of_server(entry).count().saturating_sub(shown);
+            let more = part.tools_of_server(entry).count().saturating_sub(shown);
             (more > 0).then(|| (entry.server.clone(), more))
         };
         shown.into_iter().filter_map(more).collect()

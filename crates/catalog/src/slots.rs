@@ -2,16 +2,16 @@
 
 use std::collections::HashSet;
 
-use crate::parameters::ALIKE;
+use crate::ranking_weights::MIN_ALIKE_LIKENESS;
 
 /// The lowest rank of each query at which tools are considered.
-const DEPTH: usize = 200;
+const MAX_RANK_DEPTH: usize = 200;
 /// The most tools of one slot.
-pub(crate) const MEMBERS: usize = 5;
+pub(crate) const MAX_SLOT_TOOLS: usize = 5;
 
 /// A slot of the answer: similar tools, with the best one first.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Slot {
+pub(crate) struct ResultSlot {
     /// The index of the query that the slot answers.
     pub(crate) question: usize,
     /// The tools by their index in the view, best first.
@@ -21,20 +21,20 @@ pub(crate) struct Slot {
 }
 
 /// The best tools of one query, best first; equal scores keep the order of the catalog.
-pub(crate) fn best(scores: &[f32]) -> Vec<(usize, f32)> {
+pub(crate) fn rank_best(scores: &[f32]) -> Vec<(usize, f32)> {
     let all = scores.iter().copied().enumerate();
     let mut best: Vec<(usize, f32)> = all.filter(|(_, score)| *score > 0.0).collect();
     let order = |one: &(usize, f32), other: &(usize, f32)| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0));
-    if best.len() > DEPTH {
-        best.select_nth_unstable_by(DEPTH, order);
-        best.truncate(DEPTH);
+    if best.len() > MAX_RANK_DEPTH {
+        best.select_nth_unstable_by(MAX_RANK_DEPTH, order);
+        best.truncate(MAX_RANK_DEPTH);
     }
     best.sort_unstable_by(order);
     best
 }
 
 /// Fills slots, page by page.
-pub(crate) struct Filler<'a> {
+pub(crate) struct SlotFiller<'a> {
     /// The likeness of two tools, from 0 to 1.
     likeness: &'a dyn Fn(usize, usize) -> f32,
     rankings: &'a [Vec<(usize, f32)>],
@@ -42,9 +42,9 @@ pub(crate) struct Filler<'a> {
     placed: HashSet<usize>,
 }
 
-impl<'a> Filler<'a> {
-    pub(crate) fn new(likeness: &'a dyn Fn(usize, usize) -> f32, rankings: &'a [Vec<(usize, f32)>]) -> Filler<'a> {
-        Filler {
+impl<'a> SlotFiller<'a> {
+    pub(crate) fn new(likeness: &'a dyn Fn(usize, usize) -> f32, rankings: &'a [Vec<(usize, f32)>]) -> SlotFiller<'a> {
+        SlotFiller {
             likeness,
             rankings,
             next: vec![0; rankings.len()],
@@ -53,12 +53,12 @@ impl<'a> Filler<'a> {
     }
 
     /// The next page with at most `most` slots. It has fewer only if no tools are left.
-    pub(crate) fn page(&mut self, most: usize) -> Vec<Slot> {
+    pub(crate) fn next_page(&mut self, most: usize) -> Vec<ResultSlot> {
         let mut slots = Vec::new();
         loop {
             let before = slots.len();
             for question in 0..self.rankings.len() {
-                if !self.turn(question, most, &mut slots) {
+                if !self.fill_turn(question, most, &mut slots) {
                     return slots;
                 }
             }
@@ -70,7 +70,7 @@ impl<'a> Filler<'a> {
 
     /// Goes down the ranking of one query until a tool opens a slot. Tools similar to an existing slot join that slot. Returns
     /// false when all slots are taken.
-    fn turn(&mut self, question: usize, most: usize, slots: &mut Vec<Slot>) -> bool {
+    fn fill_turn(&mut self, question: usize, most: usize, slots: &mut Vec<ResultSlot>) -> bool {
         while let Some((tool, score)) = self.rankings[question].get(self.next[question]).copied() {
             if self.placed.contains(&tool) {
                 self.next[question] += 1;
@@ -78,12 +78,13 @@ impl<'a> Filler<'a> {
             }
             let like = slots.iter().position(|slot| {
                 let first = slot.tools.first();
-                slot.tools.len() < MEMBERS && first.is_some_and(|first| (self.likeness)(*first, tool) >= ALIKE)
+                slot.tools.len() < MAX_SLOT_TOOLS
+                    && first.is_some_and(|first| (self.likeness)(*first, tool) >= MIN_ALIKE_LIKENESS)
             });
             if let Some(place) = like {
                 slots[place].tools.push(tool);
             } else if slots.len() < most {
-                slots.push(Slot {
+                slots.push(ResultSlot {
                     question,
                     tools: vec![tool],
                     score,

@@ -9,18 +9,18 @@ mod python;
 mod text;
 mod typescript;
 
-use ringfence_policy::SKILLS;
+use ringfence_policy::SKILLS_SERVER;
 use serde_json::Value;
 
-use crate::language::Language;
-use crate::schema::Types;
+use crate::language::StubLanguage;
+use crate::schema::SchemaTypes;
 use crate::tool::Tool;
 
 pub use prelude::prelude;
 
 /// The remarks of the operator's policy in a tool's comment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Notes {
+pub struct StubNotes {
     /// Whether a person must approve, such as `required`; `None` if nobody is asked.
     pub approval: Option<String>,
     /// Limits such as `10/min`.
@@ -31,110 +31,110 @@ pub struct Notes {
 
 /// A tool that a program may call.
 #[derive(Debug, Clone)]
-pub struct Offer<'a> {
+pub struct OfferedTool<'a> {
     /// The tool in the catalog.
     pub tool: &'a Tool,
     /// The remarks of the policy.
-    pub notes: Notes,
+    pub notes: StubNotes,
     /// The result schema that [`crate::observe`] derived; `None` if no result was observed.
     pub observed: Option<&'a Value>,
 }
 
 /// Renders one tool with its comment and the types that it needs.
-pub fn stub(tool: &Tool, language: Language, notes: &Notes, observed: Option<&Value>) -> String {
-    let offer = Offer {
+pub fn render_stub(tool: &Tool, language: StubLanguage, notes: &StubNotes, observed: Option<&Value>) -> String {
+    let offer = OfferedTool {
         tool,
         notes: notes.clone(),
         observed,
     };
     match language {
-        Language::TypeScript => typescript::namespace(std::slice::from_ref(&offer)),
-        Language::Python => python::excerpt(&offer),
-        Language::Json => json::stub(&offer),
+        StubLanguage::TypeScript => typescript::render_namespace(std::slice::from_ref(&offer)),
+        StubLanguage::Python => python::render_excerpt(&offer),
+        StubLanguage::Json => json::render_stub(&offer),
     }
 }
 
 /// Renders all these tools as one text, with a namespace or module per server.
-pub fn stubs(offers: &[Offer<'_>], language: Language) -> String {
+pub fn render_stubs(offers: &[OfferedTool<'_>], language: StubLanguage) -> String {
     match language {
-        Language::TypeScript => {
+        StubLanguage::TypeScript => {
             let skilled = offers.iter().any(|offer| offer.tool.name.is_skill());
             let skills = if skilled {
-                typescript::skills(offers)
+                typescript::render_skills(offers)
             } else {
                 String::new()
             };
-            typescript::declarations(offers) + &skills
+            typescript::render_declarations(offers) + &skills
         }
-        Language::Python => {
-            let modules = servers(offers).into_iter().map(|server| {
+        StubLanguage::Python => {
+            let modules = group_by_server(offers).into_iter().map(|server| {
                 let header = server
                     .first()
-                    .map_or_else(String::new, |offer| python::path(offer.tool));
-                format!("# {header}\n{}", python::module(&server))
+                    .map_or_else(String::new, |offer| python::module_path(offer.tool));
+                format!("# {header}\n{}", python::render_module(&server))
             });
             modules.collect::<Vec<_>>().join("\n")
         }
-        Language::Json => json::stubs(offers),
+        StubLanguage::Json => json::render_stubs(offers),
     }
 }
 
 /// Renders these tools and the [`prelude`] as the files that a type checker reads: a relative path and a text each.
-pub fn files(offers: &[Offer<'_>], language: Language) -> Vec<(String, String)> {
+pub fn stub_files(offers: &[OfferedTool<'_>], language: StubLanguage) -> Vec<(String, String)> {
     match language {
-        Language::TypeScript => vec![
+        StubLanguage::TypeScript => vec![
             ("ringfence.d.ts".to_owned(), prelude(language).to_owned()),
-            ("tools.d.ts".to_owned(), typescript::declarations(offers)),
-            ("skills.d.ts".to_owned(), typescript::skills(offers)),
+            ("tools.d.ts".to_owned(), typescript::render_declarations(offers)),
+            ("skills.d.ts".to_owned(), typescript::render_skills(offers)),
         ],
-        Language::Python => {
-            let servers = servers(offers);
+        StubLanguage::Python => {
+            let servers = group_by_server(offers);
             let mut files = vec![
                 ("__builtins__.pyi".to_owned(), prelude(language).to_owned()),
-                ("tools/__init__.pyi".to_owned(), python::package(&servers)),
+                ("tools/__init__.pyi".to_owned(), python::render_package(&servers)),
             ];
-            if !servers.iter().any(|server| is_skills(server)) {
-                files.push((format!("{SKILLS}.pyi"), String::new()));
+            if !servers.iter().any(|server| is_skills_server(server)) {
+                files.push((format!("{SKILLS_SERVER}.pyi"), String::new()));
             }
             files.extend(servers.iter().filter_map(|server| {
                 let first = server.first()?;
-                Some((python::path(first.tool), python::module(server)))
+                Some((python::module_path(first.tool), python::render_module(server)))
             }));
             files
         }
-        Language::Json => vec![("tools.json".to_owned(), json::stubs(offers))],
+        StubLanguage::Json => vec![("tools.json".to_owned(), json::render_stubs(offers))],
     }
 }
 
 /// Renders a tool on one line: name, parameters, result. The result is that of the server's schema, otherwise the observed one
 /// with a mark.
-pub fn signature(tool: &Tool, language: Language, observed: Option<&Value>) -> String {
+pub fn signature(tool: &Tool, language: StubLanguage, observed: Option<&Value>) -> String {
     let is_learnt = tool.definition.output.is_none() && observed.is_some();
     let output = tool.definition.output.as_ref().or(observed);
     let (signature, mark) = match language {
-        Language::TypeScript => (typescript::signature(tool, output), " // result as observed"),
-        Language::Python => (python::signature(tool, output), "  # result as observed"),
-        Language::Json => return json::signature(tool),
+        StubLanguage::TypeScript => (typescript::signature(tool, output), " // result as observed"),
+        StubLanguage::Python => (python::signature(tool, output), "  # result as observed"),
+        StubLanguage::Json => return json::signature(tool),
     };
     signature + if is_learnt { mark } else { "" }
 }
 
 /// Counts the parameters of a tool, those typed as unknown, and those with an unknown part.
-pub fn vagueness(tool: &Tool) -> Vagueness {
-    let types = Types::of(&tool.definition.input);
-    let mut count = Vagueness::default();
-    for field in types.arguments().iter().flat_map(|object| &object.fields) {
+pub fn count_untyped(tool: &Tool) -> UntypedCounts {
+    let types = SchemaTypes::from_schema(&tool.definition.input);
+    let mut count = UntypedCounts::default();
+    for field in types.argument_objects().iter().flat_map(|object| &object.fields) {
         count.parameters += 1;
-        let shape = types.look(&field.shape);
-        count.unknown += usize::from(*shape == crate::schema::Shape::Unknown);
-        count.partly += usize::from(shape.vague());
+        let shape = types.resolve(&field.shape);
+        count.unknown += usize::from(*shape == crate::schema::SchemaShape::Unknown);
+        count.partly += usize::from(shape.has_unknown());
     }
     count
 }
 
-/// The parameters of a tool whose types are unknown; see [`vagueness`].
+/// The parameters of a tool whose types are unknown; see [`count_untyped`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Vagueness {
+pub struct UntypedCounts {
     /// The number of all parameters.
     pub parameters: usize,
     /// The number of parameters typed `unknown` or `Any`.
@@ -144,8 +144,8 @@ pub struct Vagueness {
 }
 
 /// Groups the offers by server, in the order of the servers' identifiers.
-fn servers<'a, 'b>(offers: &'b [Offer<'a>]) -> Vec<Vec<&'b Offer<'a>>> {
-    let mut servers: std::collections::BTreeMap<&str, Vec<&Offer<'_>>> = std::collections::BTreeMap::new();
+fn group_by_server<'a, 'b>(offers: &'b [OfferedTool<'a>]) -> Vec<Vec<&'b OfferedTool<'a>>> {
+    let mut servers: std::collections::BTreeMap<&str, Vec<&OfferedTool<'_>>> = std::collections::BTreeMap::new();
     for offer in offers {
         servers.entry(&offer.tool.server_ident).or_default().push(offer);
     }
@@ -153,12 +153,12 @@ fn servers<'a, 'b>(offers: &'b [Offer<'a>]) -> Vec<Vec<&'b Offer<'a>>> {
 }
 
 /// Whether these tools are skills.
-fn is_skills(server: &[&Offer<'_>]) -> bool {
+fn is_skills_server(server: &[&OfferedTool<'_>]) -> bool {
     server.first().is_some_and(|offer| offer.tool.name.is_skill())
 }
 
 /// The tags of a tool: the server's hints, then the remarks of the policy.
-fn tags(offer: &Offer<'_>) -> Vec<String> {
+fn tool_tags(offer: &OfferedTool<'_>) -> Vec<String> {
     let hints = offer.tool.definition.hints;
     let mut tags = Vec::new();
     let mut tag = |set: bool, name: &str| {
@@ -175,14 +175,14 @@ fn tags(offer: &Offer<'_>) -> Vec<String> {
         hints.idempotent == Some(true) && hints.read_only != Some(true),
         "@idempotent",
     );
-    let Notes { approval, rates, pii } = &offer.notes;
+    let StubNotes { approval, rates, pii } = &offer.notes;
     let noted = [
         ("@approval", approval.as_slice()),
         ("@rate", rates.as_slice()),
         ("@pii", pii.as_slice()),
     ];
     for (name, values) in noted {
-        tags.extend(values.iter().map(|value| format!("{name} {}", text::clean(value))));
+        tags.extend(values.iter().map(|value| format!("{name} {}", text::clean_line(value))));
     }
     let unsaid = offer.tool.definition.output.is_none();
     if unsaid && offer.observed.is_some() {
@@ -192,12 +192,18 @@ fn tags(offer: &Offer<'_>) -> Vec<String> {
 }
 
 /// The types of a tool's result: from the server's schema, otherwise from the observed one.
-fn result(offer: &Offer<'_>) -> Option<Types> {
-    offer.tool.definition.output.as_ref().or(offer.observed).map(Types::of)
+fn result_types(offer: &OfferedTool<'_>) -> Option<SchemaTypes> {
+    offer
+        .tool
+        .definition
+        .output
+        .as_ref()
+        .or(offer.observed)
+        .map(SchemaTypes::from_schema)
 }
 
 /// The remark on the parts that the types leave out.
-fn elisions(types: &Types) -> Option<String> {
+fn elision_note(types: &SchemaTypes) -> Option<String> {
     if types.elided.is_empty() {
         return None;
     }
@@ -206,10 +212,10 @@ fn elisions(types: &Types) -> Option<String> {
 }
 
 /// A field's tags and description on one line.
-fn field_words(words: &crate::schema::Words, skip: &[&str]) -> String {
-    let mut parts = vec![text::remark(&words.description)];
+fn field_annotations(words: &crate::schema::SchemaAnnotations, skip: &[&str]) -> String {
+    let mut parts = vec![text::quoted_remark(&words.description)];
     for (tag, value) in words.tags.iter().filter(|(tag, _)| !skip.contains(tag)) {
-        let value = text::clean(value);
+        let value = text::clean_line(value);
         parts.push(if value.is_empty() {
             format!("@{tag}")
         } else {
@@ -221,17 +227,17 @@ fn field_words(words: &crate::schema::Words, skip: &[&str]) -> String {
 }
 
 /// A short form of a type in TypeScript.
-pub(crate) fn brief(types: &Types, shape: &crate::schema::Shape) -> String {
-    typescript::brief(types, shape)
+pub(crate) fn brief_type(types: &SchemaTypes, shape: &crate::schema::SchemaShape) -> String {
+    typescript::brief_type(types, shape)
 }
 
 /// A field's name as text, quoted if necessary.
-pub(crate) fn shown(name: &str) -> String {
-    typescript::key(name)
+pub(crate) fn field_name_text(name: &str) -> String {
+    typescript::property_key(name)
 }
 
 /// Makes a name different from all taken ones.
-fn unique(name: String, taken: &mut std::collections::BTreeSet<String>) -> String {
+fn unique_name(name: String, taken: &mut std::collections::BTreeSet<String>) -> String {
     let name = if name.is_empty() { "Type".to_owned() } else { name };
     let mut candidate = name.clone();
     let mut number = 1u32;

@@ -2,22 +2,22 @@
 
 use serde_json::json;
 
-use crate::{Catalog, Definition, Hints, Listing};
+use crate::{Catalog, ServerHints, ServerListing, ToolDefinition};
 
-pub(crate) fn definition(name: &str, description: &str) -> Definition {
-    Definition {
+pub(crate) fn definition(name: &str, description: &str) -> ToolDefinition {
+    ToolDefinition {
         name: name.to_owned(),
         title: None,
         description: description.to_owned(),
         input: json!({ "type": "object", "properties": { "path": { "type": "string", "description": "where" } } }),
         output: None,
-        hints: Hints::default(),
+        hints: ServerHints::default(),
         tags: Vec::new(),
     }
 }
 
-pub(crate) fn listing(server: &str, tools: &[(&str, &str)]) -> Listing {
-    Listing {
+pub(crate) fn listing(server: &str, tools: &[(&str, &str)]) -> ServerListing {
+    ServerListing {
         server: server.to_owned(),
         description: format!("The {server} server."),
         tools: tools

@@ -10,20 +10,20 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::LazyLock;
 
-static FILE: &[u8] = include_bytes!("tokens/o200k.bin");
-static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| Vocabulary::read(FILE));
+static VOCABULARY_FILE: &[u8] = include_bytes!("tokens/o200k.bin");
+static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| Vocabulary::read(VOCABULARY_FILE));
 
 /// The number of tokens of `text`.
-pub fn count(text: &str) -> usize {
+pub fn count_tokens(text: &str) -> usize {
     split::pieces(text)
-        .flat_map(|piece| piece.as_bytes().chunks(LONGEST))
+        .flat_map(|piece| piece.as_bytes().chunks(MAX_RUN_BYTES))
         .map(|piece| VOCABULARY.count(piece))
         .sum()
 }
 
 /// The most bytes of a run without spaces that is counted at once. A longer run is counted in parts, which adds at most a token
 /// each, so that memory stays bounded.
-const LONGEST: usize = 16 * 1024;
+const MAX_RUN_BYTES: usize = 16 * 1024;
 
 /// The tokens by rank, and an open-addressed table from bytes to rank.
 struct Vocabulary {
@@ -33,9 +33,9 @@ struct Vocabulary {
 }
 
 /// The table has more than twice as many slots as tokens, so that chains are short.
-const SLOTS: usize = 1 << 19;
-const FREE: u32 = u32::MAX;
-const NONE: usize = usize::MAX;
+const TABLE_SLOTS: usize = 1 << 19;
+const FREE_SLOT: u32 = u32::MAX;
+const NO_PART: usize = usize::MAX;
 
 impl Vocabulary {
     fn read(file: &'static [u8]) -> Vocabulary {
@@ -45,16 +45,16 @@ impl Vocabulary {
         let mut vocabulary = Vocabulary {
             bytes,
             starts: Vec::with_capacity(number + 1),
-            table: vec![FREE; SLOTS],
+            table: vec![FREE_SLOT; TABLE_SLOTS],
         };
         let mut start = 0;
         vocabulary.starts.push(0);
         for (rank, length) in (0u32..).zip(lengths) {
             let end = start + u32::from(*length);
             let token = bytes.get(start as usize..end as usize).unwrap_or_default();
-            let mut slot = place(token);
-            while vocabulary.table[slot] != FREE {
-                slot = (slot + 1) % SLOTS;
+            let mut slot = table_slot(token);
+            while vocabulary.table[slot] != FREE_SLOT {
+                slot = (slot + 1) % TABLE_SLOTS;
             }
             vocabulary.table[slot] = rank;
             vocabulary.starts.push(end);
@@ -64,10 +64,10 @@ impl Vocabulary {
     }
 
     fn rank(&self, token: &[u8]) -> Option<u32> {
-        let mut slot = place(token);
+        let mut slot = table_slot(token);
         loop {
             let rank = self.table[slot];
-            if rank == FREE {
+            if rank == FREE_SLOT {
                 return None;
             }
             let place = rank as usize;
@@ -78,7 +78,7 @@ impl Vocabulary {
             {
                 return Some(rank);
             }
-            slot = (slot + 1) % SLOTS;
+            slot = (slot + 1) % TABLE_SLOTS;
         }
     }
 
@@ -88,9 +88,9 @@ impl Vocabulary {
         if self.rank(piece).is_some() {
             return 1;
         }
-        let mut parts = Parts::of(piece.len());
+        let mut parts = TokenParts::new(piece.len());
         let mut pairs = BinaryHeap::new();
-        let pair = |parts: &Parts, left: usize| {
+        let pair = |parts: &TokenParts, left: usize| {
             let middle = parts.next(left)?;
             let end = parts.end(middle);
             let rank = self.rank(piece.get(left..end)?)?;
@@ -113,17 +113,19 @@ impl Vocabulary {
 }
 
 /// The parts of a piece, as a list linked by their start positions.
-struct Parts {
+struct TokenParts {
     ends: Vec<usize>,
     previous: Vec<usize>,
     left: usize,
 }
 
-impl Parts {
-    fn of(length: usize) -> Parts {
-        Parts {
+impl TokenParts {
+    fn new(length: usize) -> TokenParts {
+        TokenParts {
             ends: (1..=length).collect(),
-            previous: (0..length).map(|place| place.checked_sub(1).unwrap_or(NONE)).collect(),
+            previous: (0..length)
+                .map(|place| place.checked_sub(1).unwrap_or(NO_PART))
+                .collect(),
             left: length,
         }
     }
@@ -139,7 +141,7 @@ impl Parts {
     }
 
     fn previous(&self, place: usize) -> Option<usize> {
-        self.previous.get(place).copied().filter(|place| *place != NONE)
+        self.previous.get(place).copied().filter(|place| *place != NO_PART)
     }
 
     fn merge(&mut self, left: usize, right: usize) {
@@ -153,11 +155,11 @@ impl Parts {
 }
 
 /// The first slot to probe for a token: FNV-1a, folded.
-fn place(token: &[u8]) -> usize {
+fn table_slot(token: &[u8]) -> usize {
     let hash = token.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    usize::try_from((hash ^ hash >> 32) % SLOTS as u64).unwrap_or_default()
+    usize::try_from((hash ^ hash >> 32) % TABLE_SLOTS as u64).unwrap_or_default()
 }
 
 #[cfg(test)]

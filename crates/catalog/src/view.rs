@@ -5,39 +5,39 @@ use ringfence_policy::Policy;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::catalog::{Catalog, Entry};
-use crate::index::Index;
-use crate::question::Question;
-use crate::rank::{Scores, Seen, score};
-use crate::stubs::Notes;
+use crate::catalog::{Catalog, CatalogServer};
+use crate::index::SearchIndex;
+use crate::query::SearchQuery;
+use crate::rank::{ScoredPart, ToolScores, score};
+use crate::stubs::StubNotes;
 use crate::tokens;
 use crate::tool::Tool;
 
 /// Extra information on a tool, besides its definition.
 #[derive(Debug, Clone, Default)]
-pub struct Noted<'a> {
+pub struct ToolExtras<'a> {
     /// The remarks of the policy.
-    pub notes: Notes,
+    pub notes: StubNotes,
     /// The result schema that [`crate::observe`] derived; `None` if no result was observed.
     pub observed: Option<&'a Value>,
 }
 
 /// The part of a catalog that one policy shows, with further small catalogs beside it.
-pub struct View<'a> {
+pub struct CatalogView<'a> {
     /// The main catalog first; indexes of tools count through all parts.
-    pub(crate) parts: Vec<Part<'a>>,
+    pub(crate) parts: Vec<ViewPart<'a>>,
     pub(crate) hidden: usize,
-    notes: &'a dyn Fn(&Tool) -> Noted<'a>,
+    notes: &'a dyn Fn(&Tool) -> ToolExtras<'a>,
 }
 
 /// One catalog of a view, with the visibility of each tool.
-pub(crate) struct Part<'a> {
+pub(crate) struct ViewPart<'a> {
     pub(crate) catalog: &'a Catalog,
-    pub(crate) index: &'a Index,
+    pub(crate) index: &'a SearchIndex,
     visible: Vec<bool>,
 }
 
-impl std::fmt::Debug for View<'_> {
+impl std::fmt::Debug for CatalogView<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("View")
             .field(
@@ -49,10 +49,10 @@ impl std::fmt::Debug for View<'_> {
     }
 }
 
-impl<'a> Part<'a> {
-    fn new(catalog: &'a Catalog, index: &'a Index, shows: impl Fn(&Tool) -> bool) -> Part<'a> {
+impl<'a> ViewPart<'a> {
+    fn new(catalog: &'a Catalog, index: &'a SearchIndex, shows: impl Fn(&Tool) -> bool) -> ViewPart<'a> {
         let visible = catalog.tools().iter().map(shows).collect();
-        Part {
+        ViewPart {
             catalog,
             index,
             visible,
@@ -64,7 +64,7 @@ impl<'a> Part<'a> {
     }
 
     /// The visible tools of a server.
-    pub(crate) fn of_server(&self, entry: &Entry) -> impl Iterator<Item = &'a Tool> {
+    pub(crate) fn tools_of_server(&self, entry: &CatalogServer) -> impl Iterator<Item = &'a Tool> {
         let catalog = self.catalog;
         entry
             .tools
@@ -74,28 +74,28 @@ impl<'a> Part<'a> {
     }
 }
 
-impl<'a> View<'a> {
+impl<'a> CatalogView<'a> {
     /// The tools of `catalog` that `policy` shows; `index` must be that of the catalog.
-    pub fn new(catalog: &'a Catalog, index: &'a Index, policy: &Policy) -> View<'a> {
-        let shows = |tool: &Tool| policy.shows(&tool.name, tool.hints());
-        View::of(Part::new(catalog, index, shows))
+    pub fn new(catalog: &'a Catalog, index: &'a SearchIndex, policy: &Policy) -> CatalogView<'a> {
+        let shows = |tool: &Tool| policy.shows_tool(&tool.name, tool.hints());
+        CatalogView::from_part(ViewPart::new(catalog, index, shows))
     }
 
     /// All tools of a catalog, for the operator.
-    pub fn everything(catalog: &'a Catalog, index: &'a Index) -> View<'a> {
-        View::of(Part::new(catalog, index, |_| true))
+    pub fn everything(catalog: &'a Catalog, index: &'a SearchIndex) -> CatalogView<'a> {
+        CatalogView::from_part(ViewPart::new(catalog, index, |_| true))
     }
 
-    fn of(part: Part<'a>) -> View<'a> {
-        let view = View {
+    fn from_part(part: ViewPart<'a>) -> CatalogView<'a> {
+        let view = CatalogView {
             parts: Vec::with_capacity(2),
             hidden: 0,
-            notes: &|_| Noted::default(),
+            notes: &|_| ToolExtras::default(),
         };
-        view.and(part)
+        view.with_part(part)
     }
 
-    fn and(mut self, part: Part<'a>) -> View<'a> {
+    fn with_part(mut self, part: ViewPart<'a>) -> CatalogView<'a> {
         self.hidden += part.visible.iter().filter(|visible| !**visible).count();
         self.parts.push(part);
         self
@@ -104,24 +104,24 @@ impl<'a> View<'a> {
     /// Adds the tools of a small catalog that `policy` shows. `index` must be that of the small catalog, built beside the main
     /// one; no server may be in both catalogs.
     #[must_use]
-    pub fn beside(self, catalog: &'a Catalog, index: &'a Index, policy: &Policy) -> View<'a> {
-        let shows = |tool: &Tool| policy.shows(&tool.name, tool.hints());
-        self.and(Part::new(catalog, index, shows))
+    pub fn with_catalog(self, catalog: &'a Catalog, index: &'a SearchIndex, policy: &Policy) -> CatalogView<'a> {
+        let shows = |tool: &Tool| policy.shows_tool(&tool.name, tool.hints());
+        self.with_part(ViewPart::new(catalog, index, shows))
     }
 
     /// Adds extra information on tools, which full details show.
     #[must_use]
-    pub fn noting(mut self, notes: &'a dyn Fn(&Tool) -> Noted<'a>) -> View<'a> {
+    pub fn with_extras(mut self, notes: &'a dyn Fn(&Tool) -> ToolExtras<'a>) -> CatalogView<'a> {
         self.notes = notes;
         self
     }
 
-    pub(crate) fn noted(&self, tool: &Tool) -> Noted<'a> {
+    pub(crate) fn extras(&self, tool: &Tool) -> ToolExtras<'a> {
         (self.notes)(tool)
     }
 
     /// The part that contains a tool, and the tool's index within it.
-    pub(crate) fn part(&self, mut place: usize) -> Option<(usize, usize)> {
+    pub(crate) fn locate(&self, mut place: usize) -> Option<(usize, usize)> {
         for (number, part) in self.parts.iter().enumerate() {
             if place < part.visible.len() {
                 return Some((number, place));
@@ -133,7 +133,7 @@ impl<'a> View<'a> {
 
     /// The tool with this index.
     pub(crate) fn tool(&self, place: usize) -> Option<&'a Tool> {
-        let (number, place) = self.part(place)?;
+        let (number, place) = self.locate(place)?;
         self.parts.get(number)?.catalog.tools().get(place)
     }
 
@@ -147,7 +147,7 @@ impl<'a> View<'a> {
     }
 
     /// Every server with its part, in the order of names within each part.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Part<'a>, &'a Entry)> {
+    pub(crate) fn servers_with_parts(&self) -> impl Iterator<Item = (&ViewPart<'a>, &'a CatalogServer)> {
         self.parts
             .iter()
             .flat_map(|part| part.catalog.servers().iter().map(move |entry| (part, entry)))
@@ -155,7 +155,7 @@ impl<'a> View<'a> {
 
     /// The likeness of two tools, from 0 to 1. It is zero for tools of different catalogs.
     pub(crate) fn likeness(&self, one: usize, other: usize) -> f32 {
-        match (self.part(one), self.part(other)) {
+        match (self.locate(one), self.locate(other)) {
             (Some((part, one)), Some((same, other))) if part == same => {
                 self.parts.get(part).map_or(0.0, |part| part.index.likeness(one, other))
             }
@@ -164,8 +164,8 @@ impl<'a> View<'a> {
     }
 
     /// Scores every tool for a query.
-    pub(crate) fn score(&self, question: &Question) -> Scores {
-        let parts: Vec<Seen<'_>> = self
+    pub(crate) fn score(&self, question: &SearchQuery) -> ToolScores {
+        let parts: Vec<ScoredPart<'_>> = self
             .parts
             .iter()
             .map(|part| (part.index, part.visible.as_slice()))
@@ -188,8 +188,8 @@ impl<'a> View<'a> {
 }
 
 /// The tokens of an answer as JSON, without its own count.
-pub(crate) fn cost(answer: &impl Serialize) -> usize {
-    serde_json::to_string(answer).map_or(0, |text| tokens::count(&text))
+pub(crate) fn token_cost(answer: &impl Serialize) -> usize {
+    serde_json::to_string(answer).map_or(0, |text| tokens::count_tokens(&text))
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@
 //! This crate does not know tools, sessions or storage.
 #![forbid(unsafe_code)]
 
-mod found;
+mod checker_sandbox;
+mod diagnostics;
 mod frames;
-mod place;
 mod resident;
 mod tools;
 
@@ -20,48 +20,48 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_policy::RelPath;
-use ringfence_sandbox::{Language, LaunchError, Native};
+use ringfence_sandbox::{BackendLaunchError, JobLanguage, NativeBackend};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use found::Report;
-pub use place::PlaceError;
-use resident::Resident;
-pub use tools::{Advice, Tools};
+pub use checker_sandbox::CheckerSandboxError;
+use diagnostics::DiagnosticReport;
+use resident::ResidentChecker;
+pub use tools::{CheckerTools, InstallAdvice};
 
 /// How long to wait for an answer of a running checker.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a checker may take to start, read its libraries and give its first answer.
-const START_PATIENCE: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// The delay after the second failure in a row; each further failure doubles it, up to the maximum below.
-const FIRST_REST: Duration = Duration::from_secs(1);
-const LONGEST_REST: Duration = Duration::from_mins(1);
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
 /// The most text, in bytes, of a program and its stubs; beyond it the program is not checked.
-const MOST_TEXT: usize = 6 << 20;
+const MAX_TEXT_BYTES: usize = 6 << 20;
 /// The most bytes of all stub names together: they travel as arguments of the checker's start script.
-const MOST_NAMES: usize = 32 << 10;
+const MAX_NAME_BYTES: usize = 32 << 10;
 
 /// Why a program was not checked; it runs all the same.
 #[derive(Debug, thiserror::Error)]
-pub enum CheckError {
+pub enum TypeCheckError {
     /// No checker is configured or found for this language.
     #[error("there is no type checker for this language")]
     Absent,
     /// The checker failed before and is not tried again yet.
     #[error("the type checker failed and rests for {} s", .left.as_secs() + 1)]
-    Rests {
+    BackingOff {
         /// The time until the checker is tried again.
         left: Duration,
     },
     /// The checker's program, its libraries or its policy cannot be used.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Sandbox(#[from] CheckerSandboxError),
     /// The sandbox of the checker cannot be launched.
     #[error(transparent)]
-    Launch(#[from] LaunchError),
+    Launch(#[from] BackendLaunchError),
     /// The checker did not answer in time.
     #[error("the type checker gave no answer within {} s", .after.as_secs())]
-    Slow {
+    TimedOut {
         /// How long the check waited for the answer.
         after: Duration,
     },
@@ -82,23 +82,26 @@ pub enum CheckError {
     TooLong,
 }
 
-impl CheckError {
+impl TypeCheckError {
     /// Whether the error is a failure of the checker itself, which delays the next attempt.
-    fn counts(&self) -> bool {
+    fn counts_as_failure(&self) -> bool {
         match self {
-            CheckError::Place(_)
-            | CheckError::Launch(_)
-            | CheckError::Slow { .. }
-            | CheckError::Ended
-            | CheckError::Answer => true,
-            CheckError::Absent | CheckError::Rests { .. } | CheckError::Stub { .. } | CheckError::TooLong => false,
+            TypeCheckError::Sandbox(_)
+            | TypeCheckError::Launch(_)
+            | TypeCheckError::TimedOut { .. }
+            | TypeCheckError::Ended
+            | TypeCheckError::Answer => true,
+            TypeCheckError::Absent
+            | TypeCheckError::BackingOff { .. }
+            | TypeCheckError::Stub { .. }
+            | TypeCheckError::TooLong => false,
         }
     }
 }
 
 /// A position in the source and the error at that position.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Location {
+pub struct TypeErrorLocation {
     /// The file name that the caller gave for the program.
     pub file: String,
     /// The line, counted from 1.
@@ -113,23 +116,23 @@ pub struct Location {
 
 /// The checkers that exist, one per checked language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CheckerKind {
     TypeScript,
     Python,
 }
 
-impl Kind {
+impl CheckerKind {
     fn name(self) -> &'static str {
         match self {
-            Kind::TypeScript => "typescript",
-            Kind::Python => "python",
+            CheckerKind::TypeScript => "typescript",
+            CheckerKind::Python => "python",
         }
     }
 
     fn document(self) -> &'static str {
         match self {
-            Kind::TypeScript => "program.ts",
-            Kind::Python => "program.py",
+            CheckerKind::TypeScript => "program.ts",
+            CheckerKind::Python => "program.py",
         }
     }
 }
@@ -137,64 +140,64 @@ impl Kind {
 /// The checkers of one principal; each starts with the first program that needs it.
 #[derive(Debug)]
 pub struct TypeCheck {
-    native: Arc<Native>,
-    typescript: Option<Mutex<Seat>>,
-    python: Option<Mutex<Seat>>,
+    native: Arc<NativeBackend>,
+    typescript: Option<Mutex<CheckerSlot>>,
+    python: Option<Mutex<CheckerSlot>>,
 }
 
 /// The state of one checker, running or not; a lock around it serialises the requests.
 #[derive(Debug)]
-struct Seat {
-    kind: Kind,
+struct CheckerSlot {
+    kind: CheckerKind,
     program: PathBuf,
-    resident: Option<Resident>,
+    resident: Option<ResidentChecker>,
     failures: u32,
     not_before: Option<Instant>,
 }
 
 impl TypeCheck {
     /// Creates the checkers of one principal from `tools`, without starting any.
-    pub fn new(native: Arc<Native>, tools: Tools) -> TypeCheck {
-        let seat = |kind, program: Option<PathBuf>| program.map(|program| Mutex::new(Seat::new(kind, program)));
+    pub fn new(native: Arc<NativeBackend>, tools: CheckerTools) -> TypeCheck {
+        let seat = |kind, program: Option<PathBuf>| program.map(|program| Mutex::new(CheckerSlot::new(kind, program)));
         TypeCheck {
             native,
-            typescript: seat(Kind::TypeScript, tools.tsc),
-            python: seat(Kind::Python, tools.ty),
+            typescript: seat(CheckerKind::TypeScript, tools.tsc),
+            python: seat(CheckerKind::Python, tools.ty),
         }
     }
 
     /// Whether programs of `language` are checked.
-    pub fn covers(&self, language: Language) -> bool {
-        self.seat(language).is_some()
+    pub fn covers(&self, language: JobLanguage) -> bool {
+        self.slot(language).is_some()
     }
 
-    fn seat(&self, language: Language) -> Option<&Mutex<Seat>> {
+    fn slot(&self, language: JobLanguage) -> Option<&Mutex<CheckerSlot>> {
         match language {
-            Language::TypeScript => self.typescript.as_ref(),
-            Language::Python => self.python.as_ref(),
-            Language::JavaScript | Language::Program => None,
+            JobLanguage::TypeScript => self.typescript.as_ref(),
+            JobLanguage::Python => self.python.as_ref(),
+            JobLanguage::JavaScript | JobLanguage::Program => None,
         }
     }
 
     /// Returns the errors of a program against `stubs`, each a relative path and a text; the errors name the program
     /// `file_name`.
-    pub async fn program(
+    pub async fn check_program(
         &self,
-        language: Language,
+        language: JobLanguage,
         file_name: &str,
         source: &str,
         stubs: &[(String, String)],
-    ) -> Result<Vec<Location>, CheckError> {
-        let seat = self.seat(language).ok_or(CheckError::Absent)?;
+    ) -> Result<Vec<TypeErrorLocation>, TypeCheckError> {
+        let seat = self.slot(language).ok_or(TypeCheckError::Absent)?;
         let mut seat = seat.lock().await;
-        let files = files(seat.kind, source, stubs)?;
+        let files = checker_files(seat.kind, source, stubs)?;
         let report = seat.check(&self.native, &files).await?;
         Ok(report.errors(seat.kind, file_name, source))
     }
 
     /// Starts the checker of `language` before the first program needs it.
-    pub async fn warm(&self, language: Language, stubs: &[(String, String)]) -> Result<(), CheckError> {
-        self.program(language, "", "", stubs).await.map(drop)
+    pub async fn warm(&self, language: JobLanguage, stubs: &[(String, String)]) -> Result<(), TypeCheckError> {
+        self.check_program(language, "", "", stubs).await.map(drop)
     }
 
     /// Ends the checkers and waits until their sandboxes are removed.
@@ -208,9 +211,9 @@ impl TypeCheck {
     }
 }
 
-impl Seat {
-    fn new(kind: Kind, program: PathBuf) -> Seat {
-        Seat {
+impl CheckerSlot {
+    fn new(kind: CheckerKind, program: PathBuf) -> CheckerSlot {
+        CheckerSlot {
             kind,
             program,
             resident: None,
@@ -219,13 +222,17 @@ impl Seat {
         }
     }
 
-    async fn check(&mut self, native: &Native, files: &BTreeMap<String, String>) -> Result<Report, CheckError> {
+    async fn check(
+        &mut self,
+        native: &NativeBackend,
+        files: &BTreeMap<String, String>,
+    ) -> Result<DiagnosticReport, TypeCheckError> {
         if let Some(left) = self
             .not_before
             .and_then(|end| end.checked_duration_since(Instant::now()))
             && !left.is_zero()
         {
-            return Err(CheckError::Rests { left });
+            return Err(TypeCheckError::BackingOff { left });
         }
         let result = self.try_check(native, files).await;
         match &result {
@@ -233,12 +240,12 @@ impl Seat {
                 self.failures = 0;
                 self.not_before = None;
             }
-            Err(error) if error.counts() => {
+            Err(error) if error.counts_as_failure() => {
                 if let Some(resident) = self.resident.take() {
                     // The caller does not wait for the end of the sandbox.
                     tokio::spawn(resident.end());
                 }
-                self.not_before = rest(self.failures).map(|rest| Instant::now() + rest);
+                self.not_before = retry_delay(self.failures).map(|rest| Instant::now() + rest);
                 self.failures = self.failures.saturating_add(1);
             }
             Err(_) => {}
@@ -246,74 +253,82 @@ impl Seat {
         result
     }
 
-    async fn try_check(&mut self, native: &Native, files: &BTreeMap<String, String>) -> Result<Report, CheckError> {
-        let names = on_disk(self.kind, files);
-        let mut patience = PATIENCE;
+    async fn try_check(
+        &mut self,
+        native: &NativeBackend,
+        files: &BTreeMap<String, String>,
+    ) -> Result<DiagnosticReport, TypeCheckError> {
+        let names = files_on_disk(self.kind, files);
+        let mut patience = ANSWER_TIMEOUT;
         let mut resident = match self.resident.take() {
             Some(resident) if resident.serves(&names) => resident,
             former => {
-                patience = START_PATIENCE;
+                patience = START_TIMEOUT;
                 let names = names_to_keep(names, former.as_ref());
                 if let Some(former) = former {
                     tokio::spawn(former.end());
                 }
-                let start = Resident::start(native, self.kind, &self.program, names);
-                let slow = |_| CheckError::Slow { after: patience };
+                let start = ResidentChecker::start(native, self.kind, &self.program, names);
+                let slow = |_| TypeCheckError::TimedOut { after: patience };
                 timeout(patience, start).await.map_err(slow)??
             }
         };
         let document = self.kind.document();
         let ask = async {
-            resident.show(files).await?;
+            resident.sync_files(files).await?;
             resident.diagnostics(document).await
         };
         let answer = timeout(patience, ask).await;
         self.resident = Some(resident);
-        let answer = answer.map_err(|_| CheckError::Slow { after: patience })??;
-        serde_json::from_str(answer.get()).map_err(|_| CheckError::Answer)
+        let answer = answer.map_err(|_| TypeCheckError::TimedOut { after: patience })??;
+        serde_json::from_str(answer.get()).map_err(|_| TypeCheckError::Answer)
     }
 }
 
 /// The delay before the next attempt, after `failures` earlier failures in a row; `None` after the first failure.
-fn rest(failures: u32) -> Option<Duration> {
-    let doubled = FIRST_REST.saturating_mul(1 << failures.checked_sub(1)?.min(16));
-    Some(doubled.min(LONGEST_REST))
+fn retry_delay(failures: u32) -> Option<Duration> {
+    let doubled = FIRST_RETRY_DELAY.saturating_mul(1 << failures.checked_sub(1)?.min(16));
+    Some(doubled.min(MAX_RETRY_DELAY))
 }
 
 /// The files that the checker sees: the program, its stubs, and for TypeScript an index that references the stubs.
-fn files(kind: Kind, source: &str, stubs: &[(String, String)]) -> Result<BTreeMap<String, String>, CheckError> {
+fn checker_files(
+    kind: CheckerKind,
+    source: &str,
+    stubs: &[(String, String)],
+) -> Result<BTreeMap<String, String>, TypeCheckError> {
     let all = stubs
         .iter()
         .map(|(_, text)| text.len())
         .sum::<usize>()
         .saturating_add(source.len());
     let names: usize = stubs.iter().map(|(path, _)| path.len() + 1).sum();
-    if all > MOST_TEXT || names > MOST_NAMES {
-        return Err(CheckError::TooLong);
+    if all > MAX_TEXT_BYTES || names > MAX_NAME_BYTES {
+        return Err(TypeCheckError::TooLong);
     }
     let mut files = BTreeMap::from([(kind.document().to_owned(), source.to_owned())]);
     let mut index = String::new();
     for (path, text) in stubs {
         check_name(kind, path)?;
         let name = match kind {
-            Kind::TypeScript => {
+            CheckerKind::TypeScript => {
                 let _ = writeln!(index, "/// <reference path=\"./stubs/{path}\" />");
                 format!("stubs/{path}")
             }
-            Kind::Python => path.clone(),
+            CheckerKind::Python => path.clone(),
         };
         files.insert(name, text.clone());
     }
-    if kind == Kind::TypeScript {
+    if kind == CheckerKind::TypeScript {
         files.insert("index.d.ts".to_owned(), index);
     }
     Ok(files)
 }
 
-fn check_name(kind: Kind, path: &str) -> Result<(), CheckError> {
+fn check_name(kind: CheckerKind, path: &str) -> Result<(), TypeCheckError> {
     let ending = match kind {
-        Kind::TypeScript => ".d.ts",
-        Kind::Python => ".pyi",
+        CheckerKind::TypeScript => ".d.ts",
+        CheckerKind::Python => ".pyi",
     };
     let plain = |one: char| one.is_alphanumeric() || "_-./".contains(one);
     let fits = path.parse::<RelPath>().is_ok() && path.chars().all(plain) && path.ends_with(ending);
@@ -321,23 +336,23 @@ fn check_name(kind: Kind, path: &str) -> Result<(), CheckError> {
     if fits && !path.starts_with('-') {
         Ok(())
     } else {
-        Err(CheckError::Stub { path: path.to_owned() })
+        Err(TypeCheckError::Stub { path: path.to_owned() })
     }
 }
 
 /// The files that must exist when the checker starts: ty looks for modules on disk, the compiler opens files by name.
-fn on_disk(kind: Kind, files: &BTreeMap<String, String>) -> BTreeSet<String> {
+fn files_on_disk(kind: CheckerKind, files: &BTreeMap<String, String>) -> BTreeSet<String> {
     match kind {
-        Kind::TypeScript => BTreeSet::new(),
-        Kind::Python => files.keys().cloned().collect(),
+        CheckerKind::TypeScript => BTreeSet::new(),
+        CheckerKind::Python => files.keys().cloned().collect(),
     }
 }
 
 /// Keeps names from the former checker while they fit, so that two alternating sets of stubs do not restart it each time.
-fn names_to_keep(names: BTreeSet<String>, former: Option<&Resident>) -> BTreeSet<String> {
-    let mut room = MOST_NAMES.saturating_sub(names.iter().map(|name| name.len() + 1).sum());
+fn names_to_keep(names: BTreeSet<String>, former: Option<&ResidentChecker>) -> BTreeSet<String> {
+    let mut room = MAX_NAME_BYTES.saturating_sub(names.iter().map(|name| name.len() + 1).sum());
     let mut all = names;
-    for name in former.into_iter().flat_map(Resident::on_disk) {
+    for name in former.into_iter().flat_map(ResidentChecker::on_disk) {
         if !all.contains(name) && room > name.len() {
             room -= name.len() + 1;
             all.insert(name.clone());

@@ -6,32 +6,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use ringfence_sandbox::{Native, Output, Sandbox, Stop, Task, Words};
+use ringfence_sandbox::{ExecutionTask, NativeBackend, OutputSink, Sandbox, StandardStream, Stop};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time;
 
-use crate::frames::{self, Decoder, Incoming};
-use crate::{CheckError, Kind, place};
+use crate::frames::{self, LspDecoder, LspIncoming};
+use crate::{CheckerKind, TypeCheckError, checker_sandbox};
 
 /// The checker ends after this time without a request; the next request starts another one.
-const IDLE: Duration = Duration::from_mins(10);
+const IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 /// The most requests of the checker that wait to be answered; it sends hardly any.
-const WAITING: usize = 32;
+const REQUEST_CAPACITY: usize = 32;
 /// The checker is replaced after this much output, before the sandbox truncates any.
-const ENOUGH: u64 = place::OUTPUT / 2;
+const REPLACE_AFTER_BYTES: u64 = checker_sandbox::MAX_OUTPUT_BYTES / 2;
 
 /// A checker that runs, and the files that are open in it.
 #[derive(Debug)]
-pub(crate) struct Resident {
-    kind: Kind,
+pub(crate) struct ResidentChecker {
+    kind: CheckerKind,
     input: mpsc::Sender<Vec<u8>>,
-    incoming: mpsc::Receiver<Incoming>,
-    heard: Arc<Heard>,
+    incoming: mpsc::Receiver<LspIncoming>,
+    state: Arc<ListenerState>,
     used: watch::Sender<()>,
-    life: JoinHandle<()>,
+    task: JoinHandle<()>,
     number: u64,
     /// The content of each open file and its version.
     open: BTreeMap<String, (String, i64)>,
@@ -41,7 +41,7 @@ pub(crate) struct Resident {
 
 /// The state that the listener and the requesting task share.
 #[derive(Debug, Default)]
-struct Heard {
+struct ListenerState {
     bytes: AtomicU64,
     /// The number of the pending request; 0 means none.
     awaited: AtomicU64,
@@ -49,28 +49,28 @@ struct Heard {
 }
 
 /// Decodes the output of a checker and forwards the messages that matter.
-struct Ear {
-    decoder: Decoder,
-    heard: Arc<Heard>,
-    out: mpsc::Sender<Incoming>,
+struct CheckerListener {
+    decoder: LspDecoder,
+    heard: Arc<ListenerState>,
+    out: mpsc::Sender<LspIncoming>,
 }
 
-impl Words for Ear {
-    fn take(&mut self, output: Output, bytes: &[u8]) {
+impl OutputSink for CheckerListener {
+    fn on_output(&mut self, output: StandardStream, bytes: &[u8]) {
         self.heard.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        if output == Output::Stderr || self.heard.broken.load(Ordering::Relaxed) {
+        if output == StandardStream::Stderr || self.heard.broken.load(Ordering::Relaxed) {
             return;
         }
         let (heard, out) = (&self.heard, &self.out);
         let mut full = false;
-        let mut sort = |incoming: Incoming| {
+        let mut sort = |incoming: LspIncoming| {
             let wanted = match &incoming {
                 // At most one answer is kept, whatever the checker sends.
-                Incoming::Answer { number, .. } => heard
+                LspIncoming::Answer { number, .. } => heard
                     .awaited
                     .compare_exchange(*number, 0, Ordering::AcqRel, Ordering::Relaxed)
                     .is_ok(),
-                Incoming::Request { .. } => true,
+                LspIncoming::Request { .. } => true,
             };
             full |= wanted && out.try_send(incoming).is_err();
         };
@@ -87,56 +87,56 @@ impl Words for Ear {
     }
 }
 
-impl Resident {
+impl ResidentChecker {
     /// Starts the checker at `program` with `names` on disk and initializes the protocol.
     pub(crate) async fn start(
-        native: &Native,
-        kind: Kind,
+        native: &NativeBackend,
+        kind: CheckerKind,
         program: &Path,
         names: BTreeSet<String>,
-    ) -> Result<Resident, CheckError> {
-        let program = place::locate(kind, program)?;
-        let spec = place::spec(kind, &program)?;
+    ) -> Result<ResidentChecker, TypeCheckError> {
+        let program = checker_sandbox::locate_program(kind, program)?;
+        let spec = checker_sandbox::checker_spec(kind, &program)?;
         let sandbox = native.launch(&spec).await?;
         let (input, stdin) = mpsc::channel(16);
-        let (out, incoming) = mpsc::channel(WAITING);
+        let (out, incoming) = mpsc::channel(REQUEST_CAPACITY);
         let (used, users) = watch::channel(());
-        let heard = Arc::new(Heard::default());
-        let (start, args) = place::task(kind, &program, &names);
-        let task = Task {
+        let heard = Arc::new(ListenerState::default());
+        let (start, args) = checker_sandbox::checker_task(kind, &program, &names);
+        let task = ExecutionTask {
             kind: start,
             args,
             stdin: Some(stdin),
-            door: None,
+            call_port: None,
             wall: None,
             network: None,
-            again: None,
+            replay: None,
         };
-        let ear = Ear {
-            decoder: Decoder::default(),
+        let ear = CheckerListener {
+            decoder: LspDecoder::default(),
             heard: Arc::clone(&heard),
             out,
         };
-        let mut resident = Resident {
+        let mut resident = ResidentChecker {
             kind,
             input,
             incoming,
-            heard,
+            state: heard,
             used,
-            life: tokio::spawn(live(sandbox, task, ear, users)),
+            task: tokio::spawn(run_checker(sandbox, task, ear, users)),
             number: 0,
             open: BTreeMap::new(),
             on_disk: names,
         };
-        resident.ask("initialize", &hello()).await?;
-        resident.tell("initialized", &json!({})).await?;
+        resident.request("initialize", &initialize_params()).await?;
+        resident.notify("initialized", &json!({})).await?;
         Ok(resident)
     }
 
     /// Whether the checker is usable for a request with these files on disk.
     pub(crate) fn serves(&self, names: &BTreeSet<String>) -> bool {
-        let sound = !self.heard.broken.load(Ordering::Relaxed) && !self.life.is_finished();
-        sound && self.heard.bytes.load(Ordering::Relaxed) < ENOUGH && names.is_subset(&self.on_disk)
+        let sound = !self.state.broken.load(Ordering::Relaxed) && !self.task.is_finished();
+        sound && self.state.bytes.load(Ordering::Relaxed) < REPLACE_AFTER_BYTES && names.is_subset(&self.on_disk)
     }
 
     /// The names of the files that exist on disk in the sandbox.
@@ -145,7 +145,7 @@ impl Resident {
     }
 
     /// Makes the open files equal to `files`; unchanged ones are not sent again, others that are open become empty.
-    pub(crate) async fn show(&mut self, files: &BTreeMap<String, String>) -> Result<(), CheckError> {
+    pub(crate) async fn sync_files(&mut self, files: &BTreeMap<String, String>) -> Result<(), TypeCheckError> {
         let gone: Vec<String> = self
             .open
             .keys()
@@ -153,16 +153,16 @@ impl Resident {
             .cloned()
             .collect();
         for name in gone {
-            self.write(&name, "").await?;
+            self.sync_file(&name, "").await?;
         }
         for (name, text) in files {
-            self.write(name, text).await?;
+            self.sync_file(name, text).await?;
         }
         Ok(())
     }
 
-    async fn write(&mut self, name: &str, text: &str) -> Result<(), CheckError> {
-        let uri = uri(name);
+    async fn sync_file(&mut self, name: &str, text: &str) -> Result<(), TypeCheckError> {
+        let uri = file_uri(name);
         let (method, version, params) = match self.open.get(name) {
             Some((known, _)) if known == text => return Ok(()),
             Some((_, version)) => {
@@ -177,44 +177,49 @@ impl Resident {
                 ("textDocument/didOpen", 1, json!({ "textDocument": document }))
             }
         };
-        self.tell(method, &params).await?;
+        self.notify(method, &params).await?;
         self.open.insert(name.to_owned(), (text.to_owned(), version));
         Ok(())
     }
 
     /// Requests the diagnostics of an open file.
-    pub(crate) async fn diagnostics(&mut self, name: &str) -> Result<Box<RawValue>, CheckError> {
-        let params = json!({ "textDocument": { "uri": uri(name) } });
-        self.ask("textDocument/diagnostic", &params).await
+    pub(crate) async fn diagnostics(&mut self, name: &str) -> Result<Box<RawValue>, TypeCheckError> {
+        let params = json!({ "textDocument": { "uri": file_uri(name) } });
+        self.request("textDocument/diagnostic", &params).await
     }
 
-    async fn tell(&mut self, method: &str, params: &Value) -> Result<(), CheckError> {
-        self.send(frames::notification(method, params)).await
+    async fn notify(&mut self, method: &str, params: &Value) -> Result<(), TypeCheckError> {
+        self.send_frame(frames::encode_notification(method, params)).await
     }
 
-    async fn ask(&mut self, method: &str, params: &Value) -> Result<Box<RawValue>, CheckError> {
+    async fn request(&mut self, method: &str, params: &Value) -> Result<Box<RawValue>, TypeCheckError> {
         self.number += 1;
         let number = self.number;
         self.used.send_replace(());
-        self.heard.awaited.store(number, Ordering::Release);
-        self.send(frames::request(number, method, params)).await?;
+        self.state.awaited.store(number, Ordering::Release);
+        self.send_frame(frames::encode_request(number, method, params)).await?;
         loop {
-            match self.incoming.recv().await.ok_or(CheckError::Ended)? {
-                Incoming::Answer { number: of, result } if of == number => return result.ok_or(CheckError::Answer),
+            match self.incoming.recv().await.ok_or(TypeCheckError::Ended)? {
+                LspIncoming::Answer { number: of, result } if of == number => {
+                    return result.ok_or(TypeCheckError::Answer);
+                }
                 // An answer to an earlier request that timed out.
-                Incoming::Answer { .. } => {}
-                Incoming::Request { id, method, items } => self.send(frames::nothing(&id, &method, items)).await?,
+                LspIncoming::Answer { .. } => {}
+                LspIncoming::Request { id, method, items } => {
+                    self.send_frame(frames::encode_empty_answer(&id, &method, items))
+                        .await?
+                }
             }
         }
     }
 
-    async fn send(&mut self, frame: Vec<u8>) -> Result<(), CheckError> {
-        self.input.send(frame).await.map_err(|_| CheckError::Ended)
+    async fn send_frame(&mut self, frame: Vec<u8>) -> Result<(), TypeCheckError> {
+        self.input.send(frame).await.map_err(|_| TypeCheckError::Ended)
     }
 
     /// Ends the checker and waits until its sandbox is removed.
     pub(crate) async fn end(self) {
-        let Resident { life, used, .. } = self;
+        let ResidentChecker { task: life, used, .. } = self;
         drop(used);
         if life.await.is_err() {
             tracing::warn!("the end of a type checker was abandoned");
@@ -223,9 +228,14 @@ impl Resident {
 }
 
 /// Runs the checker until it ends itself, is idle for too long, or its owner drops the `used` channel.
-async fn live(mut sandbox: Sandbox, task: Task, mut ear: Ear, mut users: watch::Receiver<()>) {
+async fn run_checker(
+    mut sandbox: Sandbox,
+    task: ExecutionTask,
+    mut ear: CheckerListener,
+    mut users: watch::Receiver<()>,
+) {
     let (_switch, mut stop) = Stop::new();
-    let unused = async { while let Ok(Ok(())) = time::timeout(IDLE, users.changed()).await {} };
+    let unused = async { while let Ok(Ok(())) = time::timeout(IDLE_TIMEOUT, users.changed()).await {} };
     tokio::select! {
         ended = sandbox.run(task, &mut ear, &mut stop) => match ended {
             Ok(ended) => tracing::info!(verdict = ?ended.verdict, "a type checker ended"),
@@ -239,8 +249,8 @@ async fn live(mut sandbox: Sandbox, task: Task, mut ear: Ear, mut users: watch::
     }
 }
 
-fn hello() -> Value {
-    let root = uri("");
+fn initialize_params() -> Value {
+    let root = file_uri("");
     json!({
         "processId": null,
         "rootUri": root,
@@ -256,9 +266,9 @@ fn hello() -> Value {
 }
 
 /// The `file:` URI of a file below the workspace; an empty name is the workspace itself.
-fn uri(name: &str) -> String {
+fn file_uri(name: &str) -> String {
     use std::fmt::Write as _;
-    let mut uri = format!("file://{}", place::WORKSPACE);
+    let mut uri = format!("file://{}", checker_sandbox::WORKSPACE);
     if !name.is_empty() {
         uri.push('/');
     }

@@ -3,33 +3,33 @@
 use std::path::{Path, PathBuf};
 
 /// The release of the TypeScript compiler that is known to work; the installation command asks for it.
-const TYPESCRIPT: &str = "7.0.2";
+const TYPESCRIPT_VERSION: &str = "7.0.2";
 /// The release of ty that is known to work; the installation command asks for it.
-const TY: &str = "0.0.100";
+const TY_VERSION: &str = "0.0.100";
 
 /// The type checkers of this machine; programs of a language without one are not checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tools {
+pub struct CheckerTools {
     /// The native TypeScript compiler with its libraries beside it; `None` where it is not installed.
     pub tsc: Option<PathBuf>,
     /// The Python type checker ty; `None` where it is not installed.
     pub ty: Option<PathBuf>,
 }
 
-impl Tools {
-    /// Looks below `home`, where the commands of [`Tools::advice`] install them.
-    pub fn find(home: &Path) -> Tools {
-        Tools::below(&home.join("tools"))
+impl CheckerTools {
+    /// Looks below `home`, where the commands of [`CheckerTools::advice`] install them.
+    pub fn find(home: &Path) -> CheckerTools {
+        CheckerTools::find_in(&home.join("tools"))
     }
 
     /// Looks in a folder that holds an npm tree in `npm` and a Python environment in `py`.
-    pub fn below(folder: &Path) -> Tools {
+    pub fn find_in(folder: &Path) -> CheckerTools {
         let npm = folder
             .join("npm/node_modules/@typescript")
-            .join(package())
+            .join(compiler_package())
             .join("lib/tsc");
         let plain = |path: PathBuf| path.is_file().then_some(path);
-        Tools {
+        CheckerTools {
             tsc: plain(npm),
             ty: plain(folder.join("py/bin/ty")),
         }
@@ -37,31 +37,34 @@ impl Tools {
 
     /// Fills the checkers that are missing here from `found`; a path that the operator configured wins.
     #[must_use]
-    pub fn or(self, found: Tools) -> Tools {
-        Tools {
+    pub fn with_fallback(self, found: CheckerTools) -> CheckerTools {
+        CheckerTools {
             tsc: self.tsc.or(found.tsc),
             ty: self.ty.or(found.ty),
         }
     }
 
     /// For each missing checker, the consequence and the command that installs it.
-    pub fn advice(&self, home: &Path) -> Vec<Advice> {
+    pub fn advice(&self, home: &Path) -> Vec<InstallAdvice> {
         let tools = home.join("tools");
-        let npm = quoted(&tools.join("npm"));
+        let npm = shell_quoted(&tools.join("npm"));
         let py = tools.join("py");
         let mut advice = Vec::new();
         if self.tsc.is_none() {
-            advice.push(Advice {
+            advice.push(InstallAdvice {
                 what: "TypeScript programs run without a type check",
-                command: format!("npm install --prefix {npm} typescript@{TYPESCRIPT}"),
+                command: format!("npm install --prefix {npm} typescript@{TYPESCRIPT_VERSION}"),
                 key: "runtimes.tsc",
             });
         }
         if self.ty.is_none() {
-            let pip = quoted(&py.join("bin/pip"));
-            advice.push(Advice {
+            let pip = shell_quoted(&py.join("bin/pip"));
+            advice.push(InstallAdvice {
                 what: "Python programs run without a type check",
-                command: format!("python3 -m venv {} && {pip} install ty=={TY}", quoted(&py)),
+                command: format!(
+                    "python3 -m venv {} && {pip} install ty=={TY_VERSION}",
+                    shell_quoted(&py)
+                ),
                 key: "runtimes.ty",
             });
         }
@@ -71,7 +74,7 @@ impl Tools {
 
 /// How to install one missing checker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Advice {
+pub struct InstallAdvice {
     /// The consequence of the missing checker, as a sentence.
     pub what: &'static str,
     /// The shell command that installs the checker below the data folder.
@@ -81,7 +84,7 @@ pub struct Advice {
 }
 
 /// The name of the compiler's npm package for this machine.
-fn package() -> String {
+fn compiler_package() -> String {
     let machine = match std::env::consts::ARCH {
         "x86_64" => "x64",
         "aarch64" => "arm64",
@@ -93,7 +96,7 @@ fn package() -> String {
 }
 
 /// Quotes a path for a shell where it needs quotes.
-fn quoted(path: &Path) -> String {
+fn shell_quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |one: char| one.is_alphanumeric() || "/._-+".contains(one);
     if !text.is_empty() && text.chars().all(plain) {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::fault::{self, Fault};
+use crate::fault::{self, CliFault};
 
 mod approvals;
 mod data;
@@ -18,15 +18,20 @@ mod token;
 mod tools;
 mod vault;
 
-pub(crate) use approvals::{ApprovalsCommand, ApprovalsList, ApprovalsShow, Approve, Deny, For, Say};
+pub(crate) use approvals::{
+    AnswerArgs, ApprovalsCommand, ApprovalsList, ApprovalsShow, ApproveArgs, DenyArgs, GrantScope,
+};
 pub(crate) use data::{DataCommand, RevealArgs};
 pub(crate) use journal::{
-    AcceptLossArgs, Audit, Export, Follow, List, PruneArgs, Replay, SessionCommand, Show, StopWhat, Verify,
+    AcceptLossArgs, AuditCommand, AuditExportArgs, AuditTailArgs, AuditVerifyArgs, PruneArgs, SessionCommand,
+    SessionListArgs, SessionReplayArgs, SessionShowArgs, SessionStopArgs,
 };
-pub(crate) use policy::{Check, Compare, Explain, Learn, PolicyCommand, Shown};
-pub(crate) use serve::Serve;
+pub(crate) use policy::{
+    PolicyCheckArgs, PolicyCommand, PolicyDiffArgs, PolicyExplainArgs, PolicyLearnArgs, PolicyShowArgs,
+};
+pub(crate) use serve::ServeArgs;
 pub(crate) use skills::{
-    SkillOwner, SkillWhich, SkillsCommand, SkillsExport, SkillsImport, SkillsList, SkillsRm, SkillsRun, SkillsSave,
+    SkillOwner, SkillSelector, SkillsCommand, SkillsExport, SkillsImport, SkillsList, SkillsRm, SkillsRun, SkillsSave,
     SkillsShow,
 };
 pub(crate) use token::{TokenCommand, TokenCreate, TokenList, TokenRevoke, TokenScope};
@@ -43,16 +48,16 @@ pub(crate) use vault::VaultCommand;
     after_help = "Try `ringfence demo` first. Exit codes of `run` and `exec`: the program's own; 2 wrong arguments; 124 out of time; \
 125 our own fault; 126 refused by policy; 127 no such program or language; 130 cancelled; 137 killed at a limit."
 )]
-pub(crate) struct Args {
+pub(crate) struct CliArgs {
     #[command(flatten)]
-    pub(crate) words: Words,
+    pub(crate) words: Verbosity,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 /// The verbosity of everything the program prints beside its results.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub(crate) struct Words {
+pub(crate) struct Verbosity {
     /// Print less: results and errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
@@ -62,13 +67,13 @@ pub(crate) struct Words {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Run TypeScript, JavaScript, Python or shell code in a sandbox
-    Run(Run),
+    Run(RunFileArgs),
     /// Run any program in a sandbox
-    Exec(Exec),
+    Exec(ExecArgs),
     /// Serve agents over MCP: HTTP with an API beside it, or standard input and output
-    Serve(Serve),
+    Serve(ServeArgs),
     /// The available tools: list, search, show, print declarations
     #[command(subcommand)]
     Tools(ToolsCommand),
@@ -98,15 +103,15 @@ pub(crate) enum Command {
     Data(DataCommand),
     /// The journal of everything that happened: show, verify, export, prune
     #[command(subcommand)]
-    Audit(Audit),
+    Audit(AuditCommand),
     /// Try to break out of a sandbox on this machine now, and report which rules held
-    Probe(Probe),
+    Probe(ProbeArgs),
     /// Show what this machine can enforce, what is missing and how to get it
-    Doctor(Machine),
+    Doctor(DoctorArgs),
     /// Run a demonstration that needs no setup
     Demo,
     /// Accept the `ringfence.yaml` of a folder with its present content
-    Trust(Trust),
+    Trust(TrustArgs),
     /// Print the script with which a shell completes commands and flags of this program
     #[command(
         after_help = "bash: ringfence completions bash > ~/.local/share/bash-completion/completions/ringfence\n\
@@ -123,45 +128,47 @@ pub(crate) enum Command {
 
 /// The format in which a command reports a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum FaultFormat {
     /// Text on standard error, for a person.
-    Words,
+    Text,
     /// One execution as JSON on standard output, also for a fault before an execution began.
-    Execution,
+    ExecutionJson,
 }
 
-impl Command {
+impl CliCommand {
     /// The format in which a fault of this command is reported.
-    pub(crate) fn shape(&self) -> Shape {
+    pub(crate) fn fault_format(&self) -> FaultFormat {
         match self {
-            Command::Run(Run { place, .. }) | Command::Exec(Exec { place, .. }) if place.json => Shape::Execution,
-            Command::Skills(SkillsCommand::Run(run)) if run.place.json => Shape::Execution,
-            Command::Run(_)
-            | Command::Exec(_)
-            | Command::Serve(_)
-            | Command::Tools(_)
-            | Command::Servers(_)
-            | Command::Token(_)
-            | Command::Vault(_)
-            | Command::Policy(_)
-            | Command::Session(_)
-            | Command::Approvals(_)
-            | Command::Skills(_)
-            | Command::Audit(_)
-            | Command::Data(_)
-            | Command::Probe(_)
-            | Command::Doctor(_)
-            | Command::Demo
-            | Command::Trust(_)
-            | Command::Completions(_)
-            | Command::Man(_)
-            | Command::Company => Shape::Words,
+            CliCommand::Run(RunFileArgs { place, .. }) | CliCommand::Exec(ExecArgs { place, .. }) if place.json => {
+                FaultFormat::ExecutionJson
+            }
+            CliCommand::Skills(SkillsCommand::Run(run)) if run.place.json => FaultFormat::ExecutionJson,
+            CliCommand::Run(_)
+            | CliCommand::Exec(_)
+            | CliCommand::Serve(_)
+            | CliCommand::Tools(_)
+            | CliCommand::Servers(_)
+            | CliCommand::Token(_)
+            | CliCommand::Vault(_)
+            | CliCommand::Policy(_)
+            | CliCommand::Session(_)
+            | CliCommand::Approvals(_)
+            | CliCommand::Skills(_)
+            | CliCommand::Audit(_)
+            | CliCommand::Data(_)
+            | CliCommand::Probe(_)
+            | CliCommand::Doctor(_)
+            | CliCommand::Demo
+            | CliCommand::Trust(_)
+            | CliCommand::Completions(_)
+            | CliCommand::Man(_)
+            | CliCommand::Company => FaultFormat::Text,
         }
     }
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Run {
+pub(crate) struct RunFileArgs {
     /// The program: .ts .mts .js .mjs .py .sh .bash, or `-` for standard input
     #[arg(value_name = "FILE")]
     pub(crate) program: PathBuf,
@@ -169,16 +176,16 @@ pub(crate) struct Run {
     #[arg(long, value_enum)]
     pub(crate) lang: Option<Lang>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: RunArgs,
     /// Arguments of the program
     #[arg(last = true)]
     pub(crate) args: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Exec {
+pub(crate) struct ExecArgs {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: RunArgs,
     /// The program and its arguments
     #[arg(
         required = true,
@@ -209,7 +216,7 @@ pub(crate) enum Lang {
 
 /// The flags that choose the policy in force and the configuration.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct Rules {
+pub(crate) struct PolicyArgs {
     /// A policy file, or the name of a preset: default, demo, level-1 to level-4
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
@@ -239,7 +246,7 @@ pub(crate) enum Backend {
 
 impl Backend {
     /// Fails for every backend that this version does not have.
-    pub(crate) fn available(self) -> Result<(), Fault> {
+    pub(crate) fn require_available(self) -> Result<(), CliFault> {
         let name = match self {
             Backend::Native => return Ok(()),
             Backend::Container => "container",
@@ -247,17 +254,17 @@ impl Backend {
             Backend::Cluster => "cluster",
         };
         let message = format!("the backend `{name}` comes later, this version has `native`");
-        Err(Fault::refused("backend.unbuilt", message)
-            .rule("backends")
-            .hint("leave `--backend` out"))
+        Err(CliFault::refused("backend.unbuilt", message)
+            .with_rule("backends")
+            .with_hint("leave `--backend` out"))
     }
 }
 
 /// The arguments that every run takes: policy, backend, session, files, limits and output format.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Place {
+pub(crate) struct RunArgs {
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
     /// The technology to make the sandbox with
     #[arg(long, value_enum, default_value = "native")]
     pub(crate) backend: Backend,
@@ -291,9 +298,9 @@ pub(crate) struct Place {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Probe {
+pub(crate) struct ProbeArgs {
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
     /// The technology to make the sandbox with
     #[arg(long, value_enum, default_value = "native")]
     pub(crate) backend: Backend,
@@ -303,7 +310,7 @@ pub(crate) struct Probe {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Machine {
+pub(crate) struct DoctorArgs {
     /// Print the findings as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -313,7 +320,7 @@ pub(crate) struct Machine {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Trust {
+pub(crate) struct TrustArgs {
     /// The folder that contains the `ringfence.yaml`
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
@@ -334,11 +341,11 @@ pub(crate) struct ManArgs {
 }
 
 /// Prints help, the version, or the error in the arguments, and returns the exit code.
-pub(crate) fn answer(error: &clap::Error) -> ExitCode {
+pub(crate) fn print_usage_error(error: &clap::Error) -> ExitCode {
     // A failed write needs no handling: nobody reads the output.
     let _ = error.print();
     if !error.use_stderr() {
         return ExitCode::SUCCESS;
     }
-    ExitCode::from(fault::USAGE)
+    ExitCode::from(fault::EXIT_USAGE)
 }

@@ -5,25 +5,25 @@ use std::process::ExitCode;
 use ringfence_journal::SessionId;
 use ringfence_store::Store;
 
-use crate::args::Command;
-use crate::fault::{Fault, NOT_HELD};
+use crate::args::CliCommand;
+use crate::fault::{CliFault, EXIT_CHECK_FAILED};
 use crate::print::Printer;
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 
 mod approvals;
 mod audit;
-mod changes;
 mod data;
 mod demo;
 mod doctor;
 mod ids;
-mod inside;
+mod inspect;
 mod login;
 mod manual;
 mod policy;
 mod probe;
 mod run;
 mod serve;
+mod server_events;
 mod servers;
 mod session;
 mod skills;
@@ -33,54 +33,63 @@ mod trust;
 mod vault;
 
 /// Runs the command and returns the exit code of the program.
-pub(crate) async fn start(command: Command, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    if !matches!(command, Command::Company | Command::Completions(_) | Command::Man(_)) {
+pub(crate) async fn run_command(
+    command: CliCommand,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
+    if !matches!(
+        command,
+        CliCommand::Company | CliCommand::Completions(_) | CliCommand::Man(_)
+    ) {
         settings.close_home(printer);
     }
     match command {
-        Command::Run(run) => run::code(run, settings, printer).await,
-        Command::Exec(exec) => run::program(exec, settings, printer).await,
-        Command::Serve(args) => Box::pin(serve::serve(args, settings, printer)).await,
-        Command::Tools(tools) => Box::pin(tools::start(tools, settings, printer)).await,
-        Command::Servers(servers) => Box::pin(servers::start(servers, settings, printer)).await,
-        Command::Token(token) => token::start(token, settings, printer).await,
-        Command::Vault(vault) => vault::start(vault, settings, printer),
-        Command::Policy(policy) => policy::start(policy, settings, printer).await,
-        Command::Session(session) => session::start(session, settings, printer).await,
-        Command::Approvals(approvals) => approvals::start(approvals, settings, printer).await,
-        Command::Skills(skills) => skills::start(skills, settings, printer).await,
-        Command::Data(data) => Box::pin(data::start(data, settings, printer)).await,
-        Command::Audit(audit) => audit::start(audit, settings, printer).await,
-        Command::Probe(args) => Box::pin(probe::probe(&args, settings, printer)).await,
-        Command::Doctor(machine) => doctor::examine(&machine, settings, printer).await,
-        Command::Demo => demo::show(settings, printer).await,
-        Command::Trust(trust) => trust::accept(&trust, settings, printer),
-        Command::Completions(args) => manual::completions(args.shell, printer),
-        Command::Man(args) => manual::page(&args.command, printer),
-        Command::Company => ringfence_company::serve_stdio()
+        CliCommand::Run(run) => run::run_file(run, settings, printer).await,
+        CliCommand::Exec(exec) => run::run_command_line(exec, settings, printer).await,
+        CliCommand::Serve(args) => Box::pin(serve::serve_clients(args, settings, printer)).await,
+        CliCommand::Tools(tools) => Box::pin(tools::dispatch(tools, settings, printer)).await,
+        CliCommand::Servers(servers) => Box::pin(servers::dispatch(servers, settings, printer)).await,
+        CliCommand::Token(token) => token::dispatch(token, settings, printer).await,
+        CliCommand::Vault(vault) => vault::dispatch(vault, settings, printer),
+        CliCommand::Policy(policy) => policy::dispatch(policy, settings, printer).await,
+        CliCommand::Session(session) => session::dispatch(session, settings, printer).await,
+        CliCommand::Approvals(approvals) => approvals::dispatch(approvals, settings, printer).await,
+        CliCommand::Skills(skills) => skills::dispatch(skills, settings, printer).await,
+        CliCommand::Data(data) => Box::pin(data::dispatch(data, settings, printer)).await,
+        CliCommand::Audit(audit) => audit::dispatch(audit, settings, printer).await,
+        CliCommand::Probe(args) => Box::pin(probe::run_probes(&args, settings, printer)).await,
+        CliCommand::Doctor(machine) => doctor::examine_machine(&machine, settings, printer).await,
+        CliCommand::Demo => demo::run_demo(settings, printer).await,
+        CliCommand::Trust(trust) => trust::accept_folder(&trust, settings, printer),
+        CliCommand::Completions(args) => manual::print_completions(args.shell, printer),
+        CliCommand::Man(args) => manual::print_manual_page(&args.command, printer),
+        CliCommand::Company => ringfence_company::serve_stdio()
             .await
             .map(|()| ExitCode::SUCCESS)
-            .map_err(|error| Fault::ours("server.failed", error.to_string())),
+            .map_err(|error| CliFault::internal("server.failed", error.to_string())),
     }
 }
 
 /// Opens the store to inspect the journal and never creates one. If records are missing, only stop requests are written.
-async fn store(settings: &Settings) -> Result<Store, Fault> {
-    let home = settings.journal_home().map_err(|fault| fault.exit(NOT_HELD))?;
+async fn open_store(settings: &CliSettings) -> Result<Store, CliFault> {
+    let home = settings
+        .journal_home()
+        .map_err(|fault| fault.with_exit(EXIT_CHECK_FAILED))?;
     Ok(Store::open_to_read(&home).await?)
 }
 
 /// Parses a whole session id from the command line.
-fn session_id(text: &str) -> Result<SessionId, Fault> {
+fn parse_session_id(text: &str) -> Result<SessionId, CliFault> {
     text.parse().map_err(|error: ringfence_journal::IdError| {
-        Fault::ours("session.id", format!("`{text}` is {error}"))
-            .hint("`ringfence session list` shows the ids")
-            .exit(NOT_HELD)
+        CliFault::internal("session.id", format!("`{text}` is {error}"))
+            .with_hint("`ringfence session list` shows the ids")
+            .with_exit(EXIT_CHECK_FAILED)
     })
 }
 
-fn no_session(id: SessionId) -> Fault {
-    Fault::ours("session.unknown", format!("there is no session `{id}`"))
-        .hint("`ringfence session list` shows the ids")
-        .exit(NOT_HELD)
+fn session_not_found(id: SessionId) -> CliFault {
+    CliFault::internal("session.unknown", format!("there is no session `{id}`"))
+        .with_hint("`ringfence session list` shows the ids")
+        .with_exit(EXIT_CHECK_FAILED)
 }

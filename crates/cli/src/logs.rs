@@ -9,11 +9,11 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::args::Args;
-use crate::settings::{LogFormat, Settings};
+use crate::args::CliArgs;
+use crate::settings::{CliSettings, LogFormat};
 
 /// Starts logging. Invalid parts of the filter are reported and ignored.
-pub(crate) fn start(args: &Args, settings: &Settings) {
+pub(crate) fn start_logging(args: &CliArgs, settings: &CliSettings) {
     let level = match (args.words.quiet, args.words.verbose) {
         (true, _) => Level::ERROR,
         (false, 0) => Level::WARN,

@@ -15,13 +15,13 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::args::{Args, Command};
+use crate::args::{CliArgs, CliCommand};
 use crate::print::Printer;
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 
 /// One thread is enough for one command; an HTTP server for many clients gets more.
-fn runtime(command: &Command) -> std::io::Result<Runtime> {
-    let mut builder = if matches!(command, Command::Serve(serve) if !serve.stdio) {
+fn build_runtime(command: &CliCommand) -> std::io::Result<Runtime> {
+    let mut builder = if matches!(command, CliCommand::Serve(serve) if !serve.stdio) {
         Builder::new_multi_thread()
     } else {
         Builder::new_current_thread()
@@ -32,27 +32,27 @@ fn runtime(command: &Command) -> std::io::Result<Runtime> {
 fn main() -> ExitCode {
     // The probes start this program again as the attacker inside a sandbox, where nothing else of it would work.
     let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == ringfence_probe::ENTRY) {
+    if words.next().is_some_and(|word| word == ringfence_probe::ATTEMPT_ENTRY) {
         let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
         return ringfence_probe::attempt_main(&words);
     }
-    let args = match Args::try_parse() {
+    let args = match CliArgs::try_parse() {
         Ok(args) => args,
-        Err(error) => return args::answer(&error),
+        Err(error) => return args::print_usage_error(&error),
     };
-    let settings = Settings::read();
+    let settings = CliSettings::from_environment();
     let printer = Printer::new(args.words, settings.plain);
-    logs::start(&args, &settings);
-    let shape = args.command.shape();
-    let runtime = match runtime(&args.command) {
+    logs::start_logging(&args, &settings);
+    let shape = args.command.fault_format();
+    let runtime = match build_runtime(&args.command) {
         Ok(runtime) => runtime,
-        Err(error) => return printer.fault(&fault::no_runtime(&error), shape),
+        Err(error) => return printer.print_fault(&fault::runtime_fault(&error), shape),
     };
-    let outcome = runtime.block_on(commands::start(args.command, &settings, &printer));
+    let outcome = runtime.block_on(commands::run_command(args.command, &settings, &printer));
     // A thread that is still blocked, for example on a read from a terminal, must not delay the exit.
     runtime.shutdown_background();
     match outcome {
         Ok(code) => code,
-        Err(fault) => printer.fault(&fault, shape),
+        Err(fault) => printer.print_fault(&fault, shape),
     }
 }

@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
-use crate::args::{Shape, Words};
-use crate::fault::{Fault, REFUSED, reason};
+use crate::args::{FaultFormat, Verbosity};
+use crate::fault::{CliFault, EXIT_REFUSED, io_error_text};
 
 pub(crate) mod escape;
 pub(crate) mod event;
@@ -19,7 +19,7 @@ pub(crate) mod live;
 /// Prints to both output streams, with the verbosity and the colour setting of this process.
 #[derive(Debug)]
 pub(crate) struct Printer {
-    words: Words,
+    words: Verbosity,
     stdout: io::Stdout,
     stderr: io::Stderr,
     plain: bool,
@@ -46,7 +46,7 @@ const STYLES: [&str; 6] = [
 ];
 
 impl Printer {
-    pub(crate) fn new(words: Words, plain: bool) -> Printer {
+    pub(crate) fn new(words: Verbosity, plain: bool) -> Printer {
         Printer {
             words,
             stdout: io::stdout(),
@@ -66,44 +66,44 @@ impl Printer {
     }
 
     /// Prints a line of text to standard output.
-    pub(crate) fn line(&self, text: &str) -> Result<(), Fault> {
-        self.data(&format!("{text}\n"))
+    pub(crate) fn print_line(&self, text: &str) -> Result<(), CliFault> {
+        self.print_escaped(&format!("{text}\n"))
     }
 
     /// Prints text to standard output; escapes what a program or a server could have put into it.
-    pub(crate) fn data(&self, text: &str) -> Result<(), Fault> {
+    pub(crate) fn print_escaped(&self, text: &str) -> Result<(), CliFault> {
         let own: &[&str] = if self.stdout_is_terminal() && !self.plain {
             &STYLES
         } else {
             &[]
         };
-        self.exact(&escape::words(text, own))
+        self.print_exact(&escape::escape_own(text, own))
     }
 
     /// Prints text for programs to standard output, unchanged.
-    pub(crate) fn exact(&self, text: &str) -> Result<(), Fault> {
+    pub(crate) fn print_exact(&self, text: &str) -> Result<(), CliFault> {
         let mut stdout = self.stdout.lock();
         stdout
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush())
-            .map_err(|error| unwritten(&error))
+            .map_err(|error| write_fault(&error))
     }
 
     /// Prints a value as JSON: indented on a terminal, else on one line.
-    pub(crate) fn json(&self, value: &impl serde::Serialize) -> Result<(), Fault> {
+    pub(crate) fn print_json(&self, value: &impl serde::Serialize) -> Result<(), CliFault> {
         let text = if self.stdout_is_terminal() {
             serde_json::to_string_pretty(value)
         } else {
             serde_json::to_string(value)
         };
-        let text = text.map_err(|error| Fault::ours("output.json", format!("cannot print as JSON: {error}")))?;
-        self.exact(&format!("{}\n", self.for_stdout(&text)))
+        let text = text.map_err(|error| CliFault::internal("output.json", format!("cannot print as JSON: {error}")))?;
+        self.print_exact(&format!("{}\n", self.escape_for_stdout(&text)))
     }
 
     /// Escapes in JSON text what a terminal would act on; the value stays the same.
-    fn for_stdout(&self, json: &str) -> String {
+    fn escape_for_stdout(&self, json: &str) -> String {
         if self.stdout_is_terminal() {
-            escape::json(json)
+            escape::escape_json(json)
         } else {
             json.to_owned()
         }
@@ -112,42 +112,42 @@ impl Printer {
     /// Prints a notice to standard error, unless `--quiet` is set.
     pub(crate) fn notice(&self, text: &str) {
         if !self.words.quiet {
-            self.aside(&format!("notice: {}", escape::indented(text)));
+            self.print_to_stderr(&format!("notice: {}", escape::escape_indented(text)));
         }
     }
 
     /// Prints a warning to standard error, even with `--quiet`.
     pub(crate) fn warning(&self, text: &str) {
-        self.aside(&format!("warning: {}", escape::indented(text)));
+        self.print_to_stderr(&format!("warning: {}", escape::escape_indented(text)));
     }
 
     /// Prints a detail to standard error, only with `--verbose`.
     pub(crate) fn detail(&self, text: &str) {
         if self.words.verbose > 0 {
-            self.aside(&escape::indented(text));
+            self.print_to_stderr(&escape::escape_indented(text));
         }
     }
 
     /// Prints a line to standard error; escapes what a program could have put into it.
-    pub(crate) fn aside(&self, text: &str) {
+    pub(crate) fn print_to_stderr(&self, text: &str) {
         // A failed write is ignored: standard error is gone.
-        let _ = writeln!(self.stderr.lock(), "{}", escape::text(text));
+        let _ = writeln!(self.stderr.lock(), "{}", escape::escape_text(text));
     }
 
     /// Prints the fault in the given format and returns its exit code.
-    pub(crate) fn fault(&self, fault: &Fault, shape: Shape) -> ExitCode {
+    pub(crate) fn print_fault(&self, fault: &CliFault, shape: FaultFormat) -> ExitCode {
         let told = match shape {
-            Shape::Words => Ok(()),
-            Shape::Execution => self.json(&without_execution(fault)),
+            FaultFormat::Text => Ok(()),
+            FaultFormat::ExecutionJson => self.print_json(&fault_json(fault)),
         };
         if told.is_ok() && !fault.message.is_empty() {
-            self.error(&fault.message, fault.hint.as_deref(), fault.rule.as_deref());
+            self.print_error(&fault.message, fault.hint.as_deref(), fault.rule.as_deref());
         }
         ExitCode::from(fault.exit)
     }
 
     /// Prints an error with its rule and hint to standard error.
-    pub(crate) fn error(&self, message: &str, hint: Option<&str>, rule: Option<&str>) {
+    pub(crate) fn print_error(&self, message: &str, hint: Option<&str>, rule: Option<&str>) {
         let label = |word: &str, style| {
             if self.stderr_is_terminal() {
                 self.styled(word, style)
@@ -155,10 +155,14 @@ impl Printer {
                 word.to_owned()
             }
         };
-        let mut lines = vec![format!("{} {}", label("error:", Style::Bad), escape::indented(message))];
-        lines.extend(rule.map(|rule| format!("{} {}", label("rule:", Style::Strong), escape::indented(rule))));
+        let mut lines = vec![format!(
+            "{} {}",
+            label("error:", Style::Bad),
+            escape::escape_indented(message)
+        )];
+        lines.extend(rule.map(|rule| format!("{} {}", label("rule:", Style::Strong), escape::escape_indented(rule))));
         let hint = hint.map(hint::for_terminal);
-        lines.extend(hint.map(|hint| format!("{} {}", label("hint:", Style::Strong), escape::indented(&hint))));
+        lines.extend(hint.map(|hint| format!("{} {}", label("hint:", Style::Strong), escape::escape_indented(&hint))));
         let _ = writeln!(self.stderr.lock(), "{}", lines.join("\n"));
     }
 
@@ -188,22 +192,22 @@ impl Printer {
 }
 
 /// The fault for a failed write to standard output.
-pub(crate) fn unwritten(error: &io::Error) -> Fault {
+pub(crate) fn write_fault(error: &io::Error) -> CliFault {
     if error.kind() == io::ErrorKind::BrokenPipe {
-        return Fault::reader_gone();
+        return CliFault::reader_gone();
     }
-    Fault::ours(
+    CliFault::internal(
         "output.write",
-        format!("cannot write to standard output: {}", reason(error)),
+        format!("cannot write to standard output: {}", io_error_text(error)),
     )
 }
 
 /// The object that `--json` prints for a fault before an execution began.
-fn without_execution(fault: &Fault) -> serde_json::Value {
+fn fault_json(fault: &CliFault) -> serde_json::Value {
     json!({
         "execution_id": null,
         "session_id": null,
-        "status": if fault.exit == REFUSED { "refused" } else if fault.exit == crate::fault::CANCELLED { "cancelled" } else { "failed" },
+        "status": if fault.exit == EXIT_REFUSED { "refused" } else if fault.exit == crate::fault::EXIT_CANCELLED { "cancelled" } else { "failed" },
         "exit_code": fault.exit,
         "value": null,
         "stdout": "",
@@ -222,7 +226,7 @@ fn without_execution(fault: &Fault) -> serde_json::Value {
 }
 
 /// A number with its noun, such as `1 file` or `2 files`.
-pub(crate) fn count(number: u64, one: &str) -> String {
+pub(crate) fn counted(number: u64, one: &str) -> String {
     if number == 1 {
         format!("1 {one}")
     } else {
@@ -238,7 +242,7 @@ pub(crate) fn moment(at: impl std::fmt::Display) -> String {
 }
 
 /// The distance between a time and now, in a suitable unit such as `90s` or `3h`.
-pub(crate) fn span(moment: impl Into<SystemTime>) -> String {
+pub(crate) fn distance_text(moment: impl Into<SystemTime>) -> String {
     let (moment, now) = (moment.into(), SystemTime::now());
     let away = moment.duration_since(now).or_else(|_| now.duration_since(moment));
     let seconds = away.map_or(0, |away| away.as_secs());
@@ -251,7 +255,7 @@ pub(crate) fn span(moment: impl Into<SystemTime>) -> String {
 }
 
 /// A number of bytes in a suitable unit, such as `1.5 MiB`.
-pub(crate) fn bytes(number: u64) -> String {
+pub(crate) fn byte_text(number: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.iter().find(|(_, size)| number >= *size) {
         Some((unit, size)) if number.is_multiple_of(*size) => format!("{} {unit}", number / size),

@@ -5,17 +5,17 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::fault::Fault;
+use crate::fault::CliFault;
 use crate::print::Printer;
 
 pub(crate) mod config;
-pub(crate) mod rules;
+pub(crate) mod policy_layers;
 pub(crate) mod servers;
 pub(crate) mod trust;
 
 /// The settings that come from environment variables.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
+pub(crate) struct CliSettings {
     /// The data folder; `None` if no variable determines one.
     home: Option<PathBuf>,
     /// Whether `RINGFENCE_HOME` determines `home`.
@@ -43,9 +43,9 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-impl Settings {
+impl CliSettings {
     /// Reads the environment; an empty variable counts as unset.
-    pub(crate) fn read() -> Settings {
+    pub(crate) fn from_environment() -> CliSettings {
         let given = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         // The XDG base directory specification requires relative paths to be ignored.
         let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
@@ -59,7 +59,7 @@ impl Settings {
         let named = given("RINGFENCE_HOME").map(PathBuf::from);
         let text = |name: &str| given(name).map(|value| value.to_string_lossy().into_owned());
         let json = text("RINGFENCE_LOG_FORMAT").is_some_and(|format| format.eq_ignore_ascii_case("json"));
-        Settings {
+        CliSettings {
             home_is_named: named.is_some(),
             home: named.or_else(|| below("XDG_DATA_HOME", ".local/share")),
             config_folder: below("XDG_CONFIG_HOME", ".config"),
@@ -72,21 +72,21 @@ impl Settings {
     }
 
     /// The absolute path of the data folder; fails if none is set or if others can access it.
-    pub(crate) fn home(&self) -> Result<PathBuf, Fault> {
+    pub(crate) fn home(&self) -> Result<PathBuf, CliFault> {
         let Some(home) = &self.home else {
-            return Err(Fault::ours(
+            return Err(CliFault::internal(
                 "store.folder",
                 "there is no data folder: neither `RINGFENCE_HOME` nor `HOME` is set",
             )
-            .hint("set `RINGFENCE_HOME` to a folder of your own"));
+            .with_hint("set `RINGFENCE_HOME` to a folder of your own"));
         };
-        let home = absolute(home)?;
+        let home = absolute_path(home)?;
         let open = std::fs::metadata(&home)
             .ok()
             .filter(|data| data.is_dir() && data.mode() & 0o077 != 0);
         match open.map(|data| data.mode() & 0o777) {
             None => Ok(home),
-            Some(mode) => Err(ringfence_store::OpenError::Exposed { path: home, mode }.into()),
+            Some(mode) => Err(ringfence_store::OpenStoreError::Exposed { path: home, mode }.into()),
         }
     }
 
@@ -110,10 +110,10 @@ impl Settings {
 
     /// Removes the access of others to the data folder and prints a notice. If that fails, opening the folder reports it.
     pub(crate) fn close_home(&self, printer: &Printer) {
-        let Some(Ok(home)) = self.home.as_deref().map(absolute) else {
+        let Some(Ok(home)) = self.home.as_deref().map(absolute_path) else {
             return;
         };
-        if let Ok(Some(mode)) = ringfence_store::close_to_others(&home) {
+        if let Ok(Some(mode)) = ringfence_store::restrict_permissions(&home) {
             let home = home.display();
             printer.notice(&format!(
                 "others could read the data folder `{home}` (mode {mode:o}): it is closed to them now (mode 700)"
@@ -122,16 +122,16 @@ impl Settings {
     }
 
     /// The data folder if it contains a journal; commands that only read must not create one.
-    pub(crate) fn journal_home(&self) -> Result<PathBuf, Fault> {
+    pub(crate) fn journal_home(&self) -> Result<PathBuf, CliFault> {
         let home = self.home()?;
         match home.join("ringfence.db").symlink_metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 // If a signed journal existed here, it is gone, and the command reports that.
                 ringfence_store::check_journal_gone(&home)?;
                 let message = format!("there is no journal in `{}` yet", home.display());
-                Err(Fault::ours("store.none", message)
-                    .hint("the first `ringfence run` or `ringfence exec` writes one")
-                    .exit(crate::fault::NOT_HELD))
+                Err(CliFault::internal("store.none", message)
+                    .with_hint("the first `ringfence run` or `ringfence exec` writes one")
+                    .with_exit(crate::fault::EXIT_CHECK_FAILED))
             }
             // Opening the journal reports other errors better.
             _ => Ok(home),
@@ -140,18 +140,18 @@ impl Settings {
 }
 
 /// An environment variable that an entry of the operator refers to; `None` if it is unset or not UTF-8.
-pub(crate) fn variable(name: &str) -> Option<String> {
+pub(crate) fn environment_variable(name: &str) -> Option<String> {
     env::var_os(name).and_then(|value| value.into_string().ok())
 }
 
 /// Makes a path absolute, so that it stays valid if the working folder changes.
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Fault> {
+pub(crate) fn absolute_path(path: &Path) -> Result<PathBuf, CliFault> {
     std::path::absolute(path).map_err(|error| {
         let message = format!(
             "cannot tell where `{}` is: {}",
             path.display(),
-            crate::fault::reason(&error)
+            crate::fault::io_error_text(&error)
         );
-        Fault::ours("start.folder", message).hint("run it from a folder that exists")
+        CliFault::internal("start.folder", message).with_hint("run it from a folder that exists")
     })
 }

@@ -11,11 +11,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// The time after which a first signal ends this program; a run normally ends and is recorded sooner.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The reason why the run should end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum CancelReason {
     /// No cancel request was made.
     None,
     /// The process received a signal.
@@ -26,23 +26,23 @@ pub(crate) enum Wish {
 
 /// A shared cancel request that can be polled and awaited.
 #[derive(Debug, Clone)]
-pub(crate) struct Interrupt(watch::Sender<Wish>);
+pub(crate) struct Interrupt(watch::Sender<CancelReason>);
 
 impl Interrupt {
     /// Starts to listen for signals; after the first one this program ends within `patience`.
     pub(crate) fn listen(patience: Duration) -> io::Result<Interrupt> {
-        let interrupt = Interrupt(watch::Sender::new(Wish::None));
+        let interrupt = Interrupt(watch::Sender::new(CancelReason::None));
         let heard = interrupt.clone();
         thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || hear(&heard, patience))?;
+            .spawn(move || watch_signals(&heard, patience))?;
         Ok(interrupt)
     }
 
     /// Requests cancellation; only the first reason is kept.
-    pub(crate) fn wish(&self, wish: Wish) {
+    pub(crate) fn request(&self, wish: CancelReason) {
         self.0.send_if_modified(|known| {
-            let first = *known == Wish::None;
+            let first = *known == CancelReason::None;
             if first {
                 *known = wish;
             }
@@ -51,7 +51,7 @@ impl Interrupt {
     }
 
     /// The reason of the first cancel request so far.
-    pub(crate) fn wished(&self) -> Wish {
+    pub(crate) fn reason(&self) -> CancelReason {
         *self.0.borrow()
     }
 
@@ -59,11 +59,11 @@ impl Interrupt {
     pub(crate) async fn requested(&self) {
         let mut receiver = self.0.subscribe();
         // The sender lives as long as `self`.
-        let _ = receiver.wait_for(|wish| *wish != Wish::None).await;
+        let _ = receiver.wait_for(|wish| *wish != CancelReason::None).await;
     }
 }
 
-fn hear(interrupt: &Interrupt, patience: Duration) {
+fn watch_signals(interrupt: &Interrupt, patience: Duration) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return tracing::warn!(%error, "cannot listen for signals"),
@@ -84,8 +84,8 @@ fn hear(interrupt: &Interrupt, patience: Duration) {
             }
         };
         let number = next().await;
-        interrupt.wish(Wish::Signal);
-        end(tokio::time::timeout(patience, next()).await.unwrap_or(number));
+        interrupt.request(CancelReason::Signal);
+        end_by_signal(tokio::time::timeout(patience, next()).await.unwrap_or(number));
     });
 }
 
@@ -93,6 +93,6 @@ fn hear(interrupt: &Interrupt, patience: Duration) {
     clippy::exit,
     reason = "a second signal means now; sandboxes die with this process, and the next start sweeps"
 )]
-fn end(signal: i32) -> ! {
+fn end_by_signal(signal: i32) -> ! {
     std::process::exit(128 + signal)
 }

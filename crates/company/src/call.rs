@@ -5,19 +5,19 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::store::Store;
-use crate::tool::{self, Op, Tool};
-use crate::{param, read, write};
+use crate::store::CompanyStore;
+use crate::tool::{self, CompanyTool, ToolOperation};
+use crate::{params, read, write};
 
 /// An example company with a memory of its own.
 #[derive(Debug)]
 pub struct Company {
-    store: Mutex<Store>,
+    store: Mutex<CompanyStore>,
 }
 
 /// Why a call has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum CallError {
+pub enum CompanyCallError {
     /// No tool has this name.
     #[error("no tool `{name}`{hint}")]
     UnknownTool {
@@ -28,12 +28,12 @@ pub enum CallError {
     },
     /// The tool exists but cannot do what the call asks.
     #[error(transparent)]
-    Refused(#[from] Fault),
+    Refused(#[from] CompanyFault),
 }
 
 /// A fault of a call that the caller can correct, with a message for that caller.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Fault {
+pub enum CompanyFault {
     /// Some arguments are unknown, missing or invalid.
     #[error("{problems}. `{tool}` takes {takes}")]
     Arguments {
@@ -100,49 +100,53 @@ impl Company {
     /// Creates the company with its initial records, which are always the same.
     pub fn new() -> Self {
         Self {
-            store: Mutex::new(Store::new()),
+            store: Mutex::new(CompanyStore::new()),
         }
     }
 
     /// Runs one call; the answer fits the output schema of the tool.
-    pub fn call(&self, name: &str, arguments: &Map<String, Value>) -> Result<Value, CallError> {
-        let tool = tool::find(name).ok_or_else(|| unknown(name))?;
+    pub fn call(&self, name: &str, arguments: &Map<String, Value>) -> Result<Value, CompanyCallError> {
+        let tool = tool::find_tool(name).ok_or_else(|| unknown_tool(name))?;
         let params = tool.params();
-        let given = param::check(&tool.name, &params, arguments)?;
+        let given = params::check_arguments(&tool.name, &params, arguments)?;
         // A call that panicked leaves no half-written row: rows are replaced as a whole.
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(answer(&mut store, tool, &given)?)
+        Ok(answer_call(&mut store, tool, &given)?)
     }
 }
 
-fn answer(store: &mut Store, tool: &'static Tool, given: &[param::Argument]) -> Result<Value, Fault> {
+fn answer_call(
+    store: &mut CompanyStore,
+    tool: &'static CompanyTool,
+    given: &[params::CheckedArgument],
+) -> Result<Value, CompanyFault> {
     let entity = tool.entity;
-    if let Some(at) = crate::spec::place(entity.many) {
-        store.ready(at);
+    if let Some(at) = crate::spec::entity_position(entity.many) {
+        store.load_table(at);
     }
     match tool.op {
-        Op::List | Op::Under(_) => read::list(store, tool, given),
-        Op::Get => read::get(store, entity, given),
-        Op::Search => read::search(store, tool, given),
-        Op::Count => Ok(read::count(store, entity, given)),
-        Op::Export => Ok(read::export(store, entity, given)),
-        Op::Create => write::create(store, entity, given),
-        Op::Update => write::update(store, entity, given),
-        Op::Delete => write::delete(store, entity, given),
-        Op::Act(act) => write::act(store, entity, act, given),
+        ToolOperation::List | ToolOperation::Under(_) => read::list_records(store, tool, given),
+        ToolOperation::Get => read::get_record(store, entity, given),
+        ToolOperation::Search => read::search_records(store, tool, given),
+        ToolOperation::Count => Ok(read::count_records(store, entity, given)),
+        ToolOperation::Export => Ok(read::export_records(store, entity, given)),
+        ToolOperation::Create => write::create_record(store, entity, given),
+        ToolOperation::Update => write::update_record(store, entity, given),
+        ToolOperation::Delete => write::delete_record(store, entity, given),
+        ToolOperation::Act(act) => write::run_action(store, entity, act, given),
     }
 }
 
-fn unknown(name: &str) -> CallError {
+fn unknown_tool(name: &str) -> CompanyCallError {
     let name: String = name.chars().take(120).collect();
-    let near = tool::all()
+    let near = tool::all_tools()
         .iter()
         .map(|tool| (strsim::jaro_winkler(&tool.name, &name), &tool.name));
     let near = near.filter(|(like, _)| *like > 0.85).max_by(|a, b| a.0.total_cmp(&b.0));
     let hint = near
         .map(|(_, name)| format!("; did you mean `{name}`?"))
         .unwrap_or_default();
-    CallError::UnknownTool { name, hint }
+    CompanyCallError::UnknownTool { name, hint }
 }
 
 #[cfg(test)]

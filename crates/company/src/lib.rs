@@ -6,8 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
-mod cell;
-mod param;
+mod params;
 mod read;
 mod schema;
 mod seed;
@@ -15,8 +14,9 @@ mod server;
 mod spec;
 mod store;
 mod tool;
+mod value;
 mod write;
 
-pub use call::{CallError, Company, Fault};
-pub use server::{Error, Server, serve_stdio};
+pub use call::{Company, CompanyCallError, CompanyFault};
+pub use server::{CompanyServer, StdioServeError, serve_stdio};
 pub use tool::definitions;

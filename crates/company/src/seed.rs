@@ -1,45 +1,45 @@
 //! Builds the initial records: the same ones on every machine and in every run.
 
-use crate::cell::{Cell, DAY};
-use crate::spec::{COMPANY, Entity, Field, Given, Kind, Make, place, words};
-use crate::store::{Row, Table};
+use crate::spec::{COMPANY, Entity, EntityField, FieldKind, FieldOrigin, SeedRule, entity_position, word_lists};
+use crate::store::{RecordRow, RecordTable};
+use crate::value::{FieldValue, SECONDS_PER_DAY};
 
 /// The company's first day, 2025-01-01.
-const START: i64 = 1_735_689_600;
+const COMPANY_START: i64 = 1_735_689_600;
 /// The present time of the company, noon of 2026-06-30; the company has no clock.
-pub(crate) const NOW: i64 = 1_782_820_800;
+pub(crate) const COMPANY_NOW: i64 = 1_782_820_800;
 
 /// Builds all initial records of an entity; the tables that the entity links to must be loaded.
-pub(crate) fn table(entity: &Entity, tables: &[Table]) -> Table {
-    let span = NOW - START - DAY;
+pub(crate) fn build_table(entity: &Entity, tables: &[RecordTable]) -> RecordTable {
+    let span = COMPANY_NOW - COMPANY_START - SECONDS_PER_DAY;
     let rows = (1..=entity.count).map(|number| {
-        let mut chance = Chance::of(entity.prefix, number);
-        let made = START + span * i64::from(number) / i64::from(entity.count + 1);
+        let mut chance = SeedSequence::for_record(entity.prefix, number);
+        let made = COMPANY_START + span * i64::from(number) / i64::from(entity.count + 1);
         let made = made - made.rem_euclid(60);
-        let mut maker = Maker {
+        let mut maker = RecordMaker {
             tables,
             entity,
             number,
             made,
             chance: &mut chance,
         };
-        let cells = maker.cells(entity.fields);
-        let changed = (made + chance.between(0, 20 * 24 * 60) * 60).min(NOW);
-        Row {
+        let cells = maker.make_values(entity.fields);
+        let changed = (made + chance.between(0, 20 * 24 * 60) * 60).min(COMPANY_NOW);
+        RecordRow {
             number,
             made,
             changed,
             cells,
         }
     });
-    Table::of(rows.collect())
+    RecordTable::from_rows(rows.collect())
 }
 
 /// A pseudorandom sequence that depends only on its start value (splitmix64).
-struct Chance(u64);
+struct SeedSequence(u64);
 
-impl Chance {
-    fn of(prefix: &str, number: u32) -> Self {
+impl SeedSequence {
+    fn for_record(prefix: &str, number: u32) -> Self {
         let start = prefix.bytes().fold(u64::from(number), |seed, byte| {
             (seed << 8) ^ (seed >> 56) ^ u64::from(byte)
         });
@@ -60,7 +60,7 @@ impl Chance {
     }
 
     /// A number below `end` in which small numbers are more frequent.
-    fn early(&mut self, end: usize) -> usize {
+    fn skewed_below(&mut self, end: usize) -> usize {
         let wide = self.below(end.saturating_mul(end));
         let root = wide.isqrt();
         end.saturating_sub(1).saturating_sub(root)
@@ -77,25 +77,31 @@ impl Chance {
 }
 
 /// Builds the field values of one record.
-struct Maker<'a> {
-    tables: &'a [Table],
+struct RecordMaker<'a> {
+    tables: &'a [RecordTable],
     entity: &'a Entity,
     number: u32,
     made: i64,
-    chance: &'a mut Chance,
+    chance: &'a mut SeedSequence,
 }
 
-impl Maker<'_> {
-    fn cells(&mut self, fields: &[Field]) -> Vec<Cell> {
+impl RecordMaker<'_> {
+    fn make_values(&mut self, fields: &[EntityField]) -> Vec<FieldValue> {
         let mut cells = Vec::with_capacity(fields.len());
         for field in fields {
-            let cell = self.cell(field, field.make, fields, &cells);
+            let cell = self.make_value(field, field.seed, fields, &cells);
             cells.push(cell);
         }
         cells
     }
 
-    fn cell(&mut self, field: &Field, make: Make, fields: &[Field], before: &[Cell]) -> Cell {
+    fn make_value(
+        &mut self,
+        field: &EntityField,
+        make: SeedRule,
+        fields: &[EntityField],
+        before: &[FieldValue],
+    ) -> FieldValue {
         let of = |name: &str| {
             fields
                 .iter()
@@ -103,134 +109,143 @@ impl Maker<'_> {
                 .and_then(|at| before.get(at))
         };
         match make {
-            Make::When(name, words, inner) => {
-                let holds = of(name).and_then(Cell::text).is_some_and(|word| words.contains(&word));
+            SeedRule::When(name, words, inner) => {
+                let holds = of(name)
+                    .and_then(FieldValue::text)
+                    .is_some_and(|word| words.contains(&word));
                 if holds {
-                    self.cell(field, *inner, fields, before)
+                    self.make_value(field, *inner, fields, before)
                 } else {
-                    Cell::Null
+                    FieldValue::Null
                 }
             }
-            Make::Sometimes(percent, inner) => {
+            SeedRule::Sometimes(percent, inner) => {
                 if self.chance.next() % 100 < percent {
-                    self.cell(field, *inner, fields, before)
+                    self.make_value(field, *inner, fields, before)
                 } else {
-                    Cell::Null
+                    FieldValue::Null
                 }
             }
-            Make::Through(..) | Make::Sum(..) => derived(self.tables, field, fields, before).unwrap_or(Cell::Null),
-            Make::Handle(name) => {
-                let text = of(name).and_then(Cell::text).unwrap_or_default();
-                Cell::Text(address(field.kind, text, self.number).into())
+            SeedRule::Through(..) | SeedRule::Sum(..) => {
+                derive_value(self.tables, field, fields, before).unwrap_or(FieldValue::Null)
             }
-            Make::Phrase(phrases) => self.phrase(phrases),
-            Make::Any | Make::Early | Make::Between(..) | Make::After(..) => self.plain(field, make),
+            SeedRule::Handle(name) => {
+                let text = of(name).and_then(FieldValue::text).unwrap_or_default();
+                FieldValue::Text(make_address(field.kind, text, self.number).into())
+            }
+            SeedRule::Phrase(phrases) => self.fill_phrase(phrases),
+            SeedRule::Any | SeedRule::Early | SeedRule::Between(..) | SeedRule::After(..) => {
+                self.make_plain(field, make)
+            }
         }
     }
 
-    fn plain(&mut self, field: &Field, make: Make) -> Cell {
+    fn make_plain(&mut self, field: &EntityField, make: SeedRule) -> FieldValue {
         let (least, most) = match (make, field.kind) {
-            (Make::Between(least, most) | Make::After(least, most), _) | (_, Kind::Integer(least, most)) => {
-                (least, most)
-            }
+            (SeedRule::Between(least, most) | SeedRule::After(least, most), _)
+            | (_, FieldKind::Integer(least, most)) => (least, most),
             _ => (0, 30),
         };
         match field.kind {
-            Kind::Integer(..) if matches!(make, Make::Early) => {
+            FieldKind::Integer(..) if matches!(make, SeedRule::Early) => {
                 let wide = usize::try_from(most - least + 1).unwrap_or(1);
-                Cell::Integer(least + i64::try_from(self.chance.early(wide)).unwrap_or(0))
+                FieldValue::Integer(least + i64::try_from(self.chance.skewed_below(wide)).unwrap_or(0))
             }
-            Kind::Integer(..) | Kind::Cents => Cell::Integer(self.chance.between(least, most)),
-            Kind::Day => {
-                let day = self.made.div_euclid(DAY) + self.chance.between(least, most);
-                Cell::Day(if field.given == Given::Kept {
-                    day.min(NOW.div_euclid(DAY))
+            FieldKind::Integer(..) | FieldKind::Cents => FieldValue::Integer(self.chance.between(least, most)),
+            FieldKind::Day => {
+                let day = self.made.div_euclid(SECONDS_PER_DAY) + self.chance.between(least, most);
+                FieldValue::Day(if field.origin == FieldOrigin::Managed {
+                    day.min(COMPANY_NOW.div_euclid(SECONDS_PER_DAY))
                 } else {
                     day
                 })
             }
-            Kind::Time => {
+            FieldKind::Time => {
                 let quarter_hours = self.chance.between(32, 68) * 900;
-                let day = self.made.div_euclid(DAY) + self.chance.between(least, most);
-                let second = day * DAY + quarter_hours;
-                Cell::Time(if field.given == Given::Kept {
-                    second.min(NOW)
+                let day = self.made.div_euclid(SECONDS_PER_DAY) + self.chance.between(least, most);
+                let second = day * SECONDS_PER_DAY + quarter_hours;
+                FieldValue::Time(if field.origin == FieldOrigin::Managed {
+                    second.min(COMPANY_NOW)
                 } else {
                     second
                 })
             }
-            Kind::Flag => Cell::Flag(self.chance.next().is_multiple_of(2)),
-            Kind::Pick(choices) => {
-                let early = matches!(make, Make::Early);
+            FieldKind::Flag => FieldValue::Flag(self.chance.next().is_multiple_of(2)),
+            FieldKind::Pick(choices) => {
+                let early = matches!(make, SeedRule::Early);
                 let at = if early {
-                    self.chance.early(choices.len())
+                    self.chance.skewed_below(choices.len())
                 } else {
                     self.chance.below(choices.len())
                 };
-                choices.get(at).map_or(Cell::Null, |word| Cell::Word(word))
+                choices.get(at).map_or(FieldValue::Null, |word| FieldValue::Word(word))
             }
-            Kind::Tags(choices) => {
-                let places = self.places(choices.len(), least, most);
-                Cell::Many(
+            FieldKind::Tags(choices) => {
+                let places = self.distinct_places(choices.len(), least, most);
+                FieldValue::Many(
                     places
-                        .filter_map(|at| choices.get(at).map(|word| Cell::Word(word)))
+                        .filter_map(|at| choices.get(at).map(|word| FieldValue::Word(word)))
                         .collect(),
                 )
             }
-            Kind::Link(many) => self.link(many),
-            Kind::Links(many) => {
-                let count = place(many).and_then(|at| COMPANY.get(at)).map_or(0, |it| it.count);
-                let places = self.places(usize::try_from(count).unwrap_or(0), least, most);
-                Cell::Many(
+            FieldKind::Link(many) => self.make_link(many),
+            FieldKind::Links(many) => {
+                let count = entity_position(many)
+                    .and_then(|at| COMPANY.get(at))
+                    .map_or(0, |it| it.count);
+                let places = self.distinct_places(usize::try_from(count).unwrap_or(0), least, most);
+                FieldValue::Many(
                     places
-                        .filter_map(|at| u32::try_from(at + 1).ok().map(Cell::Link))
+                        .filter_map(|at| u32::try_from(at + 1).ok().map(FieldValue::Link))
                         .collect(),
                 )
             }
-            Kind::Phone => {
+            FieldKind::Phone => {
                 let line = self.chance.between(0, 99);
-                Cell::Text(format!("+1 202 555 01{line:02}").into())
+                FieldValue::Text(format!("+1 202 555 01{line:02}").into())
             }
-            Kind::Part(fields) => Cell::Part(self.cells(fields)),
-            Kind::Parts(fields) => {
+            FieldKind::Part(fields) => FieldValue::Part(self.make_values(fields)),
+            FieldKind::Parts(fields) => {
                 let count = self.chance.between(least, most);
-                Cell::Many((0..count).map(|_| Cell::Part(self.cells(fields))).collect())
+                FieldValue::Many((0..count).map(|_| FieldValue::Part(self.make_values(fields))).collect())
             }
-            Kind::Text(_) | Kind::Email | Kind::Uri => Cell::Word(""),
+            FieldKind::Text(_) | FieldKind::Email | FieldKind::Uri => FieldValue::Word(""),
         }
     }
 
     /// Some distinct positions below `end`, consecutive modulo `end`.
-    fn places(&mut self, end: usize, least: i64, most: i64) -> impl Iterator<Item = usize> + use<> {
+    fn distinct_places(&mut self, end: usize, least: i64, most: i64) -> impl Iterator<Item = usize> + use<> {
         let count = usize::try_from(self.chance.between(least, most)).unwrap_or(0).min(end);
         let first = self.chance.below(end);
         (0..count).map(move |step| (first + step) % end.max(1))
     }
 
     /// A link to a random record of the entity; within the same entity, to an earlier record.
-    fn link(&mut self, many: &str) -> Cell {
+    fn make_link(&mut self, many: &str) -> FieldValue {
         let own = many == self.entity.many;
         let count = if own {
             self.number - 1
         } else {
-            place(many).and_then(|at| COMPANY.get(at)).map_or(0, |it| it.count)
+            entity_position(many)
+                .and_then(|at| COMPANY.get(at))
+                .map_or(0, |it| it.count)
         };
         if count == 0 {
-            return Cell::Null;
+            return FieldValue::Null;
         }
-        u32::try_from(self.chance.between(1, i64::from(count))).map_or(Cell::Null, Cell::Link)
+        u32::try_from(self.chance.between(1, i64::from(count))).map_or(FieldValue::Null, FieldValue::Link)
     }
 
-    fn phrase(&mut self, phrases: &[&'static str]) -> Cell {
+    fn fill_phrase(&mut self, phrases: &[&'static str]) -> FieldValue {
         let phrase = self.chance.pick(phrases);
         if !phrase.contains('{') {
-            return Cell::Word(phrase);
+            return FieldValue::Word(phrase);
         }
         let mut text = String::with_capacity(phrase.len() + 24);
         for piece in phrase.split('{') {
             match piece.split_once('}') {
                 Some((slot, rest)) => {
-                    text.push_str(self.chance.pick(words::list(slot)));
+                    text.push_str(self.chance.pick(word_lists::words_for_slot(slot)));
                     text.push_str(rest);
                 }
                 None => text.push_str(piece),
@@ -239,50 +254,55 @@ impl Maker<'_> {
         if let Some(first) = text.get_mut(..1) {
             first.make_ascii_uppercase();
         }
-        Cell::Text(text.into())
+        FieldValue::Text(text.into())
     }
 }
 
 /// The value of a field that follows from other fields, through a link or as a sum; else `None`.
-pub(crate) fn derived(tables: &[Table], field: &Field, fields: &[Field], cells: &[Cell]) -> Option<Cell> {
+pub(crate) fn derive_value(
+    tables: &[RecordTable],
+    field: &EntityField,
+    fields: &[EntityField],
+    cells: &[FieldValue],
+) -> Option<FieldValue> {
     let of = |name: &str| fields.iter().zip(cells).find(|(it, _)| it.name == name);
-    match field.make {
-        Make::Through(link, name) => {
+    match field.seed {
+        SeedRule::Through(link, name) => {
             let (source, cell) = of(link)?;
-            let (Kind::Link(many), Cell::Link(number)) = (source.kind, cell) else {
+            let (FieldKind::Link(many), FieldValue::Link(number)) = (source.kind, cell) else {
                 return None;
             };
-            let at = place(many)?;
+            let at = entity_position(many)?;
             let (column, _) = COMPANY.get(at)?.field(name)?;
             tables.get(at)?.row(*number)?.cells.get(column).cloned()
         }
-        Make::Sum(list, count, each) => {
+        SeedRule::Sum(list, count, each) => {
             let (source, cell) = of(list)?;
-            let (Kind::Parts(inner), Cell::Many(parts)) = (source.kind, cell) else {
+            let (FieldKind::Parts(inner), FieldValue::Many(parts)) = (source.kind, cell) else {
                 return None;
             };
             let column = |name: &str| inner.iter().position(|it| it.name == name);
             let (count, each) = (column(count)?, column(each)?);
-            let sum = parts.iter().map(Cell::inner).filter_map(|cells| {
-                let (count, each) = (cells.get(count)?.rank()?, cells.get(each)?.rank()?);
+            let sum = parts.iter().map(FieldValue::children).filter_map(|cells| {
+                let (count, each) = (cells.get(count)?.sort_key()?, cells.get(each)?.sort_key()?);
                 Some(count.saturating_mul(each))
             });
-            Some(Cell::Integer(sum.fold(0, i64::saturating_add)))
+            Some(FieldValue::Integer(sum.fold(0, i64::saturating_add)))
         }
-        Make::Any
-        | Make::Early
-        | Make::Phrase(_)
-        | Make::Between(..)
-        | Make::After(..)
-        | Make::Handle(_)
-        | Make::When(..)
-        | Make::Sometimes(..) => None,
+        SeedRule::Any
+        | SeedRule::Early
+        | SeedRule::Phrase(_)
+        | SeedRule::Between(..)
+        | SeedRule::After(..)
+        | SeedRule::Handle(_)
+        | SeedRule::When(..)
+        | SeedRule::Sometimes(..) => None,
     }
 }
 
 /// An e-mail or web address at example.com, built from a name and the record number.
-fn address(kind: Kind, text: &str, number: u32) -> String {
-    let joint = if matches!(kind, Kind::Email) { '.' } else { '-' };
+fn make_address(kind: FieldKind, text: &str, number: u32) -> String {
+    let joint = if matches!(kind, FieldKind::Email) { '.' } else { '-' };
     let mut slug = String::with_capacity(text.len() + 24);
     for letter in text.chars() {
         if letter.is_ascii_alphanumeric() {
@@ -291,7 +311,7 @@ fn address(kind: Kind, text: &str, number: u32) -> String {
             slug.push(joint);
         }
     }
-    if matches!(kind, Kind::Email) {
+    if matches!(kind, FieldKind::Email) {
         format!("{slug}{joint}{number}@example.com")
     } else {
         format!("https://example.com/{slug}{joint}{number}")

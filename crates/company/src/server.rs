@@ -10,21 +10,21 @@ use rmcp::model::{
 use rmcp::service::{QuitReason, RequestContext, RoleServer, ServerInitializeError, ServiceExt};
 use thiserror::Error;
 
-use crate::call::{CallError, Company};
+use crate::call::{Company, CompanyCallError};
 use crate::tool::definitions;
 
 /// The number of tools on one page of `tools/list`.
-const PAGE: usize = 100;
+const TOOLS_PER_PAGE: usize = 100;
 
 /// The company as an MCP server; clones share one memory.
 #[derive(Debug, Clone, Default)]
-pub struct Server {
+pub struct CompanyServer {
     company: Arc<Company>,
 }
 
 /// Why serving ended early.
 #[derive(Debug, Error)]
-pub enum Error {
+pub enum StdioServeError {
     /// The client did not start with the handshake that the protocol requires.
     #[error("cannot begin to serve")]
     Begin(#[source] Box<ServerInitializeError>),
@@ -34,23 +34,23 @@ pub enum Error {
 }
 
 /// Serves one client on standard input and output until the client disconnects.
-pub async fn serve_stdio() -> Result<(), Error> {
-    let running = Server::default().serve(rmcp::transport::io::stdio_pipes()).await;
+pub async fn serve_stdio() -> Result<(), StdioServeError> {
+    let running = CompanyServer::default().serve(rmcp::transport::io::stdio_pipes()).await;
     let running = match running {
         Ok(running) => running,
         // The client disconnected before the handshake.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-        Err(error) => return Err(Error::Begin(Box::new(error))),
+        Err(error) => return Err(StdioServeError::Begin(Box::new(error))),
     };
-    let reason = running.waiting().await.map_err(Error::Serve)?;
+    let reason = running.waiting().await.map_err(StdioServeError::Serve)?;
     if let QuitReason::JoinError(error) = reason {
-        Err(Error::Serve(error))
+        Err(StdioServeError::Serve(error))
     } else {
         Ok(())
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for CompanyServer {
     fn get_info(&self) -> ServerConfig {
         let version = env!("CARGO_PKG_VERSION");
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
@@ -74,7 +74,7 @@ impl ServerHandler for Server {
                 .map_err(|_| ErrorData::invalid_params("this cursor is not from here", None))?,
         };
         let all = definitions();
-        let to = all.len().min(from + PAGE);
+        let to = all.len().min(from + TOOLS_PER_PAGE);
         let page = all
             .get(from..to)
             .ok_or_else(|| ErrorData::invalid_params("this cursor is not from here", None))?;
@@ -93,10 +93,12 @@ impl ServerHandler for Server {
         let arguments = request.arguments.unwrap_or_default();
         match self.company.call(&request.name, &arguments) {
             Ok(value) => Ok(CallToolResult::structured(value).into()),
-            Err(CallError::Refused(fault)) => {
+            Err(CompanyCallError::Refused(fault)) => {
                 Ok(CallToolResult::error(vec![ContentBlock::text(fault.to_string())]).into())
             }
-            Err(error @ CallError::UnknownTool { .. }) => Err(ErrorData::invalid_params(error.to_string(), None)),
+            Err(error @ CompanyCallError::UnknownTool { .. }) => {
+                Err(ErrorData::invalid_params(error.to_string(), None))
+            }
         }
     }
 }

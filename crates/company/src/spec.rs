@@ -2,13 +2,13 @@
 //!
 //! The tables below `spec/` define the whole example: schemas, initial records and tools all follow from them.
 
-mod desk;
 mod finance;
-mod goods;
-mod office;
+mod inventory;
+mod people;
 mod sales;
+mod support;
 mod tracker;
-pub(crate) mod words;
+pub(crate) mod word_lists;
 
 /// A kind of record, such as orders, with its fields and actions.
 #[derive(Debug, Clone, Copy)]
@@ -26,24 +26,24 @@ pub(crate) struct Entity {
     /// The number of initial records.
     pub(crate) count: u32,
     /// The fields of a record; the first is its name or title.
-    pub(crate) fields: &'static [Field],
+    pub(crate) fields: &'static [EntityField],
     /// The link fields that get a list tool of their own: `customer_id` makes `list_customer_orders`.
     pub(crate) under: &'static [&'static str],
     /// The actions on one record, beyond create, update and delete.
-    pub(crate) acts: &'static [Act],
+    pub(crate) actions: &'static [EntityAction],
 }
 
 /// One field of an entity.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Field {
+pub(crate) struct EntityField {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    pub(crate) kind: Kind,
-    pub(crate) make: Make,
+    pub(crate) kind: FieldKind,
+    pub(crate) seed: SeedRule,
     /// Whether the value can be null.
     pub(crate) nullable: bool,
     /// Which callers can set the field, if any.
-    pub(crate) given: Given,
+    pub(crate) origin: FieldOrigin,
     /// The word that the field has in a new record; `None` means the default of its kind.
     pub(crate) starts: Option<&'static str>,
     /// Whether tools that list, count or export can filter by the field.
@@ -54,18 +54,18 @@ pub(crate) struct Field {
 
 /// The origin of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum FieldOrigin {
     /// The caller that creates the record must set the field.
-    Needed,
+    Required,
     /// The caller that creates or updates the record may set the field.
-    Open,
+    Optional,
     /// The company manages the field; callers set it only through actions.
-    Kept,
+    Managed,
 }
 
 /// The kind of values that a field takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum FieldKind {
     /// A text of at most so many characters.
     Text(u16),
     /// An e-mail address such as `name@example.com`.
@@ -93,14 +93,14 @@ pub(crate) enum Kind {
     /// The ids of several records of this entity.
     Links(&'static str),
     /// An object with these fields.
-    Part(&'static [Field]),
+    Part(&'static [EntityField]),
     /// A list of objects with these fields.
-    Parts(&'static [Field]),
+    Parts(&'static [EntityField]),
 }
 
 /// The seed rule of a field: how initial records get its value.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Make {
+pub(crate) enum SeedRule {
     /// Any value of its kind.
     Any,
     /// Any value of its kind, the first ones more frequently.
@@ -118,37 +118,37 @@ pub(crate) enum Make {
     /// The sum over a list (first) of one member field (second) times another (third).
     Sum(&'static str, &'static str, &'static str),
     /// The inner rule if another field holds one of these words, else null.
-    When(&'static str, &'static [&'static str], &'static Make),
+    When(&'static str, &'static [&'static str], &'static SeedRule),
     /// The inner rule in this percentage of records, else null.
-    Sometimes(u64, &'static Make),
+    Sometimes(u64, &'static SeedRule),
 }
 
 /// An action on one record, such as `ship_order`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Act {
+pub(crate) struct EntityAction {
     /// The name of the tool that runs the action.
     pub(crate) name: &'static str,
     /// What the action does, as a sentence.
     pub(crate) about: &'static str,
     /// The fields that the action takes as arguments beside the id.
-    pub(crate) takes: &'static [Field],
+    pub(crate) takes: &'static [EntityField],
     /// The field and the words it may hold for the action to be possible; `None` means always.
     pub(crate) only: Option<(&'static str, &'static [&'static str])>,
-    pub(crate) effect: Effect,
+    pub(crate) effect: ActionEffect,
 }
 
 /// The effect of an action on the records.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Effect {
+pub(crate) enum ActionEffect {
     /// The action changes fields of the record.
-    Set(&'static [Set]),
+    Set(&'static [FieldChange]),
     /// The action adds a record of this entity, linked to the present one by this field.
     Add(&'static str, &'static str),
 }
 
 /// One field change of an action.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Set {
+pub(crate) enum FieldChange {
     /// The field is set to this word.
     To(&'static str, &'static str),
     /// The field is set to null.
@@ -163,22 +163,22 @@ pub(crate) enum Set {
 
 /// All entities of the company; a link points only to an earlier entity or to its own.
 pub(crate) const COMPANY: &[Entity] = &[
-    office::TEAMS,
-    office::PEOPLE,
-    office::ABSENCES,
-    office::CANDIDATES,
-    office::DEVICES,
+    people::TEAMS,
+    people::PEOPLE,
+    people::ABSENCES,
+    people::CANDIDATES,
+    people::DEVICES,
     sales::CUSTOMERS,
     sales::CONTACTS,
     sales::DEALS,
     sales::CAMPAIGNS,
-    goods::SUPPLIERS,
-    goods::PRODUCTS,
-    goods::WAREHOUSES,
-    goods::STOCK_LEVELS,
-    goods::PURCHASE_ORDERS,
-    goods::ORDERS,
-    goods::SHIPMENTS,
+    inventory::SUPPLIERS,
+    inventory::PRODUCTS,
+    inventory::WAREHOUSES,
+    inventory::STOCK_LEVELS,
+    inventory::PURCHASE_ORDERS,
+    inventory::ORDERS,
+    inventory::SHIPMENTS,
     finance::INVOICES,
     finance::PAYMENTS,
     finance::EXPENSES,
@@ -187,30 +187,30 @@ pub(crate) const COMPANY: &[Entity] = &[
     tracker::MILESTONES,
     tracker::ISSUES,
     tracker::ISSUE_COMMENTS,
-    desk::TICKETS,
-    desk::FOLDERS,
-    desk::DOCUMENTS,
-    desk::MEETINGS,
+    support::TICKETS,
+    support::FOLDERS,
+    support::DOCUMENTS,
+    support::MEETINGS,
 ];
 
 /// The position of an entity in [`COMPANY`], by its plural name.
-pub(crate) fn place(many: &str) -> Option<usize> {
+pub(crate) fn entity_position(many: &str) -> Option<usize> {
     COMPANY.iter().position(|entity| entity.many == many)
 }
 
 /// Finds an entity by its plural name.
-pub(crate) fn entity(many: &str) -> Option<&'static Entity> {
+pub(crate) fn find_entity(many: &str) -> Option<&'static Entity> {
     COMPANY.iter().find(|entity| entity.many == many)
 }
 
 impl Entity {
     /// Finds a field by name, with its position.
-    pub(crate) fn field(&self, name: &str) -> Option<(usize, &'static Field)> {
+    pub(crate) fn field(&self, name: &str) -> Option<(usize, &'static EntityField)> {
         self.fields.iter().enumerate().find(|(_, field)| field.name == name)
     }
 
     /// The singular name with spaces: `purchase order` for `purchase_order`.
-    pub(crate) fn spoken(&self) -> String {
+    pub(crate) fn spoken_name(&self) -> String {
         self.one.replace('_', " ")
     }
 
@@ -228,76 +228,83 @@ impl Entity {
     }
 }
 
-impl Field {
+impl EntityField {
     /// Creates an optional field with any value of its kind that is never null.
-    pub(crate) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+    pub(crate) const fn new(name: &'static str, kind: FieldKind, about: &'static str) -> Self {
         Self {
             name,
             about,
             kind,
-            make: Make::Any,
+            seed: SeedRule::Any,
             nullable: false,
-            given: Given::Open,
+            origin: FieldOrigin::Optional,
             starts: None,
             filter: false,
             search: false,
         }
     }
 
-    const fn made(mut self, make: Make) -> Self {
-        self.make = make;
+    const fn with_seed(mut self, make: SeedRule) -> Self {
+        self.seed = make;
         self
     }
 
-    const fn needed(mut self) -> Self {
-        self.given = Given::Needed;
+    const fn required(mut self) -> Self {
+        self.origin = FieldOrigin::Required;
         self
     }
 
-    const fn kept(mut self) -> Self {
-        self.given = Given::Kept;
+    const fn managed(mut self) -> Self {
+        self.origin = FieldOrigin::Managed;
         self
     }
 
-    const fn starts(mut self, word: &'static str) -> Self {
+    const fn starting_as(mut self, word: &'static str) -> Self {
         self.starts = Some(word);
-        self.kept()
+        self.managed()
     }
 
-    const fn null(mut self) -> Self {
+    const fn allow_null(mut self) -> Self {
         self.nullable = true;
         self
     }
 
-    const fn filter(mut self) -> Self {
+    const fn filterable(mut self) -> Self {
         self.filter = true;
         self
     }
 
-    const fn search(mut self) -> Self {
+    const fn searchable(mut self) -> Self {
         self.search = true;
         self
     }
 }
 
-const fn text(name: &'static str, max: u16, about: &'static str, phrases: &'static [&'static str]) -> Field {
-    Field::new(name, Kind::Text(max), about).made(Make::Phrase(phrases))
+const fn text_field(
+    name: &'static str,
+    max: u16,
+    about: &'static str,
+    phrases: &'static [&'static str],
+) -> EntityField {
+    EntityField::new(name, FieldKind::Text(max), about).with_seed(SeedRule::Phrase(phrases))
 }
 
-const fn pick(name: &'static str, words: &'static [&'static str], about: &'static str) -> Field {
-    Field::new(name, Kind::Pick(words), about).made(Make::Early).filter()
+const fn choice_field(name: &'static str, words: &'static [&'static str], about: &'static str) -> EntityField {
+    EntityField::new(name, FieldKind::Pick(words), about)
+        .with_seed(SeedRule::Early)
+        .filterable()
 }
 
-const fn link(name: &'static str, many: &'static str, about: &'static str) -> Field {
-    Field::new(name, Kind::Link(many), about).filter()
+const fn link_field(name: &'static str, many: &'static str, about: &'static str) -> EntityField {
+    EntityField::new(name, FieldKind::Link(many), about).filterable()
 }
 
-const fn cents(name: &'static str, about: &'static str, from: i64, to: i64) -> Field {
-    Field::new(name, Kind::Cents, about).made(Make::Between(from, to))
+const fn cents_field(name: &'static str, about: &'static str, from: i64, to: i64) -> EntityField {
+    EntityField::new(name, FieldKind::Cents, about).with_seed(SeedRule::Between(from, to))
 }
 
-const fn day(name: &'static str, about: &'static str, from: i64, to: i64) -> Field {
-    Field::new(name, Kind::Day, about).made(Make::After(from, to))
+const fn day_field(name: &'static str, about: &'static str, from: i64, to: i64) -> EntityField {
+    EntityField::new(name, FieldKind::Day, about).with_seed(SeedRule::After(from, to))
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! The memory of the company: one table per entity, built when a call first needs it.
 
-use crate::cell::Cell;
 use crate::seed;
-use crate::spec::{COMPANY, Entity, Field, Kind, place};
+use crate::spec::{COMPANY, Entity, EntityField, FieldKind, entity_position};
+use crate::value::FieldValue;
 
 /// The maximum number of records in a table, which bounds memory against repeated creations.
-const MOST_ROWS: usize = 100_000;
+const MAX_ROWS: usize = 100_000;
 
 /// A record in memory, without the parts that follow from its entity.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct RecordRow {
     /// The number in the id of the record.
     pub(crate) number: u32,
     /// The time of creation, in seconds since 1970.
@@ -17,36 +17,36 @@ pub(crate) struct Row {
     /// The time of the last change, in seconds since 1970.
     pub(crate) changed: i64,
     /// The values of the record, in the order of the entity's fields.
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<FieldValue>,
 }
 
 /// All records of an entity, ordered by number.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
-    rows: Vec<Row>,
+pub(crate) struct RecordTable {
+    rows: Vec<RecordRow>,
     last: u32,
     made: bool,
 }
 
 /// The tables of all entities, and the count of writes that serves as a clock.
 #[derive(Debug)]
-pub(crate) struct Store {
-    tables: Vec<Table>,
+pub(crate) struct CompanyStore {
+    tables: Vec<RecordTable>,
     writes: i64,
 }
 
-impl Table {
+impl RecordTable {
     /// Creates a table from rows that are ordered by number.
-    pub(crate) fn of(rows: Vec<Row>) -> Self {
+    pub(crate) fn from_rows(rows: Vec<RecordRow>) -> Self {
         let last = rows.last().map_or(0, |row| row.number);
         Self { rows, last, made: true }
     }
 
-    pub(crate) fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[RecordRow] {
         &self.rows
     }
 
-    pub(crate) fn row(&self, number: u32) -> Option<&Row> {
+    pub(crate) fn row(&self, number: u32) -> Option<&RecordRow> {
         self.rows
             .binary_search_by_key(&number, |row| row.number)
             .ok()
@@ -54,7 +54,7 @@ impl Table {
     }
 
     /// Finds the row with this number for a change.
-    pub(crate) fn row_mut(&mut self, number: u32) -> Option<&mut Row> {
+    pub(crate) fn row_mut(&mut self, number: u32) -> Option<&mut RecordRow> {
         self.rows
             .binary_search_by_key(&number, |row| row.number)
             .ok()
@@ -62,12 +62,12 @@ impl Table {
     }
 
     /// Adds a record under the next number; `None` if the table is full.
-    pub(crate) fn add(&mut self, now: i64, cells: Vec<Cell>) -> Option<&Row> {
-        if self.rows.len() >= MOST_ROWS {
+    pub(crate) fn add(&mut self, now: i64, cells: Vec<FieldValue>) -> Option<&RecordRow> {
+        if self.rows.len() >= MAX_ROWS {
             return None;
         }
         self.last = self.last.checked_add(1)?;
-        self.rows.push(Row {
+        self.rows.push(RecordRow {
             number: self.last,
             made: now,
             changed: now,
@@ -76,7 +76,7 @@ impl Table {
         self.rows.last()
     }
 
-    pub(crate) fn remove(&mut self, number: u32) -> Option<Row> {
+    pub(crate) fn remove(&mut self, number: u32) -> Option<RecordRow> {
         self.rows
             .binary_search_by_key(&number, |row| row.number)
             .ok()
@@ -84,66 +84,66 @@ impl Table {
     }
 }
 
-impl Store {
+impl CompanyStore {
     pub(crate) fn new() -> Self {
         Self {
-            tables: COMPANY.iter().map(|_| Table::default()).collect(),
+            tables: COMPANY.iter().map(|_| RecordTable::default()).collect(),
             writes: 0,
         }
     }
 
     /// Builds the table at this position and the tables it links to, unless they exist.
-    pub(crate) fn ready(&mut self, at: usize) {
+    pub(crate) fn load_table(&mut self, at: usize) {
         let Some(entity) = COMPANY.get(at) else { return };
         if self.tables.get(at).is_some_and(|table| table.made) {
             return;
         }
-        for target in targets(entity.fields)
+        for target in link_targets(entity.fields)
             .into_iter()
-            .filter_map(place)
+            .filter_map(entity_position)
             .filter(|target| *target != at)
         {
-            self.ready(target);
+            self.load_table(target);
         }
-        let made = seed::table(entity, &self.tables);
+        let made = seed::build_table(entity, &self.tables);
         if let Some(table) = self.tables.get_mut(at) {
             *table = made;
         }
     }
 
     /// Builds every table that does not exist yet.
-    pub(crate) fn ready_all(&mut self) {
+    pub(crate) fn load_all(&mut self) {
         for at in 0..COMPANY.len() {
-            self.ready(at);
+            self.load_table(at);
         }
     }
 
-    pub(crate) fn tables(&self) -> &[Table] {
+    pub(crate) fn tables(&self) -> &[RecordTable] {
         &self.tables
     }
 
     /// The table of an entity; it is empty before it is loaded.
-    pub(crate) fn table(&self, many: &str) -> Option<&Table> {
-        place(many).and_then(|at| self.tables.get(at))
+    pub(crate) fn table(&self, many: &str) -> Option<&RecordTable> {
+        entity_position(many).and_then(|at| self.tables.get(at))
     }
 
-    pub(crate) fn table_mut(&mut self, many: &str) -> Option<&mut Table> {
-        place(many).and_then(|at| self.tables.get_mut(at))
+    pub(crate) fn table_mut(&mut self, many: &str) -> Option<&mut RecordTable> {
+        entity_position(many).and_then(|at| self.tables.get_mut(at))
     }
 
     /// The time of the next write: each write advances it by one second.
-    pub(crate) fn tick(&mut self) -> i64 {
+    pub(crate) fn next_time(&mut self) -> i64 {
         self.writes += 1;
-        seed::NOW + self.writes
+        seed::COMPANY_NOW + self.writes
     }
 
     /// Finds an entity with records that link to this one, and counts them; `None` if no record links to it.
-    pub(crate) fn linked(&self, many: &str, number: u32) -> Option<(&'static Entity, usize)> {
+    pub(crate) fn count_links(&self, many: &str, number: u32) -> Option<(&'static Entity, usize)> {
         COMPANY.iter().zip(&self.tables).find_map(|(entity, table)| {
             let count = table
                 .rows
                 .iter()
-                .filter(|row| links(entity.fields, &row.cells, many, number))
+                .filter(|row| links_to(entity.fields, &row.cells, many, number))
                 .count();
             (count > 0).then_some((entity, count))
         })
@@ -151,26 +151,30 @@ impl Store {
 }
 
 /// The names of the entities that these fields link to, including fields of groups.
-pub(crate) fn targets(fields: &[Field]) -> Vec<&'static str> {
+pub(crate) fn link_targets(fields: &[EntityField]) -> Vec<&'static str> {
     let mut found = Vec::new();
     for field in fields {
-        if let Kind::Link(many) | Kind::Links(many) = field.kind {
+        if let FieldKind::Link(many) | FieldKind::Links(many) = field.kind {
             found.push(many);
         }
-        if let Kind::Part(inner) | Kind::Parts(inner) = field.kind {
-            found.extend(targets(inner));
+        if let FieldKind::Part(inner) | FieldKind::Parts(inner) = field.kind {
+            found.extend(link_targets(inner));
         }
     }
     found
 }
 
 /// Whether any of these values links to the record.
-fn links(fields: &[Field], cells: &[Cell], many: &str, number: u32) -> bool {
+fn links_to(fields: &[EntityField], cells: &[FieldValue], many: &str, number: u32) -> bool {
     fields.iter().zip(cells).any(|(field, cell)| match (field.kind, cell) {
-        (Kind::Link(target), cell) => target == many && *cell == Cell::Link(number),
-        (Kind::Links(target), Cell::Many(cells)) => target == many && cells.contains(&Cell::Link(number)),
-        (Kind::Part(inner), Cell::Part(cells)) => links(inner, cells, many, number),
-        (Kind::Parts(inner), Cell::Many(parts)) => parts.iter().any(|part| links(inner, part.inner(), many, number)),
+        (FieldKind::Link(target), cell) => target == many && *cell == FieldValue::Link(number),
+        (FieldKind::Links(target), FieldValue::Many(cells)) => {
+            target == many && cells.contains(&FieldValue::Link(number))
+        }
+        (FieldKind::Part(inner), FieldValue::Part(cells)) => links_to(inner, cells, many, number),
+        (FieldKind::Parts(inner), FieldValue::Many(parts)) => {
+            parts.iter().any(|part| links_to(inner, part.children(), many, number))
+        }
         _ => false,
     })
 }

@@ -2,60 +2,86 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::call::Fault;
-use crate::cell::{Cell, DAY, blank, moment};
-use crate::param::{Argument, Role};
-use crate::read::{number, record, row};
-use crate::schema::changed;
-use crate::seed::derived;
-use crate::spec::{Act, Effect, Entity, Field, Given, Kind, Make, Set, entity, place};
-use crate::store::{Store, Table};
+use crate::call::CompanyFault;
+use crate::params::{CheckedArgument, ParamRole};
+use crate::read::{find_row, id_argument, record_json};
+use crate::schema::changed_fields;
+use crate::seed::derive_value;
+use crate::spec::{
+    ActionEffect, Entity, EntityAction, EntityField, FieldChange, FieldKind, FieldOrigin, SeedRule, entity_position,
+    find_entity,
+};
+use crate::store::{CompanyStore, RecordTable};
+use crate::value::{FieldValue, SECONDS_PER_DAY, blank_value, format_time};
 
 /// Adds a record with the given values and the defaults of all other fields; returns it.
-pub(crate) fn create(store: &mut Store, entity: &'static Entity, given: &[Argument]) -> Result<Value, Fault> {
-    let mut cells: Vec<_> = entity.fields.iter().map(blank).collect();
-    put(&mut cells, given);
-    add(store, entity, cells)
+pub(crate) fn create_record(
+    store: &mut CompanyStore,
+    entity: &'static Entity,
+    given: &[CheckedArgument],
+) -> Result<Value, CompanyFault> {
+    let mut cells: Vec<_> = entity.fields.iter().map(blank_value).collect();
+    set_values(&mut cells, given);
+    add_record(store, entity, cells)
 }
 
-fn add(store: &mut Store, entity: &'static Entity, mut cells: Vec<Cell>) -> Result<Value, Fault> {
-    known(store, entity.fields, &cells)?;
-    follow(store.tables(), entity, &mut cells, |_| true);
-    let now = store.tick();
+fn add_record(
+    store: &mut CompanyStore,
+    entity: &'static Entity,
+    mut cells: Vec<FieldValue>,
+) -> Result<Value, CompanyFault> {
+    check_links(store, entity.fields, &cells)?;
+    update_derived(store.tables(), entity, &mut cells, |_| true);
+    let now = store.next_time();
     let row = store.table_mut(entity.many).and_then(|table| table.add(now, cells));
-    row.map(|row| record(entity, row)).ok_or_else(|| Fault::Full {
-        entity: entity.spoken(),
-    })
+    row.map(|row| record_json(entity, row))
+        .ok_or_else(|| CompanyFault::Full {
+            entity: entity.spoken_name(),
+        })
 }
 
 /// Other values for some fields.
-pub(crate) fn update(store: &mut Store, entity: &'static Entity, given: &[Argument]) -> Result<Value, Fault> {
-    let number = number(given);
-    let mut cells = row(store, entity, number)?.cells.clone();
+pub(crate) fn update_record(
+    store: &mut CompanyStore,
+    entity: &'static Entity,
+    given: &[CheckedArgument],
+) -> Result<Value, CompanyFault> {
+    let number = id_argument(given);
+    let mut cells = find_row(store, entity, number)?.cells.clone();
     let places: Vec<_> = given
         .iter()
-        .filter_map(|it| if let Role::Value(at) = it.role { Some(at) } else { None })
+        .filter_map(|it| {
+            if let ParamRole::Value(at) = it.role {
+                Some(at)
+            } else {
+                None
+            }
+        })
         .collect();
     if places.is_empty() {
-        return Err(Fault::NoChange);
+        return Err(CompanyFault::NoChange);
     }
-    put(&mut cells, given);
-    known(store, entity.fields, &cells)?;
+    set_values(&mut cells, given);
+    check_links(store, entity.fields, &cells)?;
     let touched = |name: &str| entity.field(name).is_some_and(|(at, _)| places.contains(&at));
-    follow(store.tables(), entity, &mut cells, touched);
-    replace(store, entity, number, cells)?;
-    row(store, entity, number).map(|row| record(entity, row))
+    update_derived(store.tables(), entity, &mut cells, touched);
+    replace_values(store, entity, number, cells)?;
+    find_row(store, entity, number).map(|row| record_json(entity, row))
 }
 
 /// Removes the record that the `id` argument names; fails while other records link to it.
-pub(crate) fn delete(store: &mut Store, entity: &'static Entity, given: &[Argument]) -> Result<Value, Fault> {
-    let number = number(given);
-    row(store, entity, number)?;
+pub(crate) fn delete_record(
+    store: &mut CompanyStore,
+    entity: &'static Entity,
+    given: &[CheckedArgument],
+) -> Result<Value, CompanyFault> {
+    let number = id_argument(given);
+    find_row(store, entity, number)?;
     // Tables that link to the record may not be loaded yet.
-    store.ready_all();
+    store.load_all();
     let id = entity.id(number);
-    if let Some((other, count)) = store.linked(entity.many, number) {
-        return Err(Fault::Linked {
+    if let Some((other, count)) = store.count_links(entity.many, number) {
+        return Err(CompanyFault::Linked {
             id,
             count,
             many: other.many,
@@ -66,57 +92,62 @@ pub(crate) fn delete(store: &mut Store, entity: &'static Entity, given: &[Argume
 }
 
 /// Runs an action of the specification on one record.
-pub(crate) fn act(
-    store: &mut Store,
+pub(crate) fn run_action(
+    store: &mut CompanyStore,
     owner: &'static Entity,
-    act: &'static Act,
-    given: &[Argument],
-) -> Result<Value, Fault> {
-    let number = number(given);
-    let mut cells = row(store, owner, number)?.cells.clone();
-    allowed(owner, act, number, &cells)?;
+    act: &'static EntityAction,
+    given: &[CheckedArgument],
+) -> Result<Value, CompanyFault> {
+    let number = id_argument(given);
+    let mut cells = find_row(store, owner, number)?.cells.clone();
+    check_allowed(owner, act, number, &cells)?;
     match act.effect {
-        Effect::Add(many, link) => {
-            let target = entity(many).ok_or(Fault::NoChange)?;
-            if let Some(at) = place(many) {
-                store.ready(at);
+        ActionEffect::Add(many, link) => {
+            let target = find_entity(many).ok_or(CompanyFault::NoChange)?;
+            if let Some(at) = entity_position(many) {
+                store.load_table(at);
             }
-            let mut fresh: Vec<_> = target.fields.iter().map(blank).collect();
-            put(&mut fresh, given);
+            let mut fresh: Vec<_> = target.fields.iter().map(blank_value).collect();
+            set_values(&mut fresh, given);
             if let Some(cell) = target.field(link).and_then(|(at, _)| fresh.get_mut(at)) {
-                *cell = Cell::Link(number);
+                *cell = FieldValue::Link(number);
             }
-            add(store, target, fresh)
+            add_record(store, target, fresh)
         }
-        Effect::Set(sets) => {
-            known_arguments(store, act.takes, given)?;
-            apply(owner, act, sets, given, &mut cells);
-            let second = replace(store, owner, number, cells.clone())?;
+        ActionEffect::Set(sets) => {
+            check_argument_links(store, act.takes, given)?;
+            apply_changes(owner, act, sets, given, &mut cells);
+            let second = replace_values(store, owner, number, cells.clone())?;
             let mut answer = Map::new();
             answer.insert("id".into(), owner.id(number).into());
-            for (at, field) in changed(owner, sets) {
+            for (at, field) in changed_fields(owner, sets) {
                 answer.insert(
                     field.name.into(),
-                    cells.get(at).map_or(Value::Null, |cell| cell.show(field.kind)),
+                    cells.get(at).map_or(Value::Null, |cell| cell.to_json(field.kind)),
                 );
             }
-            answer.insert("updated_at".into(), moment(second).into());
+            answer.insert("updated_at".into(), format_time(second).into());
             Ok(Value::Object(answer))
         }
     }
 }
 
-fn allowed(owner: &'static Entity, act: &Act, number: u32, cells: &[Cell]) -> Result<(), Fault> {
+fn check_allowed(
+    owner: &'static Entity,
+    act: &EntityAction,
+    number: u32,
+    cells: &[FieldValue],
+) -> Result<(), CompanyFault> {
     let Some((field, words)) = act.only else { return Ok(()) };
     let now = owner
         .field(field)
         .and_then(|(at, _)| cells.get(at))
-        .and_then(Cell::text)
+        .and_then(FieldValue::text)
         .unwrap_or("null");
     if words.contains(&now) {
         return Ok(());
     }
-    Err(Fault::NotNow {
+    Err(CompanyFault::NotNow {
         id: owner.id(number),
         field,
         now: now.to_owned(),
@@ -124,28 +155,34 @@ fn allowed(owner: &'static Entity, act: &Act, number: u32, cells: &[Cell]) -> Re
     })
 }
 
-fn apply(owner: &'static Entity, act: &Act, sets: &[Set], given: &[Argument], cells: &mut [Cell]) {
+fn apply_changes(
+    owner: &'static Entity,
+    act: &EntityAction,
+    sets: &[FieldChange],
+    given: &[CheckedArgument],
+    cells: &mut [FieldValue],
+) {
     let taken = |name: &str| {
         let at = act.takes.iter().position(|field| field.name == name)?;
-        crate::read::cell(given, Role::Taken(at)).cloned()
+        crate::read::argument_value(given, ParamRole::Taken(at)).cloned()
     };
     for set in sets {
         let (name, cell) = match set {
-            Set::To(name, word) => (name, Some(Cell::Word(word))),
-            Set::Clear(name) => (name, Some(Cell::Null)),
-            Set::Flag(name, flag) => (name, Some(Cell::Flag(*flag))),
-            Set::Given(name) => (name, taken(name)),
-            Set::Now(name) => {
+            FieldChange::To(name, word) => (name, Some(FieldValue::Word(word))),
+            FieldChange::Clear(name) => (name, Some(FieldValue::Null)),
+            FieldChange::Flag(name, flag) => (name, Some(FieldValue::Flag(*flag))),
+            FieldChange::Given(name) => (name, taken(name)),
+            FieldChange::Now(name) => {
                 let day = owner
                     .field(name)
-                    .is_some_and(|(_, field)| matches!(field.kind, Kind::Day));
-                let now = crate::seed::NOW;
+                    .is_some_and(|(_, field)| matches!(field.kind, FieldKind::Day));
+                let now = crate::seed::COMPANY_NOW;
                 (
                     name,
                     Some(if day {
-                        Cell::Day(now.div_euclid(DAY))
+                        FieldValue::Day(now.div_euclid(SECONDS_PER_DAY))
                     } else {
-                        Cell::Time(now)
+                        FieldValue::Time(now)
                     }),
                 )
             }
@@ -157,9 +194,9 @@ fn apply(owner: &'static Entity, act: &Act, sets: &[Set], given: &[Argument], ce
     }
 }
 
-fn put(cells: &mut [Cell], given: &[Argument]) {
+fn set_values(cells: &mut [FieldValue], given: &[CheckedArgument]) {
     for argument in given {
-        if let Role::Value(at) = argument.role
+        if let ParamRole::Value(at) = argument.role
             && let Some(cell) = cells.get_mut(at)
         {
             *cell = argument.cell.clone();
@@ -167,11 +204,16 @@ fn put(cells: &mut [Cell], given: &[Argument]) {
     }
 }
 
-fn replace(store: &mut Store, entity: &Entity, number: u32, cells: Vec<Cell>) -> Result<i64, Fault> {
-    let now = store.tick();
+fn replace_values(
+    store: &mut CompanyStore,
+    entity: &Entity,
+    number: u32,
+    cells: Vec<FieldValue>,
+) -> Result<i64, CompanyFault> {
+    let now = store.next_time();
     let row = store.table_mut(entity.many).and_then(|table| table.row_mut(number));
-    let row = row.ok_or_else(|| Fault::NoRecord {
-        entity: entity.spoken(),
+    let row = row.ok_or_else(|| CompanyFault::NoRecord {
+        entity: entity.spoken_name(),
         id: entity.id(number),
         many: entity.many,
     })?;
@@ -181,18 +223,18 @@ fn replace(store: &mut Store, entity: &Entity, number: u32, cells: Vec<Cell>) ->
 }
 
 /// Recomputes the fields that follow from a changed field.
-fn follow(tables: &[Table], entity: &Entity, cells: &mut [Cell], touched: impl Fn(&str) -> bool) {
+fn update_derived(tables: &[RecordTable], entity: &Entity, cells: &mut [FieldValue], touched: impl Fn(&str) -> bool) {
     for (at, field) in entity
         .fields
         .iter()
         .enumerate()
-        .filter(|(_, field)| field.given == Given::Kept)
+        .filter(|(_, field)| field.origin == FieldOrigin::Managed)
     {
-        let (Make::Through(source, _) | Make::Sum(source, ..)) = field.make else {
+        let (SeedRule::Through(source, _) | SeedRule::Sum(source, ..)) = field.seed else {
             continue;
         };
         if touched(source)
-            && let Some(fresh) = derived(tables, field, entity.fields, cells)
+            && let Some(fresh) = derive_value(tables, field, entity.fields, cells)
             && let Some(cell) = cells.get_mut(at)
         {
             *cell = fresh;
@@ -201,34 +243,37 @@ fn follow(tables: &[Table], entity: &Entity, cells: &mut [Cell], touched: impl F
 }
 
 /// Checks that every link among these values leads to an existing record.
-fn known(store: &Store, fields: &[Field], cells: &[Cell]) -> Result<(), Fault> {
+fn check_links(store: &CompanyStore, fields: &[EntityField], cells: &[FieldValue]) -> Result<(), CompanyFault> {
     fields
         .iter()
         .zip(cells)
         .try_for_each(|(field, cell)| match (field.kind, cell) {
-            (Kind::Link(many) | Kind::Links(many), Cell::Link(number)) => match entity(many) {
-                Some(target) => row(store, target, *number).map(|_| ()),
+            (FieldKind::Link(many) | FieldKind::Links(many), FieldValue::Link(number)) => match find_entity(many) {
+                Some(target) => find_row(store, target, *number).map(|_| ()),
                 None => Ok(()),
             },
-            (Kind::Links(_), Cell::Many(cells)) => cells
+            (FieldKind::Links(_), FieldValue::Many(cells)) => cells
                 .iter()
-                .try_for_each(|cell| known(store, &[*field], std::slice::from_ref(cell))),
-            (Kind::Part(inner), Cell::Part(cells)) => known(store, inner, cells),
-            (Kind::Parts(inner), Cell::Many(parts)) => {
-                parts.iter().try_for_each(|part| known(store, inner, part.inner()))
-            }
+                .try_for_each(|cell| check_links(store, &[*field], std::slice::from_ref(cell))),
+            (FieldKind::Part(inner), FieldValue::Part(cells)) => check_links(store, inner, cells),
+            (FieldKind::Parts(inner), FieldValue::Many(parts)) => parts
+                .iter()
+                .try_for_each(|part| check_links(store, inner, part.children())),
             _ => Ok(()),
         })
 }
 
-fn known_arguments(store: &Store, takes: &[Field], given: &[Argument]) -> Result<(), Fault> {
-    takes
-        .iter()
-        .enumerate()
-        .try_for_each(|(at, field)| match crate::read::cell(given, Role::Taken(at)) {
-            Some(cell) => known(store, &[*field], std::slice::from_ref(cell)),
+fn check_argument_links(
+    store: &CompanyStore,
+    takes: &[EntityField],
+    given: &[CheckedArgument],
+) -> Result<(), CompanyFault> {
+    takes.iter().enumerate().try_for_each(|(at, field)| {
+        match crate::read::argument_value(given, ParamRole::Taken(at)) {
+            Some(cell) => check_links(store, &[*field], std::slice::from_ref(cell)),
             None => Ok(()),
-        })
+        }
+    })
 }
 
 #[cfg(test)]

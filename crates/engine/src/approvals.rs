@@ -6,19 +6,20 @@ use std::fmt;
 
 use jiff::Timestamp;
 use ringfence_journal::{
-    ApprovalId, ApprovalScope, ApprovalVia, AskReason, ExecutionId, Hash, Principal, RecordError, SessionId, Text,
+    ApprovalId, ApprovalScope, ApprovalVia, AskReason, CleanText, ContentHash, ExecutionId, Principal, RecordError,
+    SessionId,
 };
 use ringfence_policy::{Approver, Policy};
-use ringfence_store::{Answer, Answered, Grounds, Question, Store};
-pub use ringfence_store::{Approval, ApprovalState, Approvals, ReadError};
+use ringfence_store::{AnswerOutcome, ApprovalGrounds, ApprovalQuestion, ApprovalResponse, Store};
+pub use ringfence_store::{ApprovalQuery, ApprovalState, QueryError, StoredApproval};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::script::Script;
+use crate::recorded_request::RecordedRequest;
 
 /// An approval request that an execution waits for, in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Inquiry {
+pub struct PendingApproval {
     /// The id of the request in the inbox.
     pub id: ApprovalId,
     /// The number of the call that waits.
@@ -33,13 +34,13 @@ pub struct Inquiry {
     pub expires: Timestamp,
 }
 
-impl Inquiry {
-    pub(crate) fn of(approval: &Approval) -> Inquiry {
-        Inquiry::asked(&approval.question)
+impl PendingApproval {
+    pub(crate) fn from_approval(approval: &StoredApproval) -> PendingApproval {
+        PendingApproval::from_question(&approval.question)
     }
 
-    pub(crate) fn asked(question: &Question) -> Inquiry {
-        Inquiry {
+    pub(crate) fn from_question(question: &ApprovalQuestion) -> PendingApproval {
+        PendingApproval {
             id: question.id,
             number: question.number,
             tool: question.tool.clone(),
@@ -52,7 +53,7 @@ impl Inquiry {
 
 /// An approval request with everything that a person should see, and its answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Shown {
+pub struct ApprovalView {
     /// The id of the request in the inbox.
     pub id: ApprovalId,
     /// Whether the request is pending, answered, expired or withdrawn.
@@ -90,7 +91,7 @@ pub struct Shown {
     /// When the request expires; a call without an answer by then is refused.
     pub expires: Timestamp,
     /// The answer; none while nobody has answered.
-    pub answer: Option<Said>,
+    pub answer: Option<AnswerView>,
 }
 
 /// The text of a program, as a person sees it.
@@ -103,35 +104,35 @@ pub struct ProgramText {
 }
 
 /// Bytes of a program that a person sees at most.
-const MOST_SOURCE: usize = 64 * 1024;
+const MAX_SOURCE_BYTES: usize = 64 * 1024;
 
 /// The beginning of a program, up to what a person sees of it.
-pub(crate) fn head(source: &str) -> &str {
-    let ends = (0..=MOST_SOURCE.min(source.len())).rev();
+pub(crate) fn source_head(source: &str) -> &str {
+    let ends = (0..=MAX_SOURCE_BYTES.min(source.len())).rev();
     let end = ends.into_iter().find(|end| source.is_char_boundary(*end));
     source.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
 impl ProgramText {
     /// Takes the source, or its head where only that is stored.
-    fn of(source: &str, digest: Option<Hash>) -> ProgramText {
-        let head = head(source);
+    fn from_source(source: &str, digest: Option<ContentHash>) -> ProgramText {
+        let head = source_head(source);
         let mut text = String::with_capacity(head.len());
         for line in head.split_inclusive(['\n', '\t']) {
             let plain = line.trim_end_matches(['\n', '\t', '\r']);
-            text.extend(Text::pieces(plain).iter().map(Text::as_str));
+            text.extend(CleanText::pieces(plain).iter().map(CleanText::as_str));
             text.extend(line.chars().next_back().filter(|last| matches!(last, '\n' | '\t')));
         }
         ProgramText {
             text,
-            is_cut: digest.is_some_and(|digest| digest != Hash::of(head.as_bytes())),
+            is_cut: digest.is_some_and(|digest| digest != ContentHash::digest(head.as_bytes())),
         }
     }
 }
 
 /// The answer that a person gave to an approval request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Said {
+pub struct AnswerView {
     /// Whether the call is approved.
     pub approve: bool,
     /// How long an approval holds.
@@ -146,12 +147,12 @@ pub struct Said {
     pub note: Option<String>,
 }
 
-impl From<Approval> for Shown {
-    fn from(approval: Approval) -> Shown {
+impl From<StoredApproval> for ApprovalView {
+    fn from(approval: StoredApproval) -> ApprovalView {
         let question = approval.question;
         let read = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
         let (arguments, masked) = (read(question.arguments), question.masked.map(read));
-        Shown {
+        ApprovalView {
             id: question.id,
             state: approval.state,
             session_id: question.session,
@@ -169,7 +170,7 @@ impl From<Approval> for Shown {
             shown: question.shown.to_string(),
             asked: question.asked,
             expires: question.expires,
-            answer: approval.answer.map(|(answer, at)| Said {
+            answer: approval.answer.map(|(answer, at)| AnswerView {
                 approve: answer.approve,
                 scope: answer.scope,
                 by: answer.by,
@@ -183,13 +184,13 @@ impl From<Approval> for Shown {
 
 /// An answer to an approval request, as a person submits it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Say {
+pub struct AnswerSubmission {
     /// Whether the call is approved.
     pub approve: bool,
     /// How long an approval holds.
     pub scope: ApprovalScope,
     /// Digest of the request that the answer is for; where it is none, the answer is for the request as it is now.
-    pub shown: Option<Hash>,
+    pub shown: Option<ContentHash>,
     /// The principal that answers.
     pub by: Principal,
     /// The channel that the answer comes through.
@@ -200,11 +201,11 @@ pub struct Say {
 
 /// The result of a submitted answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settled {
+pub struct AnswerReceipt {
     /// The approval request after the answer.
-    pub approval: Shown,
+    pub approval: ApprovalView,
     /// Whether the same answer was given before.
-    pub again: bool,
+    pub already_answered: bool,
 }
 
 /// Why an answer is not accepted.
@@ -213,7 +214,7 @@ pub enum AnswerError {
     /// There is no such approval request.
     Unknown(ApprovalId),
     /// The request already has a different answer.
-    Conflict(Box<Shown>),
+    Conflict(Box<ApprovalView>),
     /// The request expired before the answer came.
     Expired(ApprovalId),
     /// The request was withdrawn: the call would no longer do what was asked.
@@ -223,11 +224,11 @@ pub enum AnswerError {
     /// The answer was given for something other than what is asked.
     Changed(ApprovalId),
     /// The policy accepts no answers through this channel.
-    Way(ApprovalVia),
+    ViaNotAllowed(ApprovalVia),
     /// A rule is not enough: a policy above the session's also asks, or forbids the call.
     Ceiling(String),
     /// The request is about this one call, so no rule can answer it.
-    Once(AskReason),
+    OnlyOnce(AskReason),
     /// The answer cannot be written as a rule.
     Rule(String),
     /// Another writer keeps the rules locked for too long.
@@ -235,9 +236,9 @@ pub enum AnswerError {
     /// The rules file cannot be read or written.
     File(std::io::Error),
     /// The answer is stored, but its rule could not be written.
-    Unplaced(std::io::Error),
+    RuleNotWritten(std::io::Error),
     /// The store could not be read.
-    Read(ReadError),
+    Read(QueryError),
     /// The answer could not be recorded, so it does not count.
     Record(RecordError),
 }
@@ -252,13 +253,13 @@ impl AnswerError {
             AnswerError::Withdrawn(_) => "approval.withdrawn",
             AnswerError::Ended(_) => "approval.ended",
             AnswerError::Changed(_) => "approval.changed",
-            AnswerError::Way(_) => "approval.way",
+            AnswerError::ViaNotAllowed(_) => "approval.way",
             AnswerError::Ceiling(_) => "approval.ceiling",
-            AnswerError::Once(_) => "approval.once",
+            AnswerError::OnlyOnce(_) => "approval.once",
             AnswerError::Rule(_) => "approval.rule",
             AnswerError::Busy => "approval.busy",
             AnswerError::File(_) => "approval.file",
-            AnswerError::Unplaced(_) => "approval.unplaced",
+            AnswerError::RuleNotWritten(_) => "approval.unplaced",
             AnswerError::Read(_) => "store.read",
             AnswerError::Record(error) => error.code(),
         }
@@ -272,20 +273,20 @@ impl AnswerError {
             AnswerError::Expired(_) => Some("the call was denied; the program can make it again"),
             AnswerError::Withdrawn(_) | AnswerError::Ended(_) => Some("nothing waits for this answer any more"),
             AnswerError::Changed(_) => Some("look at it again: `ringfence approvals show ID`"),
-            AnswerError::Way(_) => Some("`approvals.by` of the session's policy says who may answer"),
+            AnswerError::ViaNotAllowed(_) => Some("`approvals.by` of the session's policy says who may answer"),
             AnswerError::Ceiling(_) => {
                 Some("approve it once or for the session; the operator's `ceiling` says what is asked")
             }
-            AnswerError::Once(AskReason::Drift) => {
+            AnswerError::OnlyOnce(AskReason::Drift) => {
                 Some("approve it once, or accept the tool as it is now with `ringfence tools accept`")
             }
-            AnswerError::Once(AskReason::Unknown | AskReason::Rule) => {
+            AnswerError::OnlyOnce(AskReason::Unknown | AskReason::Rule) => {
                 Some("approve it once, which makes the call again")
             }
             AnswerError::Rule(_) => Some("approve it once or for the session, or say other conditions"),
             AnswerError::Busy => Some("nothing was answered; try again"),
             AnswerError::File(_) => Some("nothing was answered; look at `rules.yaml` in the data folder"),
-            AnswerError::Unplaced(_) => Some("look at `rules.yaml` in the data folder, then say the same again"),
+            AnswerError::RuleNotWritten(_) => Some("look at `rules.yaml` in the data folder, then say the same again"),
             AnswerError::Read(_) => None,
             AnswerError::Record(error) => error.hint(),
         }
@@ -308,15 +309,15 @@ impl fmt::Display for AnswerError {
             AnswerError::Withdrawn(id) => write!(f, "question `{id}` was withdrawn"),
             AnswerError::Ended(id) => write!(f, "what asked `{id}` is over"),
             AnswerError::Changed(id) => write!(f, "question `{id}` is not what the answer was given for"),
-            AnswerError::Way(via) => write!(f, "the policy takes no answer from {}", way(*via)),
+            AnswerError::ViaNotAllowed(via) => write!(f, "the policy takes no answer from {}", via_name(*via)),
             AnswerError::Ceiling(rule) => write!(f, "a rule would not do: `{rule}` stays above it"),
-            AnswerError::Once(AskReason::Drift) => {
+            AnswerError::OnlyOnce(AskReason::Drift) => {
                 write!(
                     f,
                     "a tool that changed is not answered for good: the next change is another question"
                 )
             }
-            AnswerError::Once(AskReason::Unknown | AskReason::Rule) => {
+            AnswerError::OnlyOnce(AskReason::Unknown | AskReason::Rule) => {
                 write!(
                     f,
                     "a call of which nobody knows whether it was done is not answered for good"
@@ -325,7 +326,7 @@ impl fmt::Display for AnswerError {
             AnswerError::Rule(why) => write!(f, "this cannot be answered for good: {why}"),
             AnswerError::Busy => write!(f, "another process is writing the answers given for good"),
             AnswerError::File(error) => write!(f, "the answers given for good cannot be kept: {error}"),
-            AnswerError::Unplaced(error) => {
+            AnswerError::RuleNotWritten(error) => {
                 write!(
                     f,
                     "the call is approved, but the rule for calls like it is not written: {error}"
@@ -339,7 +340,7 @@ impl fmt::Display for AnswerError {
 
 impl std::error::Error for AnswerError {}
 
-fn way(via: ApprovalVia) -> &'static str {
+fn via_name(via: ApprovalVia) -> &'static str {
     match via {
         ApprovalVia::Cli | ApprovalVia::Api => "the inbox",
         ApprovalVia::Client => "the client that made the call",
@@ -347,90 +348,106 @@ fn way(via: ApprovalVia) -> &'static str {
 }
 
 /// Lists approval requests, newest first, a page at a time.
-pub async fn list(store: &Store, which: Approvals) -> Result<Vec<Shown>, ReadError> {
-    let found = store.approvals(which).await?;
-    Ok(found.into_iter().map(Shown::from).collect())
+pub async fn list_approvals(store: &Store, which: ApprovalQuery) -> Result<Vec<ApprovalView>, QueryError> {
+    let found = store.list_approvals(which).await?;
+    Ok(found.into_iter().map(ApprovalView::from).collect())
 }
 
 /// Finds one approval request, without the program's code.
-pub async fn show(store: &Store, id: ApprovalId) -> Result<Option<Shown>, ReadError> {
-    Ok(store.approval(id).await?.map(Shown::from))
+pub async fn find_approval(store: &Store, id: ApprovalId) -> Result<Option<ApprovalView>, QueryError> {
+    Ok(store.approval(id).await?.map(ApprovalView::from))
 }
 
 /// Finds one approval request, with the code of the program that asks.
-pub async fn look(store: &Store, id: ApprovalId) -> Result<Option<Shown>, ReadError> {
+pub async fn find_approval_with_code(store: &Store, id: ApprovalId) -> Result<Option<ApprovalView>, QueryError> {
     let Some(approval) = store.approval(id).await? else {
         return Ok(None);
     };
-    let Grounds { code, source, .. } = approval.question.grounds.clone();
+    let ApprovalGrounds { code, source, .. } = approval.question.grounds.clone();
     let source = match source {
         Some(source) => Some(source),
-        None => recorded(store, approval.question.execution).await?,
+        None => recorded_source(store, approval.question.execution).await?,
     };
-    Ok(Some(Shown {
-        source: source.map(|source| ProgramText::of(&source, code)),
-        ..Shown::from(approval)
+    Ok(Some(ApprovalView {
+        source: source.map(|source| ProgramText::from_source(&source, code)),
+        ..ApprovalView::from(approval)
     }))
 }
 
 /// The code of an execution; none where no recording holds it.
-async fn recorded(store: &Store, execution: ExecutionId) -> Result<Option<String>, ReadError> {
+async fn recorded_source(store: &Store, execution: ExecutionId) -> Result<Option<String>, QueryError> {
     let kept = match store.recording(execution).await {
         Ok(kept) => kept,
         // The key of the recording was deleted, so nobody can read it.
-        Err(ReadError::Sealed { .. }) => None,
+        Err(QueryError::Sealed { .. }) => None,
         Err(error) => return Err(error),
     };
-    let script = kept.and_then(|kept| Script::read(&kept.request).ok());
+    let script = kept.and_then(|kept| RecordedRequest::from_bytes(&kept.request).ok());
     Ok(script.and_then(|(script, _)| script.program().source().map(str::to_owned)))
 }
 
 /// Answers an approval request. Of two different answers at once, the first counts; the second gets a conflict.
-pub async fn answer(store: &Store, id: ApprovalId, say: Say) -> Result<Settled, AnswerError> {
+pub async fn answer_approval(
+    store: &Store,
+    id: ApprovalId,
+    say: AnswerSubmission,
+) -> Result<AnswerReceipt, AnswerError> {
     let found = store.approval(id).await.map_err(AnswerError::Read)?;
     let found = found.ok_or(AnswerError::Unknown(id))?;
-    may_answer(store, &found, say.via).await?;
+    check_via(store, &found, say.via).await?;
     let shown = say.shown.unwrap_or(found.question.shown);
-    let answer = Answer {
+    let answer = ApprovalResponse {
         approve: say.approve,
         scope: say.scope,
         by: say.by,
         via: say.via,
         note: say.note,
     };
-    let again = match store.answer(id, shown, answer).await.map_err(AnswerError::Record)? {
-        Answered::Taken => false,
-        Answered::Again => true,
-        Answered::Conflict(approval) => return Err(AnswerError::Conflict(Box::new(Shown::from(*approval)))),
-        Answered::Expired => return Err(AnswerError::Expired(id)),
-        Answered::Withdrawn => return Err(AnswerError::Withdrawn(id)),
-        Answered::Ended => return Err(AnswerError::Ended(id)),
-        Answered::Changed => return Err(AnswerError::Changed(id)),
-        Answered::Unknown => return Err(AnswerError::Unknown(id)),
+    let again = match store
+        .answer_question(id, shown, answer)
+        .await
+        .map_err(AnswerError::Record)?
+    {
+        AnswerOutcome::Accepted => false,
+        AnswerOutcome::AlreadyAnswered => true,
+        AnswerOutcome::Conflict(approval) => {
+            return Err(AnswerError::Conflict(Box::new(ApprovalView::from(*approval))));
+        }
+        AnswerOutcome::Expired => return Err(AnswerError::Expired(id)),
+        AnswerOutcome::Withdrawn => return Err(AnswerError::Withdrawn(id)),
+        AnswerOutcome::Ended => return Err(AnswerError::Ended(id)),
+        AnswerOutcome::Changed => return Err(AnswerError::Changed(id)),
+        AnswerOutcome::Unknown => return Err(AnswerError::Unknown(id)),
     };
     let approval = store.approval(id).await.map_err(AnswerError::Read)?;
-    let approval = approval.map(Shown::from).ok_or(AnswerError::Unknown(id))?;
-    Ok(Settled { approval, again })
+    let approval = approval.map(ApprovalView::from).ok_or(AnswerError::Unknown(id))?;
+    Ok(AnswerReceipt {
+        approval,
+        already_answered: again,
+    })
 }
 
 /// Refuses an answer through a channel that the policy of the request does not accept.
-async fn may_answer(store: &Store, approval: &Approval, via: ApprovalVia) -> Result<(), AnswerError> {
-    if accepts(&asking_policy(store, &approval.question).await?, via) {
+async fn check_via(store: &Store, approval: &StoredApproval, via: ApprovalVia) -> Result<(), AnswerError> {
+    if policy_accepts(&policy_of_question(store, &approval.question).await?, via) {
         Ok(())
     } else {
-        Err(AnswerError::Way(via))
+        Err(AnswerError::ViaNotAllowed(via))
     }
 }
 
 /// Whether the policy of a request accepts answers through this channel.
-pub async fn takes(store: &Store, id: ApprovalId, via: ApprovalVia) -> Result<bool, AnswerError> {
+pub async fn accepts_via(store: &Store, id: ApprovalId, via: ApprovalVia) -> Result<bool, AnswerError> {
     match store.approval(id).await.map_err(AnswerError::Read)? {
-        Some(approval) => Ok(accepts(&asking_policy(store, &approval.question).await?, via)),
+        Some(approval) => Ok(policy_accepts(
+            &policy_of_question(store, &approval.question).await?,
+            via,
+        )),
         None => Ok(false),
     }
 }
 
-fn accepts(policy: &Policy, via: ApprovalVia) -> bool {
+fn policy_accepts(policy: &Policy, via: ApprovalVia) -> bool {
     let by = policy.approvals().and_then(|approvals| approvals.by.as_ref());
     let wanted = match via {
         ApprovalVia::Cli | ApprovalVia::Api => Approver::Inbox,
@@ -444,26 +461,26 @@ fn accepts(policy: &Policy, via: ApprovalVia) -> bool {
 }
 
 /// The policy of an approval request; that of its session where the request's is not stored.
-pub(crate) async fn asking_policy(store: &Store, question: &Question) -> Result<Policy, AnswerError> {
+pub(crate) async fn policy_of_question(store: &Store, question: &ApprovalQuestion) -> Result<Policy, AnswerError> {
     if let Some(digest) = &question.grounds.policy
-        && let Some(policy) = kept_policy(store, digest).await?
+        && let Some(policy) = stored_policy(store, digest).await?
     {
         return Ok(policy);
     }
-    let policy = policy_of(store, question.session).await?;
+    let policy = session_policy(store, question.session).await?;
     policy.ok_or(AnswerError::Ended(question.id))
 }
 
 /// The policy that a session runs under; none where the session is unknown.
-pub(crate) async fn policy_of(store: &Store, session: SessionId) -> Result<Option<Policy>, AnswerError> {
+pub(crate) async fn session_policy(store: &Store, session: SessionId) -> Result<Option<Policy>, AnswerError> {
     let Some(row) = store.session(session).await.map_err(AnswerError::Read)? else {
         return Ok(None);
     };
-    kept_policy(store, &row.policy_digest).await
+    stored_policy(store, &row.policy_digest).await
 }
 
 /// A stored policy, by its digest.
-pub(crate) async fn kept_policy(store: &Store, digest: &str) -> Result<Option<Policy>, AnswerError> {
+pub(crate) async fn stored_policy(store: &Store, digest: &str) -> Result<Option<Policy>, AnswerError> {
     let json = store.policy(digest).await.map_err(AnswerError::Read)?;
     let json = json.and_then(|json| serde_json::from_str(&json).ok());
     Ok(json.as_ref().and_then(Policy::restore))

@@ -2,33 +2,33 @@
 
 use std::sync::Arc;
 
-use ringfence_gateway::Tape;
-use ringfence_journal::Output;
-use ringfence_sandbox::{Again, Ended, Stop};
+use ringfence_gateway::CallLog;
+use ringfence_journal::OutputHead;
+use ringfence_sandbox::{ConcludedExecution, ReplayState, Stop};
 use tokio::sync::watch;
 
-use crate::durable::Outcome;
-use crate::execution::Execution;
-use crate::runs::Run;
-use crate::words::{Live, Seen};
+use crate::durable::OutcomeDigest;
+use crate::execution::ExecutionReport;
+use crate::output::{OutputObserver, ShownBytes};
+use crate::runs::TrackedRun;
 
 /// What a run needs beside the request: an observer, a stop handle and the tracked run.
-pub(crate) struct Company<'a> {
+pub(crate) struct RunContext<'a> {
     /// Observes the output as it comes.
-    pub(crate) live: &'a mut dyn Live,
+    pub(crate) observer: &'a mut dyn OutputObserver,
     /// Stops the execution from outside.
     pub(crate) stop: &'a mut Stop,
     /// The run that clients see; none for a command, which waits for no slot.
-    pub(crate) run: Option<&'a Run>,
+    pub(crate) run: Option<&'a TrackedRun>,
 }
 
 /// Why an execution cannot be repeated if its process ends; unset until that is known.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Unrepeatable(watch::Sender<Option<String>>);
+pub(crate) struct UnrepeatableReason(watch::Sender<Option<String>>);
 
-impl Unrepeatable {
+impl UnrepeatableReason {
     /// Sets the reason, once; later reasons are dropped.
-    pub(crate) fn tell(&self, why: &str) {
+    pub(crate) fn set(&self, why: &str) {
         self.0.send_if_modified(|known| {
             let is_news = known.is_none();
             known.get_or_insert_with(|| why.to_owned());
@@ -37,22 +37,22 @@ impl Unrepeatable {
     }
 
     /// Subscribes to the reason; one that is set already is seen too.
-    pub(crate) fn heard(&self) -> watch::Receiver<Option<String>> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Option<String>> {
         self.0.subscribe()
     }
 }
 
 /// What an execution is run with this time.
 #[derive(Debug)]
-pub(crate) struct Attempt {
+pub(crate) struct ExecutionAttempt {
     /// Seed, clock and trace; none where the execution cannot be repeated.
-    pub(crate) again: Option<Again>,
+    pub(crate) replay: Option<ReplayState>,
     /// The log of its calls so far.
-    pub(crate) tape: Arc<Tape>,
+    pub(crate) tape: Arc<CallLog>,
     pub(crate) kind: AttemptKind,
     /// Output that was shown in earlier attempts.
-    pub(crate) seen: Seen,
-    pub(crate) unrepeatable: Unrepeatable,
+    pub(crate) shown: ShownBytes,
+    pub(crate) unrepeatable: UnrepeatableReason,
 }
 
 /// Which attempt at the execution it is.
@@ -63,23 +63,23 @@ pub(crate) enum AttemptKind {
     /// The execution has started and waits to resume.
     Waiting,
     /// The execution has started and resumes.
-    Next,
+    Resumed,
 }
 
-impl Attempt {
-    pub(crate) fn first() -> Attempt {
-        Attempt {
-            again: None,
-            tape: Arc::new(Tape::off()),
+impl ExecutionAttempt {
+    pub(crate) fn first_attempt() -> ExecutionAttempt {
+        ExecutionAttempt {
+            replay: None,
+            tape: Arc::new(CallLog::off()),
             kind: AttemptKind::First,
-            seen: Seen::default(),
-            unrepeatable: Unrepeatable::default(),
+            shown: ShownBytes::default(),
+            unrepeatable: UnrepeatableReason::default(),
         }
     }
 
     /// Whether the execution is recorded, so that it can be run again.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.again.is_some()
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.replay.is_some()
     }
 
     pub(crate) fn is_first(&self) -> bool {
@@ -94,21 +94,21 @@ impl Attempt {
 
 /// An execution that has finished.
 #[derive(Debug)]
-pub(crate) struct Over {
-    pub(crate) ended: Ended,
+pub(crate) struct FinishedExecution {
+    pub(crate) ended: ConcludedExecution,
     /// What a repeated execution is compared with.
-    pub(crate) outcome: Outcome,
+    pub(crate) digest: OutcomeDigest,
     /// The report as its reader sees it.
-    pub(crate) execution: Execution,
+    pub(crate) report: ExecutionReport,
     /// The output that the journal keeps.
-    pub(crate) output: Option<Output>,
+    pub(crate) output: Option<OutputHead>,
 }
 
 /// How an attempt ended.
 #[derive(Debug)]
-pub(crate) enum Ran {
+pub(crate) enum AttemptOutcome {
     /// The execution is over.
-    Over(Box<Over>),
+    Finished(Box<FinishedExecution>),
     /// The execution waits for approvals only, and has released its sandbox.
     Released {
         /// When its next timer is due, in ticks of its clock.
@@ -116,6 +116,6 @@ pub(crate) enum Ran {
         /// The number of calls that it waits for.
         waiting: usize,
         /// How much output was shown.
-        seen: Seen,
+        seen: ShownBytes,
     },
 }

@@ -3,26 +3,29 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ringfence_catalog::{Catalog, Described, Detail, Found, Language, Listed, Noted, Notes, Search, Tool, View};
-use ringfence_gateway::{Gateway, Known};
-use ringfence_policy::{Approval, Policy, SKILLS};
+use ringfence_catalog::{
+    Catalog, CatalogView, DetailLevel, SearchPage, StubLanguage, StubNotes, Tool, ToolDetails, ToolExtras,
+    ToolListPage, ToolSearch,
+};
+use ringfence_gateway::{CatalogSnapshot, Gateway};
+use ringfence_policy::{ApprovalRequirement, Policy, SKILLS_SERVER};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::execution::ErrorReport;
-use crate::skills::stock::Stock;
-use crate::skills::{Library, Whose};
+use crate::skills::skill_catalog::SkillCatalog;
+use crate::skills::{SkillLibrary, SkillLookup};
 
 /// The tools and skills that one policy shows.
 #[derive(Debug, Clone)]
-pub struct Discover {
-    door: Arc<Gateway>,
-    library: Library,
+pub struct ToolDiscovery {
+    gateway: Arc<Gateway>,
+    library: SkillLibrary,
     /// The principal and session whose skills are shown too; none shows tools only.
-    whose: Option<Whose>,
+    skill_lookup: Option<SkillLookup>,
     policy: Arc<Policy>,
     /// The language of signatures where a query names none.
-    language: Language,
+    language: StubLanguage,
 }
 
 /// Why a query has no answer.
@@ -39,98 +42,101 @@ pub enum DiscoverError {
 /// A search query, as programs write it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SearchAsk {
+struct ToolSearchRequest {
     query: Option<String>,
     #[serde(default)]
     intents: Vec<String>,
     task: Option<String>,
-    detail: Option<Detail>,
-    language: Option<Language>,
+    detail: Option<DetailLevel>,
+    language: Option<StubLanguage>,
     limit: Option<usize>,
     cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DescribeAsk {
+struct ToolDescribeRequest {
     tools: Vec<String>,
-    detail: Option<Detail>,
-    language: Option<Language>,
+    detail: Option<DetailLevel>,
+    language: Option<StubLanguage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ListAsk {
+struct ToolListRequest {
     server: Option<String>,
     domain: Option<String>,
     cursor: Option<String>,
 }
 
-impl Discover {
+impl ToolDiscovery {
     pub(crate) fn new(
         door: &Arc<Gateway>,
-        library: &Library,
-        whose: Option<Whose>,
+        library: &SkillLibrary,
+        skill_lookup: Option<SkillLookup>,
         policy: Arc<Policy>,
-        language: Language,
-    ) -> Discover {
-        Discover {
-            door: Arc::clone(door),
+        language: StubLanguage,
+    ) -> ToolDiscovery {
+        ToolDiscovery {
+            gateway: Arc::clone(door),
             library: library.clone(),
-            whose,
+            skill_lookup,
             policy,
             language,
         }
     }
 
     /// Searches the tools for each intent of a query.
-    pub async fn find(&self, search: &Search) -> Result<Found, DiscoverError> {
-        self.look(|view| view.search(search).map_err(question)).await
+    pub async fn find_tools(&self, search: &ToolSearch) -> Result<SearchPage, DiscoverError> {
+        self.with_view(|view| view.search(search).map_err(invalid_query)).await
     }
 
     /// Describes the named tools.
-    pub async fn detail(
+    pub async fn describe_tools(
         &self,
         tools: &[String],
-        detail: Detail,
-        language: Language,
-    ) -> Result<Described, DiscoverError> {
-        self.look(|view| view.describe(tools, detail, language).map_err(question))
+        detail: DetailLevel,
+        language: StubLanguage,
+    ) -> Result<ToolDetails, DiscoverError> {
+        self.with_view(|view| view.describe(tools, detail, language).map_err(invalid_query))
             .await
     }
 
     /// Lists the tools, all or those of a server or a domain.
-    pub async fn browse(
+    pub async fn list_tools(
         &self,
         server: Option<&str>,
         domain: Option<&str>,
         cursor: Option<&str>,
-    ) -> Result<Listed, DiscoverError> {
-        self.look(|view| view.list(server, domain, cursor).map_err(question))
+    ) -> Result<ToolListPage, DiscoverError> {
+        self.with_view(|view| view.list(server, domain, cursor).map_err(invalid_query))
             .await
     }
 
-    async fn look<T>(&self, ask: impl FnOnce(&View<'_>) -> Result<T, DiscoverError>) -> Result<T, DiscoverError> {
-        let indexed = self.door.indexed().await;
-        let stock = self.stock(indexed.known()).await;
-        if stock.is_none() && self.door.upstreams().servers().is_empty() {
+    async fn with_view<T>(
+        &self,
+        ask: impl FnOnce(&CatalogView<'_>) -> Result<T, DiscoverError>,
+    ) -> Result<T, DiscoverError> {
+        let indexed = self.gateway.searchable_catalog().await;
+        let stock = self.skill_catalog(indexed.snapshot()).await;
+        if stock.is_none() && self.gateway.upstreams().servers().is_empty() {
             return Err(DiscoverError::NoTools);
         }
-        let observed = self.door.learnt().known(indexed.catalog());
-        let noted = |tool: &Tool| Noted {
-            notes: notes(&self.policy, tool),
+        let observed = self.gateway.observed_types().schemas_for(indexed.catalog());
+        let noted = |tool: &Tool| ToolExtras {
+            notes: policy_notes(&self.policy, tool),
             observed: observed.get(tool.name.as_str()),
         };
-        let mut view = View::new(indexed.catalog(), &indexed.index, &self.policy);
+        let mut view = CatalogView::new(indexed.catalog(), &indexed.index, &self.policy);
         if let Some(stock) = &stock {
-            view = view.beside(&stock.catalog, stock.index(&indexed.index), &self.policy);
+            view = view.with_catalog(&stock.catalog, stock.index(&indexed.index), &self.policy);
         }
-        ask(&view.noting(&noted))
+        ask(&view.with_extras(&noted))
     }
 
     /// The skill catalog; none where it is empty or cannot be read: the tools are shown all the same.
-    async fn stock(&self, known: &Arc<Known>) -> Option<Arc<Stock>> {
-        match self.library.stock(self.whose?, known).await {
+    async fn skill_catalog(&self, known: &Arc<CatalogSnapshot>) -> Option<Arc<SkillCatalog>> {
+        match self.library.catalog(self.skill_lookup?, known).await {
             Ok(stock) => Some(stock).filter(|stock| !stock.skills.is_empty()),
             Err(error) => {
                 tracing::warn!(%error, "skills cannot be looked at");
@@ -140,10 +146,10 @@ impl Discover {
     }
 
     /// Answers a `search` of a program or a client: query and answer are JSON.
-    pub async fn search(&self, body: &str) -> Result<String, ErrorReport> {
-        let mut ask: SearchAsk = read(body, "search")?;
+    pub async fn answer_search(&self, body: &str) -> Result<String, ErrorReport> {
+        let mut ask: ToolSearchRequest = parse_body(body, "search")?;
         ask.intents.extend(ask.query.take());
-        let search = Search {
+        let search = ToolSearch {
             intents: ask.intents,
             task: ask.task,
             detail: ask.detail.unwrap_or_default(),
@@ -151,85 +157,85 @@ impl Discover {
             limit: ask.limit,
             cursor: ask.cursor,
         };
-        told(self.find(&search).await)
+        to_json_answer(self.find_tools(&search).await)
     }
 
     /// Answers a `describe` of a program or a client: query and answer are JSON.
-    pub async fn describe(&self, body: &str) -> Result<String, ErrorReport> {
-        let ask: DescribeAsk = read(body, "describe")?;
+    pub async fn answer_describe(&self, body: &str) -> Result<String, ErrorReport> {
+        let ask: ToolDescribeRequest = parse_body(body, "describe")?;
         let language = ask.language.unwrap_or(self.language);
-        told(
-            self.detail(&ask.tools, ask.detail.unwrap_or(Detail::Full), language)
+        to_json_answer(
+            self.describe_tools(&ask.tools, ask.detail.unwrap_or(DetailLevel::Full), language)
                 .await,
         )
     }
 
     /// Answers a `list` of a program or a client: query and answer are JSON.
-    pub async fn list(&self, body: &str) -> Result<String, ErrorReport> {
-        let ask: ListAsk = read(body, "list")?;
-        told(
-            self.browse(ask.server.as_deref(), ask.domain.as_deref(), ask.cursor.as_deref())
+    pub async fn answer_list(&self, body: &str) -> Result<String, ErrorReport> {
+        let ask: ToolListRequest = parse_body(body, "list")?;
+        to_json_answer(
+            self.list_tools(ask.server.as_deref(), ask.domain.as_deref(), ask.cursor.as_deref())
                 .await,
         )
     }
 
     /// What a program is type-checked against: the stubs of each server that the source names.
-    pub(crate) async fn stubs(&self, language: Language, source: &str) -> Vec<(String, String)> {
-        let known = self.door.known().await;
-        let observed = self.door.learnt().known(&known.catalog);
-        let mut offers = offers(&known.catalog, &self.policy, &observed, |server| {
+    pub(crate) async fn program_stubs(&self, language: StubLanguage, source: &str) -> Vec<(String, String)> {
+        let known = self.gateway.catalog_snapshot().await;
+        let observed = self.gateway.observed_types().schemas_for(&known.catalog);
+        let mut offers = tool_offers(&known.catalog, &self.policy, &observed, |server| {
             source.contains(server)
         });
-        let stock = if source.contains(SKILLS) {
-            self.stock(&known).await
+        let stock = if source.contains(SKILLS_SERVER) {
+            self.skill_catalog(&known).await
         } else {
             None
         };
         let unobserved = HashMap::new();
         if let Some(stock) = &stock {
-            offers.extend(self::offers(&stock.catalog, &self.policy, &unobserved, |_| true));
+            offers.extend(self::tool_offers(&stock.catalog, &self.policy, &unobserved, |_| true));
         }
-        ringfence_catalog::files(&offers, language)
+        ringfence_catalog::stub_files(&offers, language)
     }
 }
 
 /// The tools of the wanted servers, as `policy` offers them.
-pub fn offers<'a, S: std::hash::BuildHasher>(
+pub fn tool_offers<'a, S: std::hash::BuildHasher>(
     catalog: &'a Catalog,
     policy: &Policy,
     observed: &'a HashMap<String, Value, S>,
     wanted: impl Fn(&str) -> bool,
-) -> Vec<ringfence_catalog::Offer<'a>> {
+) -> Vec<ringfence_catalog::OfferedTool<'a>> {
     let servers = catalog
         .servers()
         .iter()
         .filter(|entry| wanted(&entry.ident) || wanted(&entry.server));
     let tools = servers.flat_map(|entry| catalog.tools().get(entry.tools.clone()).unwrap_or_default());
     tools
-        .filter(|tool| policy.shows(&tool.name, tool.hints()))
-        .map(|tool| ringfence_catalog::Offer {
+        .filter(|tool| policy.shows_tool(&tool.name, tool.hints()))
+        .map(|tool| ringfence_catalog::OfferedTool {
             tool,
-            notes: notes(policy, tool),
+            notes: policy_notes(policy, tool),
             observed: observed.get(tool.name.as_str()),
         })
         .collect()
 }
 
 /// What the policy says of a tool, for the comment in its stub.
-pub fn notes(policy: &Policy, tool: &Tool) -> Notes {
-    let outlook = policy.outlook(&tool.name, tool.hints());
-    Notes {
-        approval: (outlook.approval != Approval::Never).then(|| outlook.approval.to_string()),
+pub fn policy_notes(policy: &Policy, tool: &Tool) -> StubNotes {
+    let outlook = policy.evaluate_statically(&tool.name, tool.hints());
+    StubNotes {
+        approval: (outlook.approval != ApprovalRequirement::Never).then(|| outlook.approval.to_string()),
         rates: outlook.rates.iter().map(ToString::to_string).collect(),
         pii: outlook.pii.map(|pii| pii.to_string()),
     }
 }
 
-fn question(error: impl std::error::Error) -> DiscoverError {
+fn invalid_query(error: impl std::error::Error) -> DiscoverError {
     DiscoverError::Question(error.to_string())
 }
 
-fn read<T: serde::de::DeserializeOwned>(body: &str, what: &str) -> Result<T, ErrorReport> {
+fn parse_body<T: serde::de::DeserializeOwned>(body: &str, what: &str) -> Result<T, ErrorReport> {
     serde_json::from_str(body).map_err(|error| ErrorReport {
         code: "tool.arguments".to_owned(),
         message: format!("`{what}` cannot be asked so: {error}"),
@@ -247,7 +253,7 @@ fn read<T: serde::de::DeserializeOwned>(body: &str, what: &str) -> Result<T, Err
     })
 }
 
-fn told(answer: Result<impl Serialize, DiscoverError>) -> Result<String, ErrorReport> {
+fn to_json_answer(answer: Result<impl Serialize, DiscoverError>) -> Result<String, ErrorReport> {
     let report = |code: &str, message: String| ErrorReport {
         code: code.to_owned(),
         message,

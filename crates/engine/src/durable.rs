@@ -5,33 +5,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ringfence_gateway::Tape;
-use ringfence_journal::{Event, Kind, Principal, Recorder as _, Status};
-use ringfence_sandbox::{Admission, Again, BudgetRequest, Spec, Stop};
-use ringfence_store::Recording;
+use ringfence_gateway::CallLog;
+use ringfence_journal::{Event, EventKind, ExecutionStatus, Principal, Recorder as _};
+use ringfence_sandbox::{Admission, BudgetRequest, ReplayState, Spec, Stop};
+use ringfence_store::NewRecording;
 use serde::{Deserialize, Serialize};
 
-use crate::asker::{Asker, Code, unread, until};
-use crate::attempt::{Attempt, AttemptKind, Company, Unrepeatable};
+use crate::approval_broker::{ApprovalBroker, ProgramSource, record_error, time_until};
+use crate::attempt::{AttemptKind, ExecutionAttempt, RunContext, UnrepeatableReason};
 use crate::engine::Engine;
-use crate::error::RunError;
-use crate::execution::Execution;
-use crate::refusal::Refusal;
+use crate::error::OperationError;
+use crate::execution::ExecutionReport;
+use crate::output::ShownBytes;
+use crate::recorded_request::{self, RecordedRequest, RecordedRequestError, RequestSettings};
+use crate::refusal::RunRefusal;
 use crate::report;
-use crate::request::{Input, Program, RunCode, Source};
-use crate::runs::Run;
-use crate::script::{self, Around, Script, ScriptError};
-use crate::session::Session;
-use crate::words::Seen;
+use crate::request::{ExecutionRequest, InputFile, InputSource, RunProgram};
+use crate::runs::TrackedRun;
+use crate::session::ExecutionContext;
 
 /// The longest wait before a retry after a transient error.
-const LONGEST: Duration = Duration::from_mins(1);
+const MAX_BACKOFF: Duration = Duration::from_mins(1);
 
 /// How an execution ended, to compare with when it is run again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Outcome {
-    pub(crate) status: Status,
+pub(crate) struct OutcomeDigest {
+    pub(crate) status: ExecutionStatus,
     pub(crate) exit_code: i32,
     pub(crate) error: Option<String>,
     /// The blake3 digest of the value's JSON text; the outputs below are digests too.
@@ -40,10 +40,10 @@ pub(crate) struct Outcome {
     pub(crate) stderr: String,
 }
 
-impl Outcome {
-    pub(crate) fn of(execution: &Execution) -> Outcome {
-        let hash = |text: &str| ringfence_journal::Hash::of(text.as_bytes()).to_string();
-        Outcome {
+impl OutcomeDigest {
+    pub(crate) fn from_report(execution: &ExecutionReport) -> OutcomeDigest {
+        let hash = |text: &str| ringfence_journal::ContentHash::digest(text.as_bytes()).to_string();
+        OutcomeDigest {
             status: execution.status,
             exit_code: execution.exit_code,
             error: execution.error.as_ref().map(|error| error.code.clone()),
@@ -53,30 +53,34 @@ impl Outcome {
         }
     }
 
-    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, ScriptError> {
-        serde_json::to_vec(self).map_err(|_| ScriptError::Unreadable("its end is not JSON"))
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, RecordedRequestError> {
+        serde_json::to_vec(self).map_err(|_| RecordedRequestError::Unreadable("its end is not JSON"))
     }
 }
 
 impl Engine {
     /// Records that an execution starts, together with the request that runs it again where that can be stored.
-    pub(crate) async fn start(
+    pub(crate) async fn record_started(
         &self,
-        session: &Session,
-        request: &RunCode,
-        attempt: &mut Attempt,
+        session: &ExecutionContext,
+        request: &ExecutionRequest,
+        attempt: &mut ExecutionAttempt,
         there: Result<&BTreeMap<String, Vec<u8>>, &'static str>,
-    ) -> Result<(), RunError> {
-        let event = Event::host(session.id, Some(session.execution), report::started(session, request));
-        let (script, again) = match there.and_then(|there| script_of(session, request, there)) {
+    ) -> Result<(), OperationError> {
+        let event = Event::from_host(
+            session.id,
+            Some(session.execution),
+            report::started_event(session, request),
+        );
+        let (script, again) = match there.and_then(|there| build_recorded_request(session, request, there)) {
             Ok(kept) => kept,
             Err(why) => {
-                attempt.unrepeatable.tell(why);
+                attempt.unrepeatable.set(why);
                 self.store.record(event).await?;
                 return Ok(());
             }
         };
-        let recording = Recording {
+        let recording = NewRecording {
             execution: session.execution,
             session: session.id,
             request: script,
@@ -89,62 +93,70 @@ impl Engine {
                 .keep_policy(session.id, session.policy_ref.clone(), json)
                 .await?;
         }
-        self.store.record_start(event, recording).await?;
-        attempt.again = Some(again);
-        attempt.tape = Arc::new(Tape::new());
+        self.store.record_start_with_recording(event, recording).await?;
+        attempt.replay = Some(again);
+        attempt.tape = Arc::new(CallLog::new());
         Ok(())
     }
 
     /// Records that an execution resumes.
-    pub(crate) async fn go_on(&self, session: &Session, attempt: &mut Attempt) -> Result<(), RunError> {
-        let kind = Kind::ExecutionResumed {
-            known: attempt.tape.known() as u64,
-            unknown: attempt.tape.unknown() as u64,
+    pub(crate) async fn record_resumed(
+        &self,
+        session: &ExecutionContext,
+        attempt: &mut ExecutionAttempt,
+    ) -> Result<(), OperationError> {
+        let kind = EventKind::ExecutionResumed {
+            known: attempt.tape.answered_count() as u64,
+            unknown: attempt.tape.unknown_count() as u64,
         };
-        self.record(session, kind).await?;
-        attempt.kind = AttemptKind::Next;
+        self.record_event(session, kind).await?;
+        attempt.kind = AttemptKind::Resumed;
         Ok(())
     }
 
     /// Records that an execution suspends and has released its sandbox.
-    pub(crate) async fn suspend(
+    pub(crate) async fn record_suspended(
         &self,
-        session: &Session,
-        attempt: &Attempt,
+        session: &ExecutionContext,
+        attempt: &ExecutionAttempt,
         due: Option<u64>,
         waiting: usize,
-    ) -> Result<(), RunError> {
-        let pending = self.store.pending(session.execution).await.map_err(unread)?;
+    ) -> Result<(), OperationError> {
+        let pending = self
+            .store
+            .pending_approvals(session.execution)
+            .await
+            .map_err(record_error)?;
         // Some call was answered just now, so the execution is due at once.
         let until = if pending.len() < waiting {
             Some(Timestamp::now())
         } else {
-            due.and_then(moment)
+            due.and_then(timestamp_from_ticks)
         };
-        let kind = Kind::ExecutionSuspended {
+        let kind = EventKind::ExecutionSuspended {
             waiting: waiting as u64,
             until,
         };
-        let event = Event::host(session.id, Some(session.execution), kind);
+        let event = Event::from_host(session.id, Some(session.execution), kind);
         // The session stays with this process: another one resumes it only when this one is gone.
-        self.store.suspend(event, until, attempt.tape.rest()).await?;
+        self.store.suspend(event, until, attempt.tape.remaining_trace()).await?;
         Ok(())
     }
 
     /// Waits without a sandbox until an execution can resume; none if it is cancelled first.
-    pub(crate) async fn until_called(
+    pub(crate) async fn wait_until_resumable(
         &self,
-        session: &Session,
-        company: &mut Company<'_>,
-    ) -> Result<Option<(Attempt, Vec<Input>)>, RunError> {
+        session: &ExecutionContext,
+        company: &mut RunContext<'_>,
+    ) -> Result<Option<(ExecutionAttempt, Vec<InputFile>)>, OperationError> {
         if let Some(run) = company.run {
-            run.rest();
+            run.mark_suspended();
         }
-        let (mut claim, mut tries) = (Claim::Nobodys, Tries::default());
+        let (mut claim, mut tries) = (ResumeClaim::Unclaimed, RetryBackoff::default());
         loop {
-            match self.called(session, company, &mut claim).await {
-                Err(error) if error.may_pass() => {
-                    if !self.hold_off(session, &mut tries, &error, company).await? {
+            match self.try_resume(session, company, &mut claim).await {
+                Err(error) if error.is_transient() => {
+                    if !self.backoff(session, &mut tries, &error, company).await? {
                         return Ok(None);
                     }
                 }
@@ -154,47 +166,47 @@ impl Engine {
     }
 
     /// Waits the same way, but returns transient errors.
-    async fn called(
+    async fn try_resume(
         &self,
-        session: &Session,
-        company: &mut Company<'_>,
-        claim: &mut Claim,
-    ) -> Result<Option<(Attempt, Vec<Input>)>, RunError> {
+        session: &ExecutionContext,
+        company: &mut RunContext<'_>,
+        claim: &mut ResumeClaim,
+    ) -> Result<Option<(ExecutionAttempt, Vec<InputFile>)>, OperationError> {
         let execution = session.execution;
-        while *claim == Claim::Nobodys {
-            let pending = self.store.pending(execution).await.map_err(unread)?;
-            let bell = self.bells.hang(pending);
-            let standing = self.store.recording_state(execution).await.map_err(unread)?;
+        while *claim == ResumeClaim::Unclaimed {
+            let pending = self.store.pending_approvals(execution).await.map_err(record_error)?;
+            let bell = self.approval_notifier.register(pending);
+            let standing = self.store.recording_status(execution).await.map_err(record_error)?;
             let due = standing.and_then(|standing| standing.due);
             if due.is_none_or(|due| due <= Timestamp::now()) {
                 self.store.resume(&self.lease, execution).await?;
-                *claim = Claim::Ours;
+                *claim = ResumeClaim::Owned;
                 break;
             }
             tokio::select! {
                 biased;
-                () = company.stop.pulled() => return Ok(None),
-                () = self.leaving() => {
+                () = company.stop.cancelled() => return Ok(None),
+                () = self.wait_until_closing() => {
                     self.store.release_session(session.id).await?;
-                    return Err(RunError::Left);
+                    return Err(OperationError::HandedOver);
                 }
-                () = bell.rings() => {}
-                () = nudged(company.run) => {}
-                () = tokio::time::sleep(due.map_or(Duration::ZERO, until)) => {}
+                () = bell.notified() => {}
+                () = wait_for_resume_request(company.run) => {}
+                () = tokio::time::sleep(due.map_or(Duration::ZERO, time_until)) => {}
             }
         }
-        self.next_attempt(session).await.map(Some)
+        self.load_next_attempt(session).await.map(Some)
     }
 
     /// Backs off after a transient error, longer each time; false if the execution is cancelled meanwhile.
-    pub(crate) async fn hold_off(
+    pub(crate) async fn backoff(
         &self,
-        session: &Session,
-        tries: &mut Tries,
-        error: &RunError,
-        company: &mut Company<'_>,
-    ) -> Result<bool, RunError> {
-        let wait = tries.next();
+        session: &ExecutionContext,
+        tries: &mut RetryBackoff,
+        error: &OperationError,
+        company: &mut RunContext<'_>,
+    ) -> Result<bool, OperationError> {
+        let wait = tries.next_delay();
         tracing::warn!(
             execution = %session.execution,
             error = error.chain(),
@@ -203,95 +215,102 @@ impl Engine {
         );
         tokio::select! {
             biased;
-            () = company.stop.pulled() => Ok(false),
-            () = self.leaving() => {
+            () = company.stop.cancelled() => Ok(false),
+            () = self.wait_until_closing() => {
                 self.store.leave_unfinished(&self.lease, session.id).await?;
-                Err(RunError::Left)
+                Err(OperationError::HandedOver)
             }
             () = tokio::time::sleep(wait) => Ok(true),
         }
     }
 
     /// The next attempt of an execution that resumes, with the files that it started with.
-    pub(crate) async fn next_attempt(&self, session: &Session) -> Result<(Attempt, Vec<Input>), RunError> {
-        let kept = self.store.recording(session.execution).await.map_err(unread)?;
-        let kept = kept.ok_or(RunError::Unkept)?;
-        let (script, files) = Script::read(&kept.request)?;
-        let (tape, trace) = Tape::read(kept.entries)?;
-        let attempt = Attempt {
-            again: Some(Again {
+    pub(crate) async fn load_next_attempt(
+        &self,
+        session: &ExecutionContext,
+    ) -> Result<(ExecutionAttempt, Vec<InputFile>), OperationError> {
+        let kept = self.store.recording(session.execution).await.map_err(record_error)?;
+        let kept = kept.ok_or(OperationError::NotRecorded)?;
+        let (script, files) = RecordedRequest::from_bytes(&kept.request)?;
+        let (tape, trace) = CallLog::from_entries(kept.entries)?;
+        let attempt = ExecutionAttempt {
+            replay: Some(ReplayState {
                 seed: script.seed,
                 clock: script.clock,
                 trace,
             }),
             tape: Arc::new(tape),
             kind: AttemptKind::Waiting,
-            seen: Seen::default(),
-            unrepeatable: Unrepeatable::default(),
+            shown: ShownBytes::default(),
+            unrepeatable: UnrepeatableReason::default(),
         };
         Ok((attempt, files))
     }
 
     /// Acquires a permit to run, unless the request is cancelled first. An execution that started before retries without end; a new one is
     /// refused when the budget has no capacity for too long.
-    pub(crate) async fn turn_of(
+    pub(crate) async fn acquire_permit(
         &self,
-        session: &Session,
+        session: &ExecutionContext,
         spec: &Spec,
-        attempt: &Attempt,
-        company: &mut Company<'_>,
-    ) -> Result<Turn, RunError> {
+        attempt: &ExecutionAttempt,
+        company: &mut RunContext<'_>,
+    ) -> Result<RunPermit, OperationError> {
         let wanted = BudgetRequest {
             who: session.principal,
             memory: spec.promised_memory(),
             depth: session.depth,
         };
-        let mut tries = Tries::default();
+        let mut tries = RetryBackoff::default();
         loop {
             let run = company.run;
             let turn = async {
                 if let Some(run) = run {
-                    run.rise().await;
+                    run.acquire_slot().await;
                 }
                 self.budget.admit(wanted).await
             };
             let refusal = tokio::select! {
                 biased;
-                () = company.stop.pulled() => return Ok(Turn::Cancelled),
+                () = company.stop.cancelled() => return Ok(RunPermit::Cancelled),
                 turn = turn => match turn {
-                    Ok(turn) => return Ok(Turn::Taken(turn)),
-                    Err(error) => report::no_place(&error),
+                    Ok(turn) => return Ok(RunPermit::Granted(turn)),
+                    Err(error) => report::budget_refusal(&error),
                 },
             };
             if attempt.is_first() {
-                return Ok(Turn::Full(refusal));
+                return Ok(RunPermit::NoCapacity(refusal));
             }
-            let error = RunError::Refused(refusal);
-            if !self.hold_off(session, &mut tries, &error, company).await? {
-                return Ok(Turn::Cancelled);
+            let error = OperationError::Refused(refusal);
+            if !self.backoff(session, &mut tries, &error, company).await? {
+                return Ok(RunPermit::Cancelled);
             }
         }
     }
 
     /// Finishes an execution that was cancelled, or ran out of time, while it had no sandbox.
-    pub(crate) async fn given_up(
+    pub(crate) async fn finish_cancelled(
         &self,
-        session: &Session,
-        attempt: &Attempt,
+        session: &ExecutionContext,
+        attempt: &ExecutionAttempt,
         stop: &Stop,
         closed: Option<&str>,
-    ) -> Result<Execution, RunError> {
+    ) -> Result<ExecutionReport, OperationError> {
         if attempt.is_first() {
-            return self.taken_back(session, stop).await;
+            return self.finish_unstarted(session, stop).await;
         }
-        let execution = report::stopped(session, stop);
-        let event = Event::host(
+        let execution = report::stopped_report(session, stop);
+        let event = Event::from_host(
             session.id,
             Some(session.execution),
-            report::ended(session, &execution, None),
+            report::ended_event(session, &execution, None),
         );
         self.store
-            .record_end(event, Outcome::of(&execution).to_bytes()?, attempt.tape.rest())
+            .record_end_with_outcome(
+                event,
+                OutcomeDigest::from_report(&execution).to_bytes()?,
+                attempt.tape.remaining_trace(),
+            )
             .await?;
         if let Some(reason) = closed {
             self.close_session((session.id, &session.folders), reason).await?;
@@ -300,94 +319,94 @@ impl Engine {
     }
 
     /// The approval broker of an execution.
-    pub(crate) fn asker(&self, session: &Session, program: &str) -> Asker {
-        Asker {
+    pub(crate) fn approval_broker(&self, session: &ExecutionContext, program: &str) -> ApprovalBroker {
+        ApprovalBroker {
             store: Arc::clone(&self.store),
-            bells: self.bells.clone(),
+            notifier: self.approval_notifier.clone(),
             session: session.id,
             execution: session.execution,
             principal: session.principal,
             program: program.to_owned(),
-            code: Code::default(),
-            standing: self.standing.clone(),
+            code: ProgramSource::default(),
+            standing_rules: self.standing_rules.clone(),
         }
     }
 }
 
 /// Whether an execution may run now.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub(crate) enum RunPermit {
     /// Granted, for as long as the permit is held.
-    Taken(Admission<Principal>),
+    Granted(Admission<Principal>),
     /// The execution was cancelled first.
     Cancelled,
     /// The machine had no capacity.
-    Full(Refusal),
+    NoCapacity(RunRefusal),
 }
 
 /// Whether this process has claimed a suspended execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Claim {
-    Nobodys,
-    Ours,
+enum ResumeClaim {
+    Unclaimed,
+    Owned,
 }
 
 /// Counts the retries after transient errors.
 #[derive(Debug, Default)]
-pub(crate) struct Tries(u32);
+pub(crate) struct RetryBackoff(u32);
 
-impl Tries {
+impl RetryBackoff {
     /// The delay before the next retry, twice the one before.
-    fn next(&mut self) -> Duration {
+    fn next_delay(&mut self) -> Duration {
         let wait = Duration::from_secs(1).saturating_mul(2_u32.saturating_pow(self.0));
         self.0 = self.0.saturating_add(1);
-        wait.min(LONGEST)
+        wait.min(MAX_BACKOFF)
     }
 }
 
 /// Waits for a request to resume; forever where there is no tracked run.
-async fn nudged(run: Option<&Run>) {
+async fn wait_for_resume_request(run: Option<&TrackedRun>) {
     match run {
-        Some(run) => run.nudged().await,
+        Some(run) => run.resume_requested().await,
         None => std::future::pending().await,
     }
 }
 
 /// A timestamp of a program's clock, whose ticks are 100 microseconds; none out of range.
-fn moment(ticks: u64) -> Option<Timestamp> {
+fn timestamp_from_ticks(ticks: u64) -> Option<Timestamp> {
     let microseconds = i64::try_from(ticks).ok()?.checked_mul(100)?;
     Timestamp::from_microsecond(microseconds).ok()
 }
 
 /// Why an execution has no recording.
-pub(crate) const NO_CODE: &str = "it is no code";
+pub(crate) const NOT_CODE: &str = "it is no code";
 pub(crate) const TOO_MANY_FILES: &str = "its files are more than 16 MiB, or could not be put back as they were";
 const UNREADABLE: &str = "its files or arguments cannot be kept";
 
 /// Builds the recorded request and the replay state of an execution; or says why it cannot be recorded.
-fn script_of(
-    session: &Session,
-    request: &RunCode,
+fn build_recorded_request(
+    session: &ExecutionContext,
+    request: &ExecutionRequest,
     there: &BTreeMap<String, Vec<u8>>,
-) -> Result<(Vec<u8>, Again), &'static str> {
-    if !matches!(request.program, Program::Code { .. }) {
-        return Err(NO_CODE);
+) -> Result<(Vec<u8>, ReplayState), &'static str> {
+    if !matches!(request.program, RunProgram::Code { .. }) {
+        return Err(NOT_CODE);
     }
     let mut files = there.clone();
     let mut size: u64 = there.values().map(|content| content.len() as u64).sum();
     for file in &request.files {
-        size = size.saturating_add(file.from.bytes());
-        if size > script::MOST_FILES {
+        size = size.saturating_add(file.from.byte_length());
+        if size > recorded_request::MAX_FILE_BYTES {
             return Err(TOO_MANY_FILES);
         }
         let content = match &file.from {
-            Source::Bytes(bytes) => bytes.clone(),
-            Source::Path(path) => std::fs::read(path).map_err(|_| UNREADABLE)?,
+            InputSource::Bytes(bytes) => bytes.clone(),
+            InputSource::Path(path) => std::fs::read(path).map_err(|_| UNREADABLE)?,
         };
         files.insert(file.name.as_str().to_owned(), content);
     }
-    let again = Again::fresh();
-    let around = Around {
+    let again = ReplayState::fresh();
+    let around = RequestSettings {
         args: &request.args,
         policy: session.policy.digest(),
         base: session.base.digest(),
@@ -397,6 +416,6 @@ fn script_of(
         timeout: request.timeout,
         client: request.client.as_ref(),
     };
-    let script = Script::new(&request.program, around, &again).and_then(|script| script.into_bytes(&files));
+    let script = RecordedRequest::new(&request.program, around, &again).and_then(|script| script.into_bytes(&files));
     Ok((script.map_err(|_| UNREADABLE)?, again))
 }

@@ -1,30 +1,30 @@
 //! Operation errors: why an execution has no result, with a stable code and a hint.
 
 use ringfence_journal::{NoEntropy, RecordError};
-use ringfence_sandbox::{CollectError, LaunchError, PutError, TakeError};
-use ringfence_store::{AdoptError, LeaseError, ReadError};
+use ringfence_sandbox::{BackendLaunchError, CollectError, PoolError, PutError};
+use ringfence_store::{AdoptError, LeaseError, QueryError};
 
-use crate::refusal::Refusal;
-use crate::script::ScriptError;
+use crate::recorded_request::RecordedRequestError;
+use crate::refusal::RunRefusal;
 
 /// Why an execution has no result. Failures of the program itself are results, not errors.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum OperationError {
     /// The journal could not record an event, so the operation did not happen.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The sandbox could not be launched.
     #[error(transparent)]
-    Launch(#[from] LaunchError),
+    Launch(#[from] BackendLaunchError),
     /// The pool could not supply a sandbox.
     #[error(transparent)]
-    Take(#[from] TakeError),
+    Pool(#[from] PoolError),
     /// The execution failed inside the sandbox backend.
     #[error(transparent)]
-    Run(#[from] ringfence_sandbox::RunError),
+    Run(#[from] ringfence_sandbox::ExecutionError),
     /// A file could not be copied into the sandbox.
     #[error(transparent)]
-    Put(#[from] PutError),
+    CopyIn(#[from] PutError),
     /// Files could not be collected from the sandbox.
     #[error(transparent)]
     Collect(#[from] CollectError),
@@ -36,43 +36,43 @@ pub enum RunError {
     Entropy(#[from] NoEntropy),
     /// The task of a tool call panicked or was aborted.
     #[error("a call ended without an answer")]
-    Unanswered(#[source] tokio::task::JoinError),
+    CallTask(#[source] tokio::task::JoinError),
     /// The task that records what the program tried panicked or was aborted.
     #[error("what the program tried could not be written down")]
-    Unnoted(#[source] tokio::task::JoinError),
+    NoteTask(#[source] tokio::task::JoinError),
     /// The task that ran the execution is gone.
     #[error("the execution was abandoned")]
     Abandoned,
     /// The principal has too many runs at once.
     #[error("too many runs are under way or wait")]
-    Crowded,
+    TooManyRuns,
     /// The execution waits for approvals while this process ends: another process resumes it.
     #[error("the execution waits for an answer, and goes on in another process")]
-    Left,
+    HandedOver,
     /// The policy of the execution cannot be enforced here, so it cannot resume.
     #[error("{}", .0.message)]
-    Refused(Refusal),
+    Refused(RunRefusal),
     /// The execution has no recording to resume from.
     #[error("nothing was kept of the execution to go on with")]
-    Unkept,
+    NotRecorded,
     /// The recorded request cannot be written or read.
     #[error(transparent)]
-    Script(#[from] ScriptError),
+    Script(#[from] RecordedRequestError),
     /// The call log cannot be read.
     #[error(transparent)]
-    Tape(#[from] ringfence_gateway::TapeError),
+    Tape(#[from] ringfence_gateway::CallLogError),
     /// Another process has the execution, or it is over.
     #[error(transparent)]
     Adopt(#[from] AdoptError),
     /// The redaction rules cannot be loaded or applied.
     #[error(transparent)]
-    Screen(#[from] ringfence_gateway::ScreenError),
+    Screen(#[from] ringfence_gateway::RedactionError),
     /// The aliases of the session cannot be read.
     #[error(transparent)]
-    Aliases(#[from] ringfence_hygiene::ReadError),
+    Aliases(#[from] ringfence_hygiene::AliasTableError),
     /// The full output cannot be saved to a file.
     #[error("what was cut cannot be written to a file")]
-    Whole(#[source] std::io::Error),
+    FullOutput(#[source] std::io::Error),
     /// The files that a session keeps cannot be accessed.
     #[error("cannot get at the files that a session keeps")]
     Workspace(#[source] std::io::Error),
@@ -81,34 +81,35 @@ pub enum RunError {
     Closed,
 }
 
-impl RunError {
+impl OperationError {
     /// The stable code of this error.
     pub fn code(&self) -> &'static str {
-        use ringfence_sandbox::RunError as Sandbox;
+        use ringfence_sandbox::ExecutionError as Sandbox;
         match self {
-            RunError::Record(error) | RunError::Screen(ringfence_gateway::ScreenError::Unkept(error)) => error.code(),
-            RunError::Launch(_) | RunError::Take(TakeError::Launch(_)) => "sandbox.launch",
-            RunError::Run(Sandbox::NoPython) | RunError::Take(TakeError::Prepare(Sandbox::NoPython)) => {
+            OperationError::Record(error)
+            | OperationError::Screen(ringfence_gateway::RedactionError::Unkept(error)) => error.code(),
+            OperationError::Launch(_) | OperationError::Pool(PoolError::Launch(_)) => "sandbox.launch",
+            OperationError::Run(Sandbox::NoPython) | OperationError::Pool(PoolError::Prepare(Sandbox::NoPython)) => {
                 "language.missing"
             }
-            RunError::Run(Sandbox::Job { .. }) => "job.size",
-            RunError::Run(_) | RunError::Take(_) => "sandbox.failed",
-            RunError::Put(_) => "files.in",
-            RunError::Collect(_) | RunError::Whole(_) => "files.out",
-            RunError::Lease(_) => "store.lease",
-            RunError::Entropy(_) => "start.entropy",
-            RunError::Unanswered(_) | RunError::Unnoted(_) => "call.broken",
-            RunError::Abandoned => "run.abandoned",
-            RunError::Crowded => "limit.runs",
-            RunError::Left => "run.left",
-            RunError::Refused(refusal) => refusal.code,
-            RunError::Unkept | RunError::Script(_) => "replay.unkept",
-            RunError::Tape(error) => error.code(),
-            RunError::Adopt(_) => "session.owned",
-            RunError::Screen(_) => "data.unseen",
-            RunError::Aliases(_) => "store.damaged",
-            RunError::Workspace(_) => "workspace.failed",
-            RunError::Closed => "server.closing",
+            OperationError::Run(Sandbox::Job { .. }) => "job.size",
+            OperationError::Run(_) | OperationError::Pool(_) => "sandbox.failed",
+            OperationError::CopyIn(_) => "files.in",
+            OperationError::Collect(_) | OperationError::FullOutput(_) => "files.out",
+            OperationError::Lease(_) => "store.lease",
+            OperationError::Entropy(_) => "start.entropy",
+            OperationError::CallTask(_) | OperationError::NoteTask(_) => "call.broken",
+            OperationError::Abandoned => "run.abandoned",
+            OperationError::TooManyRuns => "limit.runs",
+            OperationError::HandedOver => "run.left",
+            OperationError::Refused(refusal) => refusal.code,
+            OperationError::NotRecorded | OperationError::Script(_) => "replay.unkept",
+            OperationError::Tape(error) => error.code(),
+            OperationError::Adopt(_) => "session.owned",
+            OperationError::Screen(_) => "data.unseen",
+            OperationError::Aliases(_) => "store.damaged",
+            OperationError::Workspace(_) => "workspace.failed",
+            OperationError::Closed => "server.closing",
         }
     }
 
@@ -121,7 +122,9 @@ impl RunError {
             }
             "job.size" => Some("give less of it, or bring it in as a file"),
             "files.in" => {
-                let RunError::Put(error) = self else { return None };
+                let OperationError::CopyIn(error) = self else {
+                    return None;
+                };
                 error.hint()
             }
             "sandbox.failed" => Some("`ringfence doctor` shows what works here"),
@@ -129,47 +132,56 @@ impl RunError {
             "limit.runs" => Some("wait until some of them have ended, or cancel them"),
             "server.closing" => Some("connect again when the server is back"),
             _ => {
-                let RunError::Record(error) = self else { return None };
+                let OperationError::Record(error) = self else {
+                    return None;
+                };
                 error.hint()
             }
         }
     }
 
     /// Whether the client asked for something that it cannot have, so that another request may succeed; else the fault is this machine's.
-    pub fn is_askers(&self) -> bool {
-        use ringfence_sandbox::RunError as Sandbox;
-        if let RunError::Put(error) = self {
+    pub fn is_client_error(&self) -> bool {
+        use ringfence_sandbox::ExecutionError as Sandbox;
+        if let OperationError::CopyIn(error) = self {
             return error.hint().is_some();
         }
-        matches!(self, RunError::Refused(_) | RunError::Run(Sandbox::Job { .. }))
+        matches!(
+            self,
+            OperationError::Refused(_) | OperationError::Run(Sandbox::Job { .. })
+        )
     }
 
     /// Whether the error is transient: something was busy, full, or could not be made just now.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
-            RunError::Record(error) | RunError::Adopt(AdoptError::Record(error)) => passes(error),
-            RunError::Take(error) => !matches!(error, TakeError::Prepare(ringfence_sandbox::RunError::NoPython)),
-            RunError::Launch(_)
-            | RunError::Put(_)
-            | RunError::Lease(_)
-            | RunError::Entropy(_)
-            | RunError::Workspace(_) => true,
-            RunError::Run(_)
-            | RunError::Collect(_)
-            | RunError::Unanswered(_)
-            | RunError::Unnoted(_)
-            | RunError::Abandoned
-            | RunError::Crowded
-            | RunError::Left
-            | RunError::Refused(_)
-            | RunError::Unkept
-            | RunError::Script(_)
-            | RunError::Tape(_)
-            | RunError::Adopt(_)
-            | RunError::Screen(_)
-            | RunError::Aliases(_)
-            | RunError::Whole(_)
-            | RunError::Closed => false,
+            OperationError::Record(error) | OperationError::Adopt(AdoptError::Record(error)) => {
+                is_transient_record_error(error)
+            }
+            OperationError::Pool(error) => {
+                !matches!(error, PoolError::Prepare(ringfence_sandbox::ExecutionError::NoPython))
+            }
+            OperationError::Launch(_)
+            | OperationError::CopyIn(_)
+            | OperationError::Lease(_)
+            | OperationError::Entropy(_)
+            | OperationError::Workspace(_) => true,
+            OperationError::Run(_)
+            | OperationError::Collect(_)
+            | OperationError::CallTask(_)
+            | OperationError::NoteTask(_)
+            | OperationError::Abandoned
+            | OperationError::TooManyRuns
+            | OperationError::HandedOver
+            | OperationError::Refused(_)
+            | OperationError::NotRecorded
+            | OperationError::Script(_)
+            | OperationError::Tape(_)
+            | OperationError::Adopt(_)
+            | OperationError::Screen(_)
+            | OperationError::Aliases(_)
+            | OperationError::FullOutput(_)
+            | OperationError::Closed => false,
         }
     }
 
@@ -186,10 +198,10 @@ impl RunError {
 }
 
 /// Whether the record error is transient: damage is not.
-fn passes(error: &RecordError) -> bool {
+fn is_transient_record_error(error: &RecordError) -> bool {
     match error {
         RecordError::Full { .. } | RecordError::Locked { .. } | RecordError::Write { .. } => true,
-        RecordError::Keep { source } => matches!(source.downcast_ref(), Some(ReadError::Database(_))),
+        RecordError::Keep { source } => matches!(source.downcast_ref(), Some(QueryError::Database(_))),
         RecordError::NotOwned { .. }
         | RecordError::Closed { .. }
         | RecordError::Forked { .. }

@@ -1,22 +1,22 @@
 //! The report of an execution, for people and programs: the one object that `--json`, MCP and the API return.
 
-use ringfence_check::Location;
-use ringfence_journal::{ExecutionId, SessionId, Status, Truncated, Usage};
-use ringfence_sandbox::LeftBehind;
+use ringfence_check::TypeErrorLocation;
+use ringfence_journal::{ExecutionId, ExecutionStatus, ResourceUsage, SessionId, TruncationFlags};
+use ringfence_sandbox::UncopiedFiles;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::shown::Whole;
+use crate::redact::FullOutput;
 
 /// The report of an execution that has ended.
 #[derive(Debug, Serialize)]
-pub struct Execution {
+pub struct ExecutionReport {
     /// The id of the execution.
     pub execution_id: ExecutionId,
     /// The session that the execution ran in.
     pub session_id: SessionId,
     /// How the execution ended: completed, failed, killed and so on.
-    pub status: Status,
+    pub status: ExecutionStatus,
     /// The program's exit code, or the one that stands for how it ended.
     pub exit_code: i32,
     /// The program's value as JSON; none where it has no value or the reader may not see it.
@@ -28,25 +28,25 @@ pub struct Execution {
     /// Why the execution failed; none where it completed.
     pub error: Option<ErrorReport>,
     /// Findings in the source, such as type errors.
-    pub diagnostics: Vec<Location>,
+    pub diagnostics: Vec<TypeErrorLocation>,
     /// Tool calls: the first ones in full, then counts of further ones.
     pub calls: Vec<CallReport>,
     /// Files that the program emits, then new and changed ones.
     pub files: Vec<FileReport>,
     /// Files that did not go to the folder that they were to be copied to.
     #[serde(skip)]
-    pub left_behind: LeftBehind,
+    pub left_behind: UncopiedFiles,
     /// What the program tried and was refused.
     pub violations: Vec<ViolationReport>,
     /// Which of value and outputs were cut.
-    pub truncated: Truncated,
+    pub truncated: TruncationFlags,
     /// The resources that the execution used.
-    pub usage: Usage,
+    pub usage: ResourceUsage,
     /// The tokens that it costs and saves a model; none without tool calls.
     pub tokens: Option<TokenReport>,
     /// The full output, redacted, of what was cut; none where nothing was.
     #[serde(skip)]
-    pub whole: Option<Box<Whole>>,
+    pub whole: Option<Box<FullOutput>>,
     /// Bytes of the arguments and results of all its calls.
     #[serde(skip)]
     pub call_bytes: u64,

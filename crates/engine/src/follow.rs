@@ -4,23 +4,23 @@ use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ringfence_journal::{ExecutionId, Principal, Status};
+use ringfence_journal::{ExecutionId, ExecutionStatus, Principal};
 use tokio::time::Instant;
 
 use crate::engine::Engine;
-use crate::printed::{OutputCursor, Printed};
-use crate::resume::Taken;
-use crate::runs::{Ending, OutputFrom, Progress, Run, WaitError};
-use crate::told::Piece;
+use crate::output_buffer::{OutputBuffer, OutputCursor};
+use crate::redacted_output::OutputChunk;
+use crate::resume::AdoptedRun;
+use crate::runs::{OutputFrom, RunProgress, RunResult, TrackedRun, WaitError};
 
 /// How often a follower looks for a suspended run that no process has.
-const LOOK: Duration = Duration::from_secs(1);
+const WAITING_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The shortest interval between two outputs for a follower.
-const PACE: Duration = Duration::from_millis(50);
+const OUTPUT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An event that a follower of a run gets.
 #[derive(Debug, Clone)]
-pub enum Followed {
+pub enum RunEvent {
     /// The run printed new output.
     Output {
         /// New standard output, as a client may see it.
@@ -31,26 +31,26 @@ pub enum Followed {
         next: OutputCursor,
     },
     /// The status changed: the run is running, or waits for approvals.
-    Status(Status),
+    Status(ExecutionStatus),
     /// The run has ended; no event follows.
-    Ended(Ending),
+    Ended(RunResult),
 }
 
 /// A follower of one run.
-pub struct Follower {
+pub struct RunFollower {
     engine: Arc<Engine>,
     who: Principal,
     id: ExecutionId,
     /// The subscription to its output; none while this process does not have the run.
-    read: Option<Reader>,
+    subscription: Option<OutputSubscription>,
     cursor: OutputCursor,
-    status: Option<Status>,
+    status: Option<ExecutionStatus>,
     /// The next output is not read before this time.
-    rests: Option<Instant>,
+    paused_until: Option<Instant>,
     is_over: bool,
 }
 
-impl fmt::Debug for Follower {
+impl fmt::Debug for RunFollower {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Follower")
@@ -60,102 +60,105 @@ impl fmt::Debug for Follower {
 }
 
 /// A subscription to a run's output: the output is kept until the last subscriber has read it.
-struct Reader(Arc<Run>);
+struct OutputSubscription(Arc<TrackedRun>);
 
-impl Reader {
-    fn new(run: Arc<Run>) -> Reader {
-        printed(&run).follow();
-        Reader(run)
+impl OutputSubscription {
+    fn subscribe(run: Arc<TrackedRun>) -> OutputSubscription {
+        lock_output(&run).add_follower();
+        OutputSubscription(run)
     }
 }
 
-impl Drop for Reader {
+impl Drop for OutputSubscription {
     fn drop(&mut self) {
-        printed(&self.0).leave();
+        lock_output(&self.0).remove_follower();
     }
 }
 
-fn printed(run: &Run) -> MutexGuard<'_, Printed> {
-    run.printed.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_output(run: &TrackedRun) -> MutexGuard<'_, OutputBuffer> {
+    run.output.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Engine {
     /// Follows a run from a cursor in its output.
-    pub async fn follow(
+    pub async fn follow_run(
         self: &Arc<Self>,
         who: Principal,
         id: ExecutionId,
         from: OutputCursor,
-    ) -> Result<Follower, WaitError> {
-        let mut follower = Follower {
+    ) -> Result<RunFollower, WaitError> {
+        let mut follower = RunFollower {
             engine: Arc::clone(self),
             who,
             id,
-            read: None,
+            subscription: None,
             cursor: from,
             status: None,
-            rests: None,
+            paused_until: None,
             is_over: false,
         };
-        follower.find().await?;
+        follower.find_run().await?;
         Ok(follower)
     }
 }
 
-impl Follower {
+impl RunFollower {
     /// Finds the run, unless this process already follows it.
-    async fn find(&mut self) -> Result<(), WaitError> {
-        if self.read.is_some() {
+    async fn find_run(&mut self) -> Result<(), WaitError> {
+        if self.subscription.is_some() {
             return Ok(());
         }
         let run = match self.engine.runs.find(self.who, self.id) {
             Some(run) => run,
-            None => match self.engine.take_up(self.who, self.id).await? {
-                Taken::Up(run) => run,
-                Taken::Waits(_) => return Ok(()),
+            None => match self.engine.adopt_run(self.who, self.id).await? {
+                AdoptedRun::Resumed(run) => run,
+                AdoptedRun::AwaitsApproval(_) => return Ok(()),
             },
         };
-        self.read = Some(Reader::new(run));
+        self.subscription = Some(OutputSubscription::subscribe(run));
         Ok(())
     }
 
     /// The next event; none after the end. Dropping the future before it completes loses nothing.
-    pub async fn next(&mut self) -> Result<Option<Followed>, WaitError> {
+    pub async fn next_event(&mut self) -> Result<Option<RunEvent>, WaitError> {
         while !self.is_over {
-            if let Some(rests) = self.rests {
+            if let Some(rests) = self.paused_until {
                 tokio::time::sleep_until(rests).await;
             }
-            self.find().await?;
-            let Some(Reader(run)) = &self.read else {
-                if self.status.replace(Status::WaitingApproval) != Some(Status::WaitingApproval) {
-                    return Ok(Some(Followed::Status(Status::WaitingApproval)));
+            self.find_run().await?;
+            let Some(OutputSubscription(run)) = &self.subscription else {
+                if self.status.replace(ExecutionStatus::WaitingApproval) != Some(ExecutionStatus::WaitingApproval) {
+                    return Ok(Some(RunEvent::Status(ExecutionStatus::WaitingApproval)));
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(WAITING_POLL_INTERVAL).await;
                 continue;
             };
             // Subscribed before the run is read: what comes after wakes this.
-            let mut stirs = run.stirs.subscribe();
+            let mut stirs = run.changes.subscribe();
             let run = Arc::clone(run);
             let progress = run.wait(Duration::ZERO, false).await;
-            let end = printed(&run).end_of();
+            let end = lock_output(&run).end_of();
             if self.cursor.is_before(end) {
-                let Piece { stdout, stderr, next } = self.engine.told(&run, OutputFrom::After(self.cursor)).await?;
+                let OutputChunk { stdout, stderr, next } = self
+                    .engine
+                    .redacted_output(&run, OutputFrom::After(self.cursor))
+                    .await?;
                 self.cursor = next;
-                self.rests = Some(Instant::now() + PACE);
-                return Ok(Some(Followed::Output { stdout, stderr, next }));
+                self.paused_until = Some(Instant::now() + OUTPUT_INTERVAL);
+                return Ok(Some(RunEvent::Output { stdout, stderr, next }));
             }
             match progress {
-                Progress::Ended(ending) => {
+                RunProgress::Ended(ending) => {
                     self.is_over = true;
-                    self.read = None;
-                    return Ok(Some(Followed::Ended(ending)));
+                    self.subscription = None;
+                    return Ok(Some(RunEvent::Ended(ending)));
                 }
-                Progress::Running(running) if self.status != Some(running.status) => {
+                RunProgress::Running(running) if self.status != Some(running.status) => {
                     self.status = Some(running.status);
-                    return Ok(Some(Followed::Status(running.status)));
+                    return Ok(Some(RunEvent::Status(running.status)));
                 }
                 // The sender is the run, which is held here.
-                Progress::Running(_) => drop(stirs.changed().await),
+                RunProgress::Running(_) => drop(stirs.changed().await),
             }
         }
         Ok(None)

@@ -2,76 +2,76 @@
 
 use std::sync::Arc;
 
-use ringfence_catalog::Language;
-use ringfence_gateway::{Barred, Crossed, Egress, Vault, Whereabouts};
-use ringfence_sandbox::{Ended, NETWORK_PORT, NETWORK_TRUST, Network, Tunnel};
+use ringfence_catalog::StubLanguage;
+use ringfence_gateway::{Egress, EgressReport, ProxyLocation, RefusedEgress, Vault};
+use ringfence_sandbox::{ConcludedExecution, NETWORK_PORT, NETWORK_TRUST, NetworkAccess, ProgramTunnel};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::engine::Engine;
-use crate::error::RunError;
-use crate::execution::{Execution, ViolationReport};
-use crate::request::Program;
-use crate::session::Session;
+use crate::error::OperationError;
+use crate::execution::{ExecutionReport, ViolationReport};
+use crate::request::RunProgram;
+use crate::session::ExecutionContext;
 
 /// Tunnels that wait to be accepted.
-const ROOM: usize = 16;
+const TUNNEL_CAPACITY: usize = 16;
 /// The kind of a violation at the egress.
-const NET: &str = "net";
+const VIOLATION_KIND: &str = "net";
 
 /// The egress of one execution.
-pub(crate) struct Outside {
+pub(crate) struct ExecutionEgress {
     egress: Arc<Egress>,
-    tunnels: mpsc::Receiver<Tunnel>,
+    tunnels: mpsc::Receiver<ProgramTunnel>,
 }
 
 impl Engine {
     /// Opens the egress of an execution and the sandbox's end of it, where the policy has a network. TypeScript and JavaScript have none:
     /// their `fetch` is a tool call.
-    pub(crate) fn outside(
+    pub(crate) fn open_egress(
         &self,
-        session: &Session,
-        program: &Program,
-    ) -> Result<Option<(Outside, Option<Network>)>, RunError> {
+        session: &ExecutionContext,
+        program: &RunProgram,
+    ) -> Result<Option<(ExecutionEgress, Option<NetworkAccess>)>, OperationError> {
         if session.policy.net().enabled != Some(true) {
             return Ok(None);
         }
-        let egress = match session.way_out.get() {
+        let egress = match session.egress.get() {
             Some(first) => first.for_execution(session.execution, Arc::clone(&session.policy)),
-            None => self.first_way_out(session)?,
+            None => self.open_session_egress(session)?,
         };
-        let (outside, network) = Outside::new(egress);
-        let has_tunnels = program.stubs() != Some(Language::TypeScript);
+        let (outside, network) = ExecutionEgress::new(egress);
+        let has_tunnels = program.stub_language() != Some(StubLanguage::TypeScript);
         Ok(Some((outside, has_tunnels.then_some(network))))
     }
 
     /// The first egress of a session makes its certificates, stand-ins and limits, which the session keeps.
-    fn first_way_out(&self, session: &Session) -> Result<Egress, RunError> {
-        let (credentials, environment) = (&self.settings.credentials, &self.settings.environment);
-        let vault = Vault::find(&self.settings.home, environment);
-        let settings = self.egress.clone().holding(credentials, environment, &vault)?;
-        let settings = settings.screened(Arc::clone(&session.screen));
+    fn open_session_egress(&self, session: &ExecutionContext) -> Result<Egress, OperationError> {
+        let (credentials, environment) = (&self.config.credentials, &self.config.environment);
+        let vault = Vault::in_data_folder(&self.config.home, environment);
+        let settings = self.egress.clone().with_credentials(credentials, environment, &vault)?;
+        let settings = settings.with_redactor(Arc::clone(&session.redactor));
         let ids = (session.id, session.execution);
         let made = Egress::new(settings, Arc::clone(&session.policy), Arc::clone(&self.store), ids);
-        let first = session.way_out.get_or_init(|| made);
+        let first = session.egress.get_or_init(|| made);
         Ok(first.for_execution(session.execution, Arc::clone(&session.policy)))
     }
 }
 
-impl Outside {
+impl ExecutionEgress {
     /// Makes the tunnels into `egress`, and the sandbox's end of them.
-    pub(crate) fn new(egress: Egress) -> (Outside, Network) {
-        let (connections, tunnels) = mpsc::channel(ROOM);
-        let network = Network {
-            env: egress.environment(Whereabouts {
+    pub(crate) fn new(egress: Egress) -> (ExecutionEgress, NetworkAccess) {
+        let (connections, tunnels) = mpsc::channel(TUNNEL_CAPACITY);
+        let network = NetworkAccess {
+            env: egress.environment(ProxyLocation {
                 port: NETWORK_PORT,
                 trust: NETWORK_TRUST,
             }),
-            trust: egress.trust().to_owned(),
+            trust: egress.ca_certificate().to_owned(),
             tunnels: connections,
         };
         let egress = Arc::new(egress);
-        (Outside { egress, tunnels }, network)
+        (ExecutionEgress { egress, tunnels }, network)
     }
 
     /// The egress whose rules apply to the connections.
@@ -80,21 +80,21 @@ impl Outside {
     }
 
     /// Runs a program and carries its connections. What cannot be recorded does not leave, and its program stops.
-    pub(crate) async fn run(
+    pub(crate) async fn run_with_tunnels(
         mut self,
-        run: impl Future<Output = Result<Ended, impl Into<RunError>>>,
-    ) -> Result<(Ended, Crossed), RunError> {
+        run: impl Future<Output = Result<ConcludedExecution, impl Into<OperationError>>>,
+    ) -> Result<(ConcludedExecution, EgressReport), OperationError> {
         let mut carried = JoinSet::new();
         tokio::pin!(run);
         let ended = loop {
             tokio::select! {
                 ended = &mut run => break ended.map_err(Into::into)?,
-                error = self.egress.failed() => return Err(RunError::Record(error)),
+                error = self.egress.wait_for_failure() => return Err(OperationError::Record(error)),
                 Some(tunnel) = self.tunnels.recv() => {
                     let egress = Arc::clone(&self.egress);
                     carried.spawn(async move { egress.serve(tunnel).await });
                 }
-                Some(done) = carried.join_next() => done.map_err(RunError::Unanswered)?,
+                Some(done) = carried.join_next() => done.map_err(OperationError::CallTask)?,
             }
         };
         // The sandbox's end of every connection is closed: open connections end by themselves and are not waited for.
@@ -104,31 +104,33 @@ impl Outside {
 }
 
 /// Runs a program with its egress, if it has one.
-pub(crate) async fn run_beside(
-    outside: Option<Outside>,
-    run: impl Future<Output = Result<Ended, impl Into<RunError>>>,
-) -> Result<(Ended, Crossed), RunError> {
+pub(crate) async fn run_with_egress(
+    outside: Option<ExecutionEgress>,
+    run: impl Future<Output = Result<ConcludedExecution, impl Into<OperationError>>>,
+) -> Result<(ConcludedExecution, EgressReport), OperationError> {
     match outside {
-        Some(outside) => Box::pin(outside.run(run)).await,
-        None => Ok((run.await.map_err(Into::into)?, Crossed::default())),
+        Some(outside) => Box::pin(outside.run_with_tunnels(run)).await,
+        None => Ok((run.await.map_err(Into::into)?, EgressReport::default())),
     }
 }
 
 /// Adds the bytes that left and the refused connections to the report.
-pub(crate) fn add_crossed(execution: &mut Execution, crossed: &Crossed) {
+pub(crate) fn add_egress_counts(execution: &mut ExecutionReport, crossed: &EgressReport) {
     execution.usage.egress_bytes = crossed.bytes_out;
-    let told = crossed.refused.len() as u64;
-    let violation = |barred: &Barred| ViolationReport {
-        kind: NET.to_owned(),
+    let told = crossed.listed_refusals.len() as u64;
+    let violation = |barred: &RefusedEgress| ViolationReport {
+        kind: VIOLATION_KIND.to_owned(),
         detail: format!("{} ({})", barred.detail, barred.code),
         rule: barred.rule.clone(),
     };
-    execution.violations.extend(crossed.refused.iter().map(violation));
-    if crossed.refusals > told {
+    execution
+        .violations
+        .extend(crossed.listed_refusals.iter().map(violation));
+    if crossed.refusal_count > told {
         execution.violations.push(ViolationReport {
-            kind: NET.to_owned(),
-            detail: format!("{} more", crossed.refusals - told),
-            rule: NET.to_owned(),
+            kind: VIOLATION_KIND.to_owned(),
+            detail: format!("{} more", crossed.refusal_count - told),
+            rule: VIOLATION_KIND.to_owned(),
         });
     }
 }

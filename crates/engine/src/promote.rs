@@ -4,31 +4,31 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
-use ringfence_gateway::{Keep, PinError, ScreenError, Sight};
+use ringfence_gateway::{PinError, RedactionError, RedactionRules, ServerCache};
 use ringfence_hygiene::Aliases;
 use ringfence_journal::{
-    CallOutcome, Event, EventError, ExecutionId, Principal, Record, SessionId, SessionSummary, Status,
+    CallOutcome, Event, EventError, ExecutionId, ExecutionStatus, Principal, Record, SessionId, SessionSummary,
 };
 use ringfence_policy::Policy;
-use ringfence_sandbox::Language;
+use ringfence_sandbox::JobLanguage;
 use ringfence_store::{
-    ReadError, RecordingState, RequiredTool, Skill, SkillBody, SkillError, SkillLanguage, SkillMeta, SkillName,
+    QueryError, RecordingState, RequiredTool, Skill, SkillBody, SkillError, SkillLanguage, SkillMeta, SkillName,
     SkillScope, Store,
 };
 use serde_json::Value;
 
-use crate::request::{Input, Program, Source};
-use crate::script::{Script, ScriptError};
+use crate::recorded_request::{RecordedRequest, RecordedRequestError};
+use crate::request::{InputFile, InputSource, RunProgram};
 use crate::skills::schema::{SchemaError, check_schemas};
 
 /// The prefix of tools that are skills themselves; those are looked up at each call.
-const SKILLS: &str = "skills.";
+const SKILL_TOOL_PREFIX: &str = "skills.";
 /// The precision of the times of pins: whole seconds.
-const SECOND: Duration = Duration::from_secs(1);
+const PIN_PRECISION: Duration = Duration::from_secs(1);
 
 /// The description of the skill that a run becomes.
 #[derive(Debug, Clone)]
-pub struct Promotion {
+pub struct SkillPromotion {
     /// The principal, session or team that gets the skill.
     pub scope: SkillScope,
     /// The name that programs call the skill by.
@@ -40,21 +40,21 @@ pub struct Promotion {
     /// The JSON Schema of its value; none: the value is not checked.
     pub outputs: Option<Value>,
     /// What happens with personal data in its files and description.
-    pub personal: Personal,
+    pub personal: PersonalDataMode,
 }
 
 /// Whether a skill may contain personal data and secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Personal {
+pub enum PersonalDataMode {
     /// A skill with personal data is not saved.
-    Refused,
+    Refuse,
     /// An operator allows personal data in the skill.
-    Kept,
+    Keep,
 }
 
 /// The result of a promotion.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Promoted {
+pub struct PromotedSkill {
     /// The skill that was saved.
     pub skill: Skill,
     /// Whether the run had arguments; a skill has an input instead.
@@ -66,7 +66,7 @@ pub struct Promoted {
 pub enum PromoteError {
     /// There is no such run, or it has no recording.
     #[error("nothing is kept of execution `{0}`")]
-    Unkept(ExecutionId),
+    NotRecorded(ExecutionId),
     /// The run has not ended.
     #[error("execution `{0}` is not over")]
     Unfinished(ExecutionId),
@@ -76,7 +76,7 @@ pub enum PromoteError {
         /// The run that was named.
         id: ExecutionId,
         /// How the run ended.
-        status: Status,
+        status: ExecutionStatus,
     },
     /// The program contains aliases, which mean nothing in other sessions.
     #[error("its program has aliases for personal data, which mean something in its own session only")]
@@ -91,7 +91,7 @@ pub enum PromoteError {
     },
     /// The redaction rules of its session cannot be loaded.
     #[error("what is personal data in it cannot be looked for")]
-    Unseen(#[from] ScreenError),
+    Redaction(#[from] RedactionError),
     /// A tool that the run called has changed since.
     #[error("`{tool}` was changed after the run, and accepted as it is now")]
     Changed {
@@ -109,10 +109,10 @@ pub enum PromoteError {
     Pins(#[from] PinError),
     /// The recorded request cannot be read.
     #[error(transparent)]
-    Script(#[from] ScriptError),
+    Script(#[from] RecordedRequestError),
     /// The journal or the recording cannot be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] QueryError),
     /// An event of the session cannot be decoded.
     #[error("an event of its session cannot be read")]
     Event(#[from] EventError),
@@ -131,12 +131,12 @@ impl PromoteError {
     /// The stable code of this error.
     pub fn code(&self) -> &'static str {
         match self {
-            PromoteError::Unkept(_) => "skill.unkept",
+            PromoteError::NotRecorded(_) => "skill.unkept",
             PromoteError::Unfinished(_) => "skill.unfinished",
             PromoteError::Unfit { .. } => "skill.unfit",
             PromoteError::Aliases => "skill.aliases",
             PromoteError::Personal { .. } => "skill.personal",
-            PromoteError::Unseen(_) => "data.unseen",
+            PromoteError::Redaction(_) => "data.unseen",
             PromoteError::Changed { .. } | PromoteError::Unpinned { .. } => "skill.stale",
             PromoteError::Pins(_) => "tool.pin",
             PromoteError::Script(_) => "replay.damaged",
@@ -151,7 +151,7 @@ impl PromoteError {
     /// What to do about it; none where nothing helps.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            PromoteError::Unkept(_) => Some(
+            PromoteError::NotRecorded(_) => Some(
                 "TypeScript, JavaScript and Python are kept, until `session rm`, a week, or the space for it is full; \
                  `skills save NAME --file PROGRAM` saves a program from a file",
             ),
@@ -171,7 +171,7 @@ impl PromoteError {
             PromoteError::Skill(error) => error.hint(),
             PromoteError::Schema(_) => Some(SchemaError::HINT),
             PromoteError::Pins(_)
-            | PromoteError::Unseen(_)
+            | PromoteError::Redaction(_)
             | PromoteError::Script(_)
             | PromoteError::Interrupted(_) => None,
         }
@@ -179,45 +179,45 @@ impl PromoteError {
 }
 
 /// Saves the program of a past run as a skill. For an `owner`, the runs of other principals do not exist.
-pub async fn promote(
+pub async fn promote_run(
     store: &Store,
     id: ExecutionId,
     owner: Option<Principal>,
-    promotion: Promotion,
-) -> Result<Promoted, PromoteError> {
+    promotion: SkillPromotion,
+) -> Result<PromotedSkill, PromoteError> {
     check_schemas(promotion.inputs.as_ref(), promotion.outputs.as_ref())?;
-    let execution = store.execution(id).await?.ok_or(PromoteError::Unkept(id))?;
+    let execution = store.execution(id).await?.ok_or(PromoteError::NotRecorded(id))?;
     let session = store.session(execution.session).await?;
     let session = session.filter(|session| owner.is_none_or(|owner| owner == session.principal));
-    let session = session.ok_or(PromoteError::Unkept(id))?;
+    let session = session.ok_or(PromoteError::NotRecorded(id))?;
     let kept = match store.recording(id).await {
-        Ok(kept) => kept.ok_or(PromoteError::Unkept(id))?,
+        Ok(kept) => kept.ok_or(PromoteError::NotRecorded(id))?,
         // The key of the recording was deleted, so nobody can read it.
-        Err(ReadError::Sealed { .. }) => return Err(PromoteError::Unkept(id)),
+        Err(QueryError::Sealed { .. }) => return Err(PromoteError::NotRecorded(id)),
         Err(error) => return Err(error.into()),
     };
     let (RecordingState::Over, Some(ended)) = (kept.standing.state, execution.ended) else {
         return Err(PromoteError::Unfinished(id));
     };
-    if execution.status != Status::Completed {
+    if execution.status != ExecutionStatus::Completed {
         let status = execution.status;
         return Err(PromoteError::Unfit { id, status });
     }
-    let (script, files) = Script::read(&kept.request)?;
+    let (script, files) = RecordedRequest::from_bytes(&kept.request)?;
     let had_args = !script.args.is_empty();
-    let (language, source) = program(&script)?;
-    if !stands_alone(&source) {
+    let (language, source) = skill_program(&script)?;
+    if !has_no_stand_ins(&source) {
         return Err(PromoteError::Aliases);
     }
-    if promotion.personal == Personal::Refused {
+    if promotion.personal == PersonalDataMode::Refuse {
         let policy = store.policy(&session.policy_digest).await?;
         let policy = policy.and_then(|json| Policy::restore(&serde_json::from_str(&json).ok()?));
-        let policy = policy.ok_or(PromoteError::Unkept(id))?;
-        impersonal(&Sight::of(&policy)?, &promotion, &files)?;
+        let policy = policy.ok_or(PromoteError::NotRecorded(id))?;
+        check_no_personal_data(&RedactionRules::from_policy(&policy)?, &promotion, &files)?;
     }
-    let called = called(store, execution.session, id).await?;
+    let called = called_tools(store, execution.session, id).await?;
     let meta = SkillMeta {
-        tools: pinned(&Keep::new(store.home()), called, ended)?,
+        tools: pinned_tools(&ServerCache::new(store.home()), called, ended)?,
         policy: Some(script.policy.clone()),
         inputs: promotion.inputs,
         outputs: promotion.outputs,
@@ -226,16 +226,20 @@ pub async fn promote(
     };
     let body = SkillBody {
         source,
-        files: files.into_iter().filter_map(content).collect(),
+        files: files.into_iter().filter_map(inline_content).collect(),
     };
     let skills = store.skills();
     let saved = tokio::task::spawn_blocking(move || skills.save(promotion.scope, meta, body)).await;
     let skill = saved.map_err(PromoteError::Interrupted)??;
-    Ok(Promoted { skill, had_args })
+    Ok(PromotedSkill { skill, had_args })
 }
 
 /// Refuses personal data in a skill, unless an operator allows it.
-fn impersonal(sight: &Sight, promotion: &Promotion, files: &[Input]) -> Result<(), PromoteError> {
+fn check_no_personal_data(
+    sight: &RedactionRules,
+    promotion: &SkillPromotion,
+    files: &[InputFile],
+) -> Result<(), PromoteError> {
     let schema = |schema: &Option<Value>| schema.as_ref().map(|schema| sight.kinds_in_schema(schema));
     let said = [
         ("its description", Some(sight.kinds_in(&promotion.description))),
@@ -249,13 +253,15 @@ fn impersonal(sight: &Sight, promotion: &Promotion, files: &[Input]) -> Result<(
         (place.to_owned(), kinds)
     });
     let files = files.iter().filter_map(|file| {
-        let Source::Bytes(bytes) = &file.from else { return None };
+        let InputSource::Bytes(bytes) = &file.from else {
+            return None;
+        };
         if bytes.contains(&0) {
             // Only texts are searched for personal data, here as elsewhere.
             return None;
         }
         let text = String::from_utf8_lossy(bytes);
-        let kinds = if stands_alone(&text) {
+        let kinds = if has_no_stand_ins(&text) {
             sight.kinds_in(&text)
         } else {
             BTreeSet::from(["aliases of its session".to_owned()])
@@ -272,7 +278,7 @@ fn impersonal(sight: &Sight, promotion: &Promotion, files: &[Input]) -> Result<(
 }
 
 /// Whether a text is free of aliases, ours or an operator's, which mean something in their own session only.
-pub(crate) fn stands_alone(text: &str) -> bool {
+pub(crate) fn has_no_stand_ins(text: &str) -> bool {
     let is_one = |inner: &str| {
         let (word, code) = inner.split_once(':').unwrap_or_default();
         let word = word.trim();
@@ -283,45 +289,49 @@ pub(crate) fn stands_alone(text: &str) -> bool {
 }
 
 /// The language and source of a recorded program.
-fn program(script: &Script) -> Result<(SkillLanguage, String), ScriptError> {
-    let Program::Code { language, source, .. } = script.program() else {
-        return Err(ScriptError::NoCode);
+fn skill_program(script: &RecordedRequest) -> Result<(SkillLanguage, String), RecordedRequestError> {
+    let RunProgram::Code { language, source, .. } = script.program() else {
+        return Err(RecordedRequestError::NoCode);
     };
     let language = match language {
-        Language::TypeScript => SkillLanguage::TypeScript,
-        Language::JavaScript => SkillLanguage::JavaScript,
-        Language::Python => SkillLanguage::Python,
-        Language::Program => return Err(ScriptError::NoCode),
+        JobLanguage::TypeScript => SkillLanguage::TypeScript,
+        JobLanguage::JavaScript => SkillLanguage::JavaScript,
+        JobLanguage::Python => SkillLanguage::Python,
+        JobLanguage::Program => return Err(RecordedRequestError::NoCode),
     };
     Ok((language, source))
 }
 
-fn content(file: Input) -> Option<(ringfence_policy::RelPath, Vec<u8>)> {
+fn inline_content(file: InputFile) -> Option<(ringfence_policy::RelPath, Vec<u8>)> {
     match file.from {
-        Source::Bytes(bytes) => Some((file.name, bytes)),
+        InputSource::Bytes(bytes) => Some((file.name, bytes)),
         // A recording holds all contents itself.
-        Source::Path(_) => None,
+        InputSource::Path(_) => None,
     }
 }
 
 /// The tools that answered calls of an execution, each once.
-async fn called(store: &Store, session: SessionId, id: ExecutionId) -> Result<BTreeSet<String>, PromoteError> {
-    let records = store.show(session).await?;
+async fn called_tools(store: &Store, session: SessionId, id: ExecutionId) -> Result<BTreeSet<String>, PromoteError> {
+    let records = store.session_records(session).await?;
     let events: Vec<Event> = records.iter().map(Record::event).collect::<Result<_, _>>()?;
-    let summary = SessionSummary::of(&events);
+    let summary = SessionSummary::from_events(&events);
     let executions = summary.into_iter().flat_map(|summary| summary.executions);
     let calls = executions
         .filter(|one| one.execution_id == id)
         .flat_map(|one| one.calls);
     Ok(calls
-        .filter(|call| call.outcome == CallOutcome::Ok && !call.tool.as_str().starts_with(SKILLS))
+        .filter(|call| call.outcome == CallOutcome::Ok && !call.tool.as_str().starts_with(SKILL_TOOL_PREFIX))
         .map(|call| call.tool.as_str().to_owned())
         .collect())
 }
 
 /// Each called tool as it was at the call: its first use pinned it, and the pin is older than the end of the run.
-fn pinned(keep: &Keep, called: BTreeSet<String>, ended: Timestamp) -> Result<Vec<RequiredTool>, PromoteError> {
-    let ended = SystemTime::from(ended) + SECOND;
+fn pinned_tools(
+    keep: &ServerCache,
+    called: BTreeSet<String>,
+    ended: Timestamp,
+) -> Result<Vec<RequiredTool>, PromoteError> {
+    let ended = SystemTime::from(ended) + PIN_PRECISION;
     let mut tools = Vec::new();
     for tool in called {
         match keep.pinned(&tool)? {

@@ -4,56 +4,61 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ringfence_journal::{
-    By, Event, ExecutionId, FileOut, Kind, RecordError, Recorder as _, SessionId, Text, files_out,
+    CleanText, EnforcedBy, Event, EventKind, ExecutionId, FileOut, RecordError, Recorder as _, SessionId,
+    files_out_events,
 };
-use ringfence_sandbox::{Collected, Stop};
-use ringfence_store::{Opening, Resource};
+use ringfence_sandbox::{CollectedFiles, Stop};
+use ringfence_store::{LeasedResource, NewSession};
 use tokio::sync::mpsc;
 
-use crate::attempt::{Attempt, Over};
+use crate::attempt::{ExecutionAttempt, FinishedExecution};
 use crate::engine::Engine;
-use crate::error::RunError;
-use crate::execution::{Execution, ViolationReport};
+use crate::error::OperationError;
+use crate::execution::{ExecutionReport, ViolationReport};
 use crate::outcome;
-use crate::refusal::Refusal;
+use crate::output::ProgramNote;
+use crate::refusal::RunRefusal;
 use crate::report;
-use crate::session::Session;
-use crate::words::Noted;
-use crate::workspace::Kept;
+use crate::session::ExecutionContext;
+use crate::workspace::RetainedWorkspace;
 
 impl Engine {
-    pub(crate) async fn record(&self, session: &Session, kind: Kind) -> Result<(), RunError> {
-        let event = Event::host(session.id, Some(session.execution), kind);
+    pub(crate) async fn record_event(&self, session: &ExecutionContext, kind: EventKind) -> Result<(), OperationError> {
+        let event = Event::from_host(session.id, Some(session.execution), kind);
         self.store.record(event).await?;
         Ok(())
     }
 
-    pub(crate) async fn open_session(&self, session: &Session) -> Result<(), RunError> {
-        let opening = Opening {
+    pub(crate) async fn open_session(&self, session: &ExecutionContext) -> Result<(), OperationError> {
+        let opening = NewSession {
             session: session.id,
             principal: session.principal,
             policy: session.policy_ref.clone(),
             policy_json: session.policy.to_json().to_string(),
-            backend: Text::clean("native"),
+            backend: CleanText::clean("native"),
             enforcement: session.enforcement.clone(),
             durable: session.policy.audit().durable,
             journal_bytes: session.policy.audit().session_bytes.get(),
             uid: session.kept.as_ref().and_then(|kept| kept.user),
-            keeping: session.kept.as_ref().map(Kept::keeping),
+            keeping: session.kept.as_ref().map(RetainedWorkspace::to_keeping),
         };
         self.store.open_session(&self.lease, opening).await?;
         Ok(())
     }
 
     /// Records the end of a session, and removes what it had on disk.
-    pub(crate) async fn close_session(&self, (id, folders): (SessionId, &Path), reason: &str) -> Result<(), RunError> {
-        let reason = Text::clean(reason);
+    pub(crate) async fn close_session(
+        &self,
+        (id, folders): (SessionId, &Path),
+        reason: &str,
+    ) -> Result<(), OperationError> {
+        let reason = CleanText::clean(reason);
         // A session that another process has by now does not end here, and its folder stays.
         self.store
-            .record(Event::host(id, None, Kind::SessionClosed { reason }))
+            .record(Event::from_host(id, None, EventKind::SessionClosed { reason }))
             .await?;
         self.remove_scratch(folders).await;
-        self.forget_skills(id).await;
+        self.remove_session_skills(id).await;
         Ok(())
     }
 
@@ -62,8 +67,8 @@ impl Engine {
         if !folders.exists() {
             return;
         }
-        match self.host_work.remove(folders).await {
-            Ok(()) => self.forget_folder(folders),
+        match self.host_work.remove_folder(folders).await {
+            Ok(()) => self.release_folder(folders),
             Err(error) => {
                 let error = error.chain();
                 tracing::warn!(folder = %folders.display(), error, "a workspace could not be removed");
@@ -72,75 +77,88 @@ impl Engine {
     }
 
     /// Leases a folder before it is made: a crash in between leaves nothing behind.
-    pub(crate) fn note_folder(&self, path: &Path) -> Result<(), RunError> {
-        Ok(self.lease.note(Resource::Folder { path: path.to_owned() })?)
+    pub(crate) fn lease_folder(&self, path: &Path) -> Result<(), OperationError> {
+        Ok(self
+            .lease
+            .note_resource(LeasedResource::Folder { path: path.to_owned() })?)
     }
 
-    pub(crate) fn forget_folder(&self, path: &Path) {
-        if let Err(error) = self.lease.forget(&Resource::Folder { path: path.to_owned() }) {
+    pub(crate) fn release_folder(&self, path: &Path) {
+        if let Err(error) = self
+            .lease
+            .forget_resource(&LeasedResource::Folder { path: path.to_owned() })
+        {
             tracing::warn!(%error, "the next start will sweep what is gone already");
         }
     }
 
     /// Records a refused request in a session of its own.
-    pub(crate) async fn refuse(&self, session: Session, refusal: Refusal) -> Result<Execution, RunError> {
-        let kind = Kind::Refused {
-            code: Text::clean(refusal.code),
-            rule: Text::clean(&refusal.rule),
-            hint: refusal.hint.as_deref().map(Text::clean),
+    pub(crate) async fn refuse_in_own_session(
+        &self,
+        session: ExecutionContext,
+        refusal: RunRefusal,
+    ) -> Result<ExecutionReport, OperationError> {
+        let kind = EventKind::Refused {
+            code: CleanText::clean(refusal.code),
+            rule: CleanText::clean(&refusal.rule),
+            hint: refusal.hint.as_deref().map(CleanText::clean),
         };
         let (opened, written, closed) = tokio::join!(
             self.open_session(&session),
-            self.record(&session, kind),
+            self.record_event(&session, kind),
             self.close_session((session.id, &session.folders), "done")
         );
         opened?;
         written?;
         closed?;
-        Ok(report::refused(&session, refusal))
+        Ok(report::refused_report(&session, refusal))
     }
 
     /// Records the files that a program left and that may not leave the sandbox.
     pub(crate) async fn record_withheld(
         &self,
-        session: &Session,
+        session: &ExecutionContext,
         mut withheld: impl Iterator<Item = ViolationReport>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), OperationError> {
         for one in withheld.by_ref().take(report::MAX_LISTED) {
-            let kind = Kind::Violation {
-                what: Text::clean(&one.kind),
-                detail: Text::clean(&one.detail),
-                rule: Text::clean(&one.rule),
+            let kind = EventKind::Violation {
+                what: CleanText::clean(&one.kind),
+                detail: CleanText::clean(&one.detail),
+                rule: CleanText::clean(&one.rule),
             };
-            self.record(session, kind).await?;
+            self.record_event(session, kind).await?;
         }
         let more = withheld.count();
         if more > 0 {
-            let repeated = Kind::Repeated {
-                of: Text::clean("violation"),
-                what: Text::clean("file"),
-                code: Text::clean("file.withheld"),
-                rule: Text::clean("fs"),
+            let repeated = EventKind::Repeated {
+                of: CleanText::clean("violation"),
+                what: CleanText::clean("file"),
+                code: CleanText::clean("file.withheld"),
+                rule: CleanText::clean("fs"),
                 count: more as u64,
             };
-            self.record(session, repeated).await?;
+            self.record_event(session, repeated).await?;
         }
         Ok(())
     }
 
     /// Records the files that left the sandbox.
-    pub(crate) async fn record_files(&self, session: &Session, collected: &Collected) -> Result<(), RunError> {
+    pub(crate) async fn record_files(
+        &self,
+        session: &ExecutionContext,
+        collected: &CollectedFiles,
+    ) -> Result<(), OperationError> {
         let files: Vec<FileOut> = collected
             .files
             .iter()
             .map(|file| FileOut {
-                path: Text::clean(file.path.as_str()),
+                path: CleanText::clean(file.path.as_str()),
                 bytes: file.bytes,
-                sha256: Text::clean(&file.sha256),
+                sha256: CleanText::clean(&file.sha256),
             })
             .collect();
-        for kind in files_out(&files) {
-            self.record(session, kind).await?;
+        for kind in files_out_events(&files) {
+            self.record_event(session, kind).await?;
         }
         Ok(())
     }
@@ -148,34 +166,38 @@ impl Engine {
     /// Records the end of an execution; with a reason, that of its session too, in the same commit.
     pub(crate) async fn journal_end(
         &self,
-        session: &Session,
-        over: &Over,
-        attempt: &Attempt,
+        session: &ExecutionContext,
+        over: &FinishedExecution,
+        attempt: &ExecutionAttempt,
         closed: Option<&str>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), OperationError> {
         let ended = &over.ended;
         if ended.more_violations > 0 {
-            let kind = Kind::Violation {
-                what: Text::clean("syscall"),
-                detail: Text::clean(&format!("{} more", ended.more_violations)),
-                rule: Text::clean("proc.syscalls"),
+            let kind = EventKind::Violation {
+                what: CleanText::clean("syscall"),
+                detail: CleanText::clean(&format!("{} more", ended.more_violations)),
+                rule: CleanText::clean("proc.syscalls"),
             };
-            self.record(session, kind).await?;
+            self.record_event(session, kind).await?;
         }
-        if let Some((code, rule)) = ended.verdict.used_up() {
+        if let Some((code, rule)) = ended.verdict.exhausted_limit() {
             let mut held = session.enforcement.iter();
             let held = held.find(|held| held.rule.as_str() == rule);
-            let otherwise = if rule == "timeout" { By::Watch } else { By::Quota };
-            let kind = Kind::LimitHit {
-                code: Text::clean(code),
-                rule: Text::clean(rule),
+            let otherwise = if rule == "timeout" {
+                EnforcedBy::Watch
+            } else {
+                EnforcedBy::Quota
+            };
+            let kind = EventKind::LimitHit {
+                code: CleanText::clean(code),
+                rule: CleanText::clean(rule),
                 by: held.map_or(otherwise, |held| held.by),
             };
-            self.record(session, kind).await?;
+            self.record_event(session, kind).await?;
         }
         // Recorded before the end: the commit of that may close the session.
-        if let Some(why) = attempt.tape.spoiled().filter(|_| attempt.is_kept()) {
-            self.store.spoil(session.execution, why).await?;
+        if let Some(why) = attempt.tape.unrepeatable_code().filter(|_| attempt.is_recorded()) {
+            self.store.mark_unrepeatable(session.execution, why).await?;
         }
         let end = self.record_end(session, over, attempt);
         match closed {
@@ -190,29 +212,45 @@ impl Engine {
     }
 
     /// Records the end itself, with what a repeated run is compared with.
-    async fn record_end(&self, session: &Session, over: &Over, attempt: &Attempt) -> Result<(), RunError> {
-        let end = report::ended(session, &over.execution, over.output.clone());
-        if !attempt.is_kept() {
-            return self.record(session, end).await;
+    async fn record_end(
+        &self,
+        session: &ExecutionContext,
+        over: &FinishedExecution,
+        attempt: &ExecutionAttempt,
+    ) -> Result<(), OperationError> {
+        let end = report::ended_event(session, &over.report, over.output.clone());
+        if !attempt.is_recorded() {
+            return self.record_event(session, end).await;
         }
-        let event = Event::host(session.id, Some(session.execution), end);
-        let outcome = over.outcome.to_bytes()?;
-        self.store.record_end(event, outcome, attempt.tape.rest()).await?;
+        let event = Event::from_host(session.id, Some(session.execution), end);
+        let outcome = over.digest.to_bytes()?;
+        self.store
+            .record_end_with_outcome(event, outcome, attempt.tape.remaining_trace())
+            .await?;
         Ok(())
     }
 
     /// Finishes a request that was cancelled before it could start.
-    pub(crate) async fn taken_back(&self, session: &Session, stop: &Stop) -> Result<Execution, RunError> {
-        let cancelled = || Refusal {
+    pub(crate) async fn finish_unstarted(
+        &self,
+        session: &ExecutionContext,
+        stop: &Stop,
+    ) -> Result<ExecutionReport, OperationError> {
+        let cancelled = || RunRefusal {
             code: "cancelled",
             message: "cancelled before anything started".to_owned(),
             rule: "cancelled".to_owned(),
             hint: None,
         };
-        let refusal = stop.is_overdue().then(Refusal::overdue).unwrap_or_else(cancelled);
-        let outcome::Judged { status, exit_code, .. } = outcome::stopped(stop);
-        let execution = self.refuse(session.clone().elsewhere()?, refusal).await?;
-        Ok(Execution {
+        let refusal = stop
+            .is_overdue()
+            .then(RunRefusal::deadline_passed)
+            .unwrap_or_else(cancelled);
+        let outcome::ExecutionEnd { status, exit_code, .. } = outcome::judge_stop(stop);
+        let execution = self
+            .refuse_in_own_session(session.clone().into_own_session()?, refusal)
+            .await?;
+        Ok(ExecutionReport {
             status,
             exit_code,
             ..execution
@@ -221,29 +259,29 @@ impl Engine {
 }
 
 /// Records what a program does beside its output, at the time it does it.
-pub(crate) async fn note_all(
+pub(crate) async fn record_notes(
     store: Arc<ringfence_store::Store>,
     session: SessionId,
     execution: ExecutionId,
     is_kept: bool,
-    mut notes: mpsc::UnboundedReceiver<Noted>,
+    mut notes: mpsc::UnboundedReceiver<ProgramNote>,
 ) -> Result<(), RecordError> {
     while let Some(note) = notes.recv().await {
         let attempt = match note {
-            Noted::Tried(attempt) => attempt,
-            Noted::Unrepeatable(why) => {
+            ProgramNote::Violation(attempt) => attempt,
+            ProgramNote::Unrepeatable(why) => {
                 if is_kept {
-                    store.spoil(execution, &why).await?;
+                    store.mark_unrepeatable(execution, &why).await?;
                 }
                 continue;
             }
         };
-        let kind = Kind::Violation {
-            what: Text::clean(attempt.kind),
-            detail: Text::clean(&attempt.detail),
-            rule: Text::clean(attempt.rule),
+        let kind = EventKind::Violation {
+            what: CleanText::clean(attempt.kind),
+            detail: CleanText::clean(&attempt.detail),
+            rule: CleanText::clean(attempt.rule),
         };
-        store.record(Event::host(session, Some(execution), kind)).await?;
+        store.record(Event::from_host(session, Some(execution), kind)).await?;
     }
     Ok(())
 }

@@ -5,11 +5,11 @@ use std::fmt;
 use ringfence_policy::{AllowedPrograms, Policy};
 
 use crate::execution::ErrorReport;
-use crate::request::Program;
+use crate::request::RunProgram;
 
 /// A refusal, with the rule that refuses and a hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RunRefusal {
     /// A stable code such as `policy.parse`.
     pub code: &'static str,
     /// One sentence, without a period.
@@ -20,8 +20,8 @@ pub struct Refusal {
     pub hint: Option<String>,
 }
 
-impl From<Refusal> for ErrorReport {
-    fn from(refusal: Refusal) -> ErrorReport {
+impl From<RunRefusal> for ErrorReport {
+    fn from(refusal: RunRefusal) -> ErrorReport {
         ErrorReport {
             code: refusal.code.to_owned(),
             message: refusal.message,
@@ -31,10 +31,10 @@ impl From<Refusal> for ErrorReport {
     }
 }
 
-impl Refusal {
+impl RunRefusal {
     /// The refusal of a run whose time is over; the time that it waits counts too.
-    pub(crate) fn overdue() -> Refusal {
-        Refusal {
+    pub(crate) fn deadline_passed() -> RunRefusal {
+        RunRefusal {
             code: "limit.wall",
             message: "the run took longer than its timeout, with all that it waited for".to_owned(),
             rule: "timeout".to_owned(),
@@ -46,13 +46,13 @@ impl Refusal {
     }
 
     /// Refuses a program that the policy does not allow to start because it allows only code in the engines.
-    pub(crate) fn of_program(policy: &Policy, program: &Program) -> Option<Refusal> {
+    pub(crate) fn check_program(policy: &Policy, program: &RunProgram) -> Option<RunRefusal> {
         let what = match program {
-            Program::Code { .. } | Program::Function { .. } => return None,
-            Program::Shell { .. } => "a shell script",
-            Program::Named(_) => "a program",
+            RunProgram::Code { .. } | RunProgram::Function { .. } => return None,
+            RunProgram::Shell { .. } => "a shell script",
+            RunProgram::Named(_) => "a program",
         };
-        (policy.limits().programs == AllowedPrograms::None).then(|| Refusal {
+        (policy.limits().programs == AllowedPrograms::None).then(|| RunRefusal {
             code: "policy.programs",
             message: format!("`proc.programs` is none: {what} is not run, only code on the engines"),
             rule: "proc.programs".to_owned(),
@@ -64,7 +64,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RunRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.message)?;
         self.hint.iter().try_for_each(|hint| write!(f, "; hint: {hint}"))

@@ -4,34 +4,34 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ringfence_gateway::{Diverged, Tape, Taped};
-use ringfence_journal::{Client, Event, ExecutionId, Recorder as _, SessionId, Text};
-use ringfence_policy::{History, Judged, Policy, Verdict};
-use ringfence_sandbox::{Again, Answered, Asked, Door, Stop, Task};
+use ringfence_gateway::{CallLog, LoggedCall, ReplayDivergence};
+use ringfence_journal::{CleanText, ClientClaims, Event, ExecutionId, Recorder as _, SessionId};
+use ringfence_policy::{CallHistory, PastCallDecision, Policy, RuleEffect};
+use ringfence_sandbox::{CallPort, ExecutionTask, ReplayState, Stop, ToolCall, ToolReply};
 use ringfence_store::RecordingState;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::asker::unread;
-use crate::door::{self, refusal, strayed, what};
-use crate::durable::Outcome;
+use crate::approval_broker::record_error;
+use crate::call_dispatch::{self, call_kind, call_refusal, diverged_refusal};
+use crate::durable::OutcomeDigest;
 use crate::engine::Engine;
-use crate::error::RunError;
-use crate::execution::Execution;
-use crate::host_work::Wanted;
-use crate::recalled::{PastCall, calls_on};
-use crate::record::note_all;
+use crate::error::OperationError;
+use crate::execution::ExecutionReport;
+use crate::host_work::CollectFilter;
+use crate::output::{OutputCapture, ShownBytes};
+use crate::past_calls::{PastCall, logged_calls};
+use crate::record::record_notes;
+use crate::recorded_request::RecordedRequest;
 use crate::report;
-use crate::request::{Reader, RunCode};
-use crate::run::bring_in;
-use crate::script::Script;
-use crate::session::Session;
-use crate::words::{Kept, Seen};
-use crate::workspace::Disk;
+use crate::request::{ExecutionRequest, ResultAudience};
+use crate::run::copy_in;
+use crate::session::ExecutionContext;
+use crate::workspace::DiskFolders;
 
 /// The report of a replay.
 #[derive(Debug, Serialize)]
-pub struct Replayed {
+pub struct ReplayReport {
     /// The past execution that was replayed.
     pub execution_id: ExecutionId,
     /// The session of the past execution.
@@ -39,17 +39,17 @@ pub struct Replayed {
     /// Whether the replay did the same.
     pub same: bool,
     /// Where the replay did something else.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<ReplayDifference>,
     /// The tool calls of the past execution, with the decisions of another policy where one was given.
     pub calls: Vec<ReplayedCall>,
     /// The report of this run.
     #[serde(serialize_with = "report::serialize_answer")]
-    pub execution: Execution,
+    pub execution: ExecutionReport,
 }
 
 /// A difference between the past execution and the replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct ReplayDifference {
     /// What differs: `status`, `exit_code`, `error`, `value`, `stdout`, `stderr` or `call`.
     pub what: &'static str,
     /// Its text in the past execution; none where there is none.
@@ -70,14 +70,14 @@ pub struct ReplayedCall {
     /// The rule that decided at the time.
     pub rule: Option<String>,
     /// The decision of the other policy; none where none was given.
-    pub against: Option<Decided>,
+    pub against: Option<ComparedDecision>,
 }
 
 /// The decision of the policy that the call is compared with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Decided {
+pub struct ComparedDecision {
     /// `allow`, `ask` or `deny`; none where it depends on a hidden value.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<RuleEffect>,
     /// The rule that decides the call.
     pub rule: String,
     /// Whether the call would have ended otherwise; none where that cannot be told.
@@ -91,13 +91,13 @@ pub struct Decided {
 pub enum ReplayError {
     /// There is no such execution, or it has no recording.
     #[error("nothing is kept of execution `{0}`")]
-    Unkept(ExecutionId),
+    NotRecorded(ExecutionId),
     /// The execution has not ended.
     #[error("execution `{0}` is not over")]
     Unfinished(ExecutionId),
     /// The execution is not repeatable.
     #[error("execution `{id}` cannot be run again: {why}")]
-    Spoiled {
+    NotRepeatable {
         /// The execution that was named.
         id: ExecutionId,
         /// The reason that its recording gives.
@@ -105,16 +105,16 @@ pub enum ReplayError {
     },
     /// The replay itself could not be run.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] OperationError),
 }
 
 impl ReplayError {
     /// The stable code of this error.
     pub fn code(&self) -> &'static str {
         match self {
-            ReplayError::Unkept(_) => "replay.unkept",
+            ReplayError::NotRecorded(_) => "replay.unkept",
             ReplayError::Unfinished(_) => "replay.unfinished",
-            ReplayError::Spoiled { .. } => "replay.spoiled",
+            ReplayError::NotRepeatable { .. } => "replay.spoiled",
             ReplayError::Run(error) => error.code(),
         }
     }
@@ -122,11 +122,11 @@ impl ReplayError {
     /// What to do about it; none where nothing helps.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            ReplayError::Unkept(_) => Some(
+            ReplayError::NotRecorded(_) => Some(
                 "TypeScript, JavaScript and Python are kept, until `session rm`, a week, or the space for it is full",
             ),
             ReplayError::Unfinished(_) => Some("wait for its end, or stop its session"),
-            ReplayError::Spoiled { .. } => None,
+            ReplayError::NotRepeatable { .. } => None,
             ReplayError::Run(error) => error.hint(),
         }
     }
@@ -138,107 +138,111 @@ impl Engine {
         &self,
         id: ExecutionId,
         against: Option<&Policy>,
-        reader: Reader,
-    ) -> Result<Replayed, ReplayError> {
+        reader: ResultAudience,
+    ) -> Result<ReplayReport, ReplayError> {
         let kept = self.store.recording(id).await;
-        let kept = kept.map_err(|error| RunError::from(unread(error)))?;
-        let kept = kept.ok_or(ReplayError::Unkept(id))?;
+        let kept = kept.map_err(|error| OperationError::from(record_error(error)))?;
+        let kept = kept.ok_or(ReplayError::NotRecorded(id))?;
         if let Some(why) = kept.standing.spoiled {
-            return Err(ReplayError::Spoiled { id, why });
+            return Err(ReplayError::NotRepeatable { id, why });
         }
-        let before: Outcome = match kept.outcome.as_deref().map(serde_json::from_slice) {
+        let before: OutcomeDigest = match kept.outcome.as_deref().map(serde_json::from_slice) {
             Some(Ok(outcome)) if kept.standing.state == RecordingState::Over => outcome,
             _ => return Err(ReplayError::Unfinished(id)),
         };
-        let (script, files) = Script::read(&kept.request).map_err(RunError::from)?;
-        let (tape, trace) = Tape::read(kept.entries).map_err(RunError::from)?;
-        let tape = Arc::new(tape.only());
-        let policy = self.restored(&script.policy).await?;
-        let request = RunCode {
+        let (script, files) = RecordedRequest::from_bytes(&kept.request).map_err(OperationError::from)?;
+        let (tape, trace) = CallLog::from_entries(kept.entries).map_err(OperationError::from)?;
+        let tape = Arc::new(tape.replay_only());
+        let policy = self.load_policy(&script.policy).await?;
+        let request = ExecutionRequest {
             args: script.args.clone(),
             files,
             timeout: script.timeout(),
-            client: Some(Client {
-                name: Some(Text::clean("replay")),
-                call: Some(Text::clean(&id.to_string())),
+            client: Some(ClientClaims {
+                name: Some(CleanText::clean("replay")),
+                call: Some(CleanText::clean(&id.to_string())),
                 traceparent: None,
             }),
             policy: Arc::clone(&policy),
             reader,
-            ..RunCode::new((*policy).clone(), script.program())
+            ..ExecutionRequest::new((*policy).clone(), script.program())
         };
-        let again = Again {
+        let again = ReplayState {
             seed: script.seed,
             clock: script.clock,
             trace,
         };
-        let (execution, differences) = self.play(request, again, &tape, &before).await?;
-        let past = calls_on(&tape, id);
-        Ok(Replayed {
+        let (execution, differences) = self.replay_program(request, again, &tape, &before).await?;
+        let past = logged_calls(&tape, id);
+        Ok(ReplayReport {
             execution_id: id,
             session_id: kept.standing.session,
             same: differences.is_empty(),
             differences,
-            calls: calls(&past, &policy, against),
+            calls: compare_calls(&past, &policy, against),
             execution,
         })
     }
 
     /// Runs a program in a session of its own, with answers from a call log only.
-    async fn play(
+    async fn replay_program(
         &self,
-        request: RunCode,
-        again: Again,
-        tape: &Arc<Tape>,
-        then: &Outcome,
-    ) -> Result<(Execution, Vec<Difference>), RunError> {
+        request: ExecutionRequest,
+        again: ReplayState,
+        tape: &Arc<CallLog>,
+        then: &OutcomeDigest,
+    ) -> Result<(ExecutionReport, Vec<ReplayDifference>), OperationError> {
         let reader = request.reader;
         let ids = (SessionId::generate()?, ExecutionId::generate()?);
-        let (_switch, mut stop) = self.switch(ids.0);
+        let (_switch, mut stop) = self.cancel_switch(ids.0);
         let policy = Arc::clone(&request.policy);
-        let mut session = Session::new(ids, self.settings.principal, policy, self.folders(ids.0));
-        let spec = match self.spec(&session.policy, Disk::passing(&session.folders), false) {
+        let mut session = ExecutionContext::new(ids, self.config.principal, policy, self.scratch_folder(ids.0));
+        let spec = match self.sandbox_spec(&session.policy, DiskFolders::scratch_only(&session.folders), false) {
             Ok(spec) => spec,
             Err(refusal) => {
-                let execution = self.refuse(session, refusal).await?;
-                let differences = compare(then, &Outcome::of(&execution), None);
+                let execution = self.refuse_in_own_session(session, refusal).await?;
+                let differences = compare_outcomes(then, &OutcomeDigest::from_report(&execution), None);
                 return Ok((execution, differences));
             }
         };
-        session.enforcement = self.enforcement(&spec, &session.policy);
+        session.enforcement = self.enforcement_list(&spec, &session.policy);
         let language = request.program.language();
         if spec.has_folders() {
-            self.note_folder(&session.folders)?;
+            self.lease_folder(&session.folders)?;
         }
-        let mut sandbox = self.place(&spec, language, session.principal).await?;
-        let before = bring_in(&sandbox, BTreeMap::new(), &request.files)?;
-        let started = Event::host(session.id, Some(session.execution), report::started(&session, &request));
+        let mut sandbox = self.acquire_sandbox(&spec, language, session.principal).await?;
+        let before = copy_in(&sandbox, BTreeMap::new(), &request.files)?;
+        let started = Event::from_host(
+            session.id,
+            Some(session.execution),
+            report::started_event(&session, &request),
+        );
         let (open, started) = tokio::join!(self.open_session(&session), self.store.record(started));
         open?;
         started?;
         let (ended, output, diverged) = self
-            .played(&session, &mut sandbox, request, again, tape, &mut stop)
+            .run_replay(&session, &mut sandbox, request, again, tape, &mut stop)
             .await?;
-        let wanted = Wanted {
+        let wanted = CollectFilter {
             deny: &session.policy.fs().deny,
             emitted: &ended.emitted,
         };
         let (_, mut collected) = self
             .host_work
-            .collect(session.principal, &sandbox, &before, wanted)
+            .collect_files(session.principal, &sandbox, &before, wanted)
             .await?;
         collected.skipped = collected.skipped.limits_only();
-        let execution = report::result(&session, &ended, &collected, &output);
-        let mut differences = compare(then, &Outcome::of(&execution), diverged.as_ref());
-        for Difference { before, now, .. } in &mut differences {
+        let execution = report::finished_report(&session, &ended, &collected, &output);
+        let mut differences = compare_outcomes(then, &OutcomeDigest::from_report(&execution), diverged.as_ref());
+        for ReplayDifference { before, now, .. } in &mut differences {
             for text in [before, now].into_iter().flatten() {
-                *text = self.shown_text(&session, reader, text).await?;
+                *text = self.render_text(&session, reader, text).await?;
             }
         }
-        let (execution, _) = self.shown(&session, &session.policy, reader, execution).await?;
+        let (execution, _) = self.render_report(&session, &session.policy, reader, execution).await?;
         let (gone, written) = tokio::join!(
-            self.put_back(sandbox, &spec, language, session.principal),
-            self.record(&session, report::ended(&session, &execution, None))
+            self.release_sandbox(sandbox, &spec, language, session.principal),
+            self.record_event(&session, report::ended_event(&session, &execution, None))
         );
         gone?;
         written?;
@@ -246,53 +250,60 @@ impl Engine {
         Ok((execution, differences))
     }
 
-    async fn played(
+    async fn run_replay(
         &self,
-        session: &Session,
+        session: &ExecutionContext,
         sandbox: &mut ringfence_sandbox::Sandbox,
-        request: RunCode,
-        again: Again,
-        tape: &Arc<Tape>,
+        request: ExecutionRequest,
+        again: ReplayState,
+        tape: &Arc<CallLog>,
         stop: &mut Stop,
-    ) -> Result<(ringfence_sandbox::Ended, (Vec<u8>, Vec<u8>), Option<Diverged>), RunError> {
+    ) -> Result<
+        (
+            ringfence_sandbox::ConcludedExecution,
+            (Vec<u8>, Vec<u8>),
+            Option<ReplayDivergence>,
+        ),
+        OperationError,
+    > {
         let mut nobody = ();
-        let (mut kept, happened) = Kept::new(&mut nobody, Seen::default(), None);
+        let (mut kept, happened) = OutputCapture::new(&mut nobody, ShownBytes::default(), None);
         let store = Arc::clone(&self.store);
-        let noted = tokio::spawn(note_all(store, session.id, session.execution, false, happened));
-        let (door, calls, answers, _held) = Door::new(door::ROOM);
-        let task = Task {
+        let noted = tokio::spawn(record_notes(store, session.id, session.execution, false, happened));
+        let (door, calls, answers, _held) = CallPort::new(call_dispatch::CALL_QUEUE_CAPACITY);
+        let task = ExecutionTask {
             kind: report::task_kind(&request.program),
             args: request.args,
             stdin: None,
-            door: Some(door),
+            call_port: Some(door),
             wall: request.timeout,
             network: None,
-            again: Some(again),
+            replay: Some(again),
         };
-        let run = async { sandbox.run(task, &mut kept, stop).await.map_err(RunError::from) };
-        let (ended, diverged) = tokio::try_join!(run, self.recall(session, tape, calls, answers))?;
-        sandbox.settle().await?;
-        let output = kept.finish();
-        noted.await.map_err(RunError::Unnoted)??;
+        let run = async { sandbox.run(task, &mut kept, stop).await.map_err(OperationError::from) };
+        let (ended, diverged) = tokio::try_join!(run, self.answer_from_log(session, tape, calls, answers))?;
+        sandbox.confirm_finished().await?;
+        let output = kept.into_output();
+        noted.await.map_err(OperationError::NoteTask)??;
         Ok((ended, output, diverged))
     }
 
     /// Answers calls from the log until the program makes no more; returns the first call that diverged.
-    async fn recall(
+    async fn answer_from_log(
         &self,
-        session: &Session,
-        tape: &Tape,
-        mut calls: mpsc::Receiver<Asked>,
-        answers: mpsc::Sender<Answered>,
-    ) -> Result<Option<Diverged>, RunError> {
-        let sight = session.screen.sight(&session.policy).await?;
+        session: &ExecutionContext,
+        tape: &CallLog,
+        mut calls: mpsc::Receiver<ToolCall>,
+        answers: mpsc::Sender<ToolReply>,
+    ) -> Result<Option<ReplayDivergence>, OperationError> {
+        let sight = session.redactor.rules_for(&session.policy).await?;
         let mut first = None;
         while let Some(asked) = calls.recv().await {
-            let answer = match tape.answer(asked.number, what(&asked.ask), &asked.body) {
-                Ok(Some(answer)) => answer.clone().map_err(refusal),
+            let answer = match tape.lookup_answer(asked.number, call_kind(&asked.ask), &asked.body) {
+                Ok(Some(answer)) => answer.clone().map_err(call_refusal),
                 Ok(None) => continue,
                 Err(diverged) => {
-                    let told = strayed(&diverged);
+                    let told = diverged_refusal(&diverged);
                     first.get_or_insert(diverged);
                     Err(told)
                 }
@@ -300,9 +311,12 @@ impl Engine {
             // Personal data that the program saw is redacted again wherever the program prints it.
             if let Ok(text) = &answer {
                 let value = serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.clone()));
-                session.screen.learn((&self.store, session.id), &sight, value).await?;
+                session
+                    .redactor
+                    .learn_value((&self.store, session.id), &sight, value)
+                    .await?;
             }
-            let answered = Answered {
+            let answered = ToolReply {
                 number: asked.number,
                 answer,
             };
@@ -313,7 +327,11 @@ impl Engine {
     }
 }
 
-fn compare(before: &Outcome, now: &Outcome, diverged: Option<&Diverged>) -> Vec<Difference> {
+fn compare_outcomes(
+    before: &OutcomeDigest,
+    now: &OutcomeDigest,
+    diverged: Option<&ReplayDivergence>,
+) -> Vec<ReplayDifference> {
     let text = |value: &dyn ToString| Some(value.to_string());
     let parts = [
         ("status", text(&before.status.name()), text(&now.status.name())),
@@ -323,30 +341,30 @@ fn compare(before: &Outcome, now: &Outcome, diverged: Option<&Diverged>) -> Vec<
         ("stdout", Some(before.stdout.clone()), Some(now.stdout.clone())),
         ("stderr", Some(before.stderr.clone()), Some(now.stderr.clone())),
     ];
-    let call = diverged.map(|diverged| Difference {
+    let call = diverged.map(|diverged| ReplayDifference {
         what: "call",
         before: None,
         now: Some(diverged.to_string()),
     });
     let parts = parts.into_iter().filter(|(_, before, now)| before != now);
-    let parts = parts.map(|(what, before, now)| Difference { what, before, now });
+    let parts = parts.map(|(what, before, now)| ReplayDifference { what, before, now });
     call.into_iter().chain(parts).collect()
 }
 
 /// Past calls in order, with what a policy says to each after those before it.
-fn calls(past: &[(PastCall, &Taped)], then: &Policy, against: Option<&Policy>) -> Vec<ReplayedCall> {
-    let mut history = History::default();
+fn compare_calls(past: &[(PastCall, &LoggedCall)], then: &Policy, against: Option<&Policy>) -> Vec<ReplayedCall> {
+    let mut history = CallHistory::default();
     let mut calls = Vec::new();
     for (call, taped) in past {
-        let went = taped.answered.as_ref();
+        let went = taped.answer.as_ref();
         let decided = against.map(|policy| {
-            let called = call.called();
-            let then = Then {
-                verdict: verdict(&then.judge(&called, &history)),
-                went: taped.started,
+            let called = call.to_policy_call();
+            let then = OriginalDecision {
+                verdict: known_verdict(&then.decide_past_call(&called, &history)),
+                executed: taped.started,
                 was_asked: taped.asked,
             };
-            then.beside(policy.judge(&called, &history))
+            then.compare_with(policy.decide_past_call(&called, &history))
         });
         calls.push(ReplayedCall {
             number: call.number,
@@ -364,31 +382,31 @@ fn calls(past: &[(PastCall, &Taped)], then: &Policy, against: Option<&Policy>) -
     calls
 }
 
-fn verdict(judged: &Judged) -> Option<Verdict> {
+fn known_verdict(judged: &PastCallDecision) -> Option<RuleEffect> {
     match judged {
-        Judged::Decided(decision) => Some(decision.verdict()),
-        Judged::Depends { .. } => None,
+        PastCallDecision::Decided(decision) => Some(decision.effect()),
+        PastCallDecision::Depends { .. } => None,
     }
 }
 
 /// The decision and outcome of a past call.
-struct Then {
+struct OriginalDecision {
     /// What the policy of the time says to the call, where that can be told.
-    verdict: Option<Verdict>,
-    went: bool,
+    verdict: Option<RuleEffect>,
+    executed: bool,
     was_asked: bool,
 }
 
-impl Then {
-    fn beside(&self, judged: Judged) -> Decided {
+impl OriginalDecision {
+    fn compare_with(&self, judged: PastCallDecision) -> ComparedDecision {
         match judged {
-            Judged::Decided(decision) => Decided {
-                verdict: Some(decision.verdict()),
+            PastCallDecision::Decided(decision) => ComparedDecision {
+                verdict: Some(decision.effect()),
                 rule: decision.rule().to_string(),
-                differs: Some(self.differs(decision.verdict())),
+                differs: Some(self.differs(decision.effect())),
                 depends_on: None,
             },
-            Judged::Depends { argument, rule } => Decided {
+            PastCallDecision::Depends { argument, rule } => ComparedDecision {
                 verdict: None,
                 rule: rule.to_string(),
                 differs: None,
@@ -399,14 +417,14 @@ impl Then {
 
     /// Whether the call would have ended otherwise. A call that was allowed and not executed was refused for another reason, which no rule
     /// changes; a call that needs an approval and was executed without one had a grant.
-    fn differs(&self, now: Verdict) -> bool {
+    fn differs(&self, now: RuleEffect) -> bool {
         match now {
-            Verdict::Deny => self.went,
-            Verdict::Allow => !self.went && (self.was_asked || self.verdict != Some(Verdict::Allow)),
-            Verdict::Ask if self.was_asked => false,
-            Verdict::Ask => match self.verdict {
-                Some(Verdict::Allow) => self.went,
-                then => then != Some(Verdict::Ask),
+            RuleEffect::Deny => self.executed,
+            RuleEffect::Allow => !self.executed && (self.was_asked || self.verdict != Some(RuleEffect::Allow)),
+            RuleEffect::Ask if self.was_asked => false,
+            RuleEffect::Ask => match self.verdict {
+                Some(RuleEffect::Allow) => self.executed,
+                then => then != Some(RuleEffect::Ask),
             },
         }
     }

@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
-use ringfence_check::Location;
-use ringfence_gateway::Diverged;
-use ringfence_journal::{By, Enforcement, FileIn, Hash, Kind, Limits, Output, Text, Truncated, Usage};
-use ringfence_policy::visible;
+use ringfence_check::TypeErrorLocation;
+use ringfence_gateway::ReplayDivergence;
+use ringfence_journal::{
+    CleanText, ContentHash, EnforcedBy, Enforcement, EventKind, FileIn, OutputHead, RecordedLimits, ResourceUsage,
+    TruncationFlags,
+};
+use ringfence_policy::escape_invisible;
 use ringfence_sandbox::{
-    Change, Collected, Ended, Language, LeftBehind, Mechanism, NoPlace, SkipCount, SkipReason, Skipped, SpecError,
-    Stop, TaskKind,
+    AdmissionError, CollectedFiles, ConcludedExecution, EnforcementMechanism, FileChange, JobLanguage, SkipCount,
+    SkipReason, SkippedFiles, SpecError, Stop, TaskKind, UncopiedFiles,
 };
 use serde_json::value::RawValue;
 
@@ -17,38 +20,38 @@ mod lists;
 
 pub use answer::ExecutionAnswer;
 pub(crate) use answer::serialize_answer;
-pub(crate) use lists::{MAX_LISTED, add_calls, fit_calls, fit_violations, weight};
+pub(crate) use lists::{MAX_LISTED, add_calls, fit_calls, fit_violations, memory_bytes};
 
-use crate::door::DIVERGED_HINT;
-use crate::execution::{ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
-use crate::outcome::{self, Judged};
-use crate::refusal::Refusal;
-use crate::request::{Program, RunCode};
-use crate::session::Session;
+use crate::call_dispatch::DIVERGED_HINT;
+use crate::execution::{ErrorReport, ExecutionReport, FileReport, TokenReport, ViolationReport};
+use crate::outcome::{self, ExecutionEnd};
+use crate::refusal::RunRefusal;
+use crate::request::{ExecutionRequest, RunProgram};
+use crate::session::ExecutionContext;
 
-pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {
+pub(crate) fn started_event(session: &ExecutionContext, request: &ExecutionRequest) -> EventKind {
     let (language, program, code) = match &request.program {
-        Program::Code {
+        RunProgram::Code {
             language,
             file_name,
             source,
         }
-        | Program::Function {
+        | RunProgram::Function {
             language,
             file_name,
             source,
             ..
         } => {
             let name = match language {
-                Language::TypeScript => "typescript",
-                Language::JavaScript => "javascript",
-                Language::Python => "python",
-                Language::Program => "program",
+                JobLanguage::TypeScript => "typescript",
+                JobLanguage::JavaScript => "javascript",
+                JobLanguage::Python => "python",
+                JobLanguage::Program => "program",
             };
             (name, file_name, source.clone())
         }
-        Program::Shell { file_name, source } => ("shell", file_name, source.clone()),
-        Program::Named(name) => (
+        RunProgram::Shell { file_name, source } => ("shell", file_name, source.clone()),
+        RunProgram::Named(name) => (
             "program",
             name,
             [std::slice::from_ref(name), &request.args].concat().join("\0"),
@@ -56,20 +59,20 @@ pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {
     };
     let limits = session.policy.limits();
     let milliseconds = |duration: std::time::Duration| u64::try_from(duration.as_millis()).ok();
-    Kind::ExecutionStarted {
-        language: Text::clean(language),
-        program: Some(Text::clean(program)),
-        code: Hash::of(code.as_bytes()),
+    EventKind::ExecutionStarted {
+        language: CleanText::clean(language),
+        program: Some(CleanText::clean(program)),
+        code: ContentHash::digest(code.as_bytes()),
         bytes: code.len() as u64,
         files: request
             .files
             .iter()
             .map(|file| FileIn {
-                path: Text::clean(file.name.as_str()),
-                bytes: file.from.bytes(),
+                path: CleanText::clean(file.name.as_str()),
+                bytes: file.from.byte_length(),
             })
             .collect(),
-        limits: Limits {
+        limits: RecordedLimits {
             wall_ms: milliseconds(request.timeout.map_or(limits.wall, |timeout| timeout.min(limits.wall))),
             cpu_ms: milliseconds(limits.cpu_time),
             memory_bytes: Some(limits.memory.get()),
@@ -83,11 +86,15 @@ pub(crate) fn started(session: &Session, request: &RunCode) -> Kind {
     }
 }
 
-pub(crate) fn ended(session: &Session, execution: &Execution, output: Option<Output>) -> Kind {
-    Kind::ExecutionEnded {
+pub(crate) fn ended_event(
+    session: &ExecutionContext,
+    execution: &ExecutionReport,
+    output: Option<OutputHead>,
+) -> EventKind {
+    EventKind::ExecutionEnded {
         status: execution.status,
         exit_code: Some(execution.exit_code),
-        error: execution.error.as_ref().map(|error| Text::clean(&error.code)),
+        error: execution.error.as_ref().map(|error| CleanText::clean(&error.code)),
         usage: execution.usage,
         policy: session.policy_ref.digest.clone(),
         truncated: execution.truncated,
@@ -95,9 +102,9 @@ pub(crate) fn ended(session: &Session, execution: &Execution, output: Option<Out
     }
 }
 
-pub(crate) fn task_kind(program: &Program) -> TaskKind {
+pub(crate) fn task_kind(program: &RunProgram) -> TaskKind {
     match program.clone() {
-        Program::Code {
+        RunProgram::Code {
             language,
             file_name,
             source,
@@ -106,7 +113,7 @@ pub(crate) fn task_kind(program: &Program) -> TaskKind {
             file_name,
             source,
         },
-        Program::Function {
+        RunProgram::Function {
             language,
             file_name,
             source,
@@ -117,38 +124,38 @@ pub(crate) fn task_kind(program: &Program) -> TaskKind {
             source,
             input,
         },
-        Program::Shell { file_name, source } => TaskKind::Shell { file_name, source },
-        Program::Named(program) => TaskKind::Program { program },
+        RunProgram::Shell { file_name, source } => TaskKind::Shell { file_name, source },
+        RunProgram::Named(program) => TaskKind::Program { program },
     }
 }
 
-pub(crate) fn enforcement(held: &ringfence_sandbox::Enforced) -> Enforcement {
-    let by = match held.by {
-        Mechanism::Cgroup => By::Cgroup,
-        Mechanism::Rlimit => By::Rlimit,
-        Mechanism::Namespace => By::Namespace,
-        Mechanism::Seccomp => By::Seccomp,
-        Mechanism::Landlock => By::Landlock,
-        Mechanism::Quota => By::Quota,
-        Mechanism::Watch => By::Watch,
+pub(crate) fn journal_enforcement(held: &ringfence_sandbox::RuleEnforcement) -> Enforcement {
+    let by = match held.mechanism {
+        EnforcementMechanism::Cgroup => EnforcedBy::Cgroup,
+        EnforcementMechanism::Rlimit => EnforcedBy::Rlimit,
+        EnforcementMechanism::Namespace => EnforcedBy::Namespace,
+        EnforcementMechanism::Seccomp => EnforcedBy::Seccomp,
+        EnforcementMechanism::Landlock => EnforcedBy::Landlock,
+        EnforcementMechanism::Quota => EnforcedBy::Quota,
+        EnforcementMechanism::Watch => EnforcedBy::Watch,
     };
     Enforcement {
-        rule: Text::clean(held.rule),
+        rule: CleanText::clean(held.rule),
         by,
     }
 }
 
 /// The gateway enforces rules about tools, the egress those about the network.
-pub(crate) fn at_the_door(rule: &str) -> Enforcement {
+pub(crate) fn gateway_enforcement(rule: &str) -> Enforcement {
     Enforcement {
-        rule: Text::clean(rule),
-        by: By::Gateway,
+        rule: CleanText::clean(rule),
+        by: EnforcedBy::Gateway,
     }
 }
 
 /// The refusal of a policy that names a host folder which cannot be mounted.
-pub(crate) fn cannot_place(error: &SpecError) -> Refusal {
-    Refusal {
+pub(crate) fn spec_refusal(error: &SpecError) -> RunRefusal {
+    RunRefusal {
         code: "policy.mount",
         message: error.whole(),
         rule: error.rule(),
@@ -157,8 +164,8 @@ pub(crate) fn cannot_place(error: &SpecError) -> Refusal {
 }
 
 /// The refusal of an execution that the machine has no capacity for.
-pub(crate) fn no_place(error: &NoPlace) -> Refusal {
-    Refusal {
+pub(crate) fn budget_refusal(error: &AdmissionError) -> RunRefusal {
+    RunRefusal {
         code: "limit.machine",
         message: error.to_string(),
         rule: "sessions.memory".to_owned(),
@@ -166,48 +173,51 @@ pub(crate) fn no_place(error: &NoPlace) -> Refusal {
     }
 }
 
-pub(crate) fn refused(session: &Session, refusal: Refusal) -> Execution {
+pub(crate) fn refused_report(session: &ExecutionContext, refusal: RunRefusal) -> ExecutionReport {
     const REFUSED: i32 = 126;
-    let judged = Judged {
-        status: ringfence_journal::Status::Refused,
+    let judged = ExecutionEnd {
+        status: ringfence_journal::ExecutionStatus::Refused,
         exit_code: REFUSED,
         error: Some(refusal.into()),
         diagnostics: Vec::new(),
     };
-    assemble(session, judged)
+    assemble_report(session, judged)
 }
 
 /// The report of a direct tool call.
-pub(crate) fn called(session: &Session, answered: Result<Box<RawValue>, ErrorReport>) -> Execution {
-    use ringfence_journal::Status;
+pub(crate) fn direct_call_report(
+    session: &ExecutionContext,
+    answered: Result<Box<RawValue>, ErrorReport>,
+) -> ExecutionReport {
+    use ringfence_journal::ExecutionStatus;
     let (value, error) = match answered {
         Ok(value) => (Some(value), None),
         Err(error) => (None, Some(error)),
     };
-    let judged = Judged {
+    let judged = ExecutionEnd {
         status: if error.is_none() {
-            Status::Completed
+            ExecutionStatus::Completed
         } else {
-            Status::Failed
+            ExecutionStatus::Failed
         },
         exit_code: i32::from(error.is_some()),
         error,
         diagnostics: Vec::new(),
     };
-    Execution {
+    ExecutionReport {
         value,
-        ..assemble(session, judged)
+        ..assemble_report(session, judged)
     }
 }
 
 /// The report of an execution that was stopped while it had no sandbox.
-pub(crate) fn stopped(session: &Session, stop: &Stop) -> Execution {
-    assemble(session, outcome::stopped(stop))
+pub(crate) fn stopped_report(session: &ExecutionContext, stop: &Stop) -> ExecutionReport {
+    assemble_report(session, outcome::judge_stop(stop))
 }
 
 /// Fails a repeated program that diverged, whatever it reports itself.
-pub(crate) fn strayed(execution: &mut Execution, diverged: &Diverged) {
-    execution.status = ringfence_journal::Status::Failed;
+pub(crate) fn fail_diverged(execution: &mut ExecutionReport, diverged: &ReplayDivergence) {
+    execution.status = ringfence_journal::ExecutionStatus::Failed;
     execution.exit_code = 1;
     execution.value = None;
     execution.error = Some(ErrorReport {
@@ -219,7 +229,7 @@ pub(crate) fn strayed(execution: &mut Execution, diverged: &Diverged) {
 }
 
 /// The report of a program with type errors, which was not started.
-pub(crate) fn ill_typed(session: &Session, found: Vec<Location>) -> Execution {
+pub(crate) fn type_error_report(session: &ExecutionContext, found: Vec<TypeErrorLocation>) -> ExecutionReport {
     let first = found.first().map_or_else(String::new, |first| {
         format!("{}:{}:{}: {}", first.file, first.line, first.column, first.message)
     });
@@ -229,17 +239,17 @@ pub(crate) fn ill_typed(session: &Session, found: Vec<Location>) -> Execution {
         hint: Some("`diagnostics` has all of them; `describe` shows what a tool takes and gives".to_owned()),
         rule: None,
     };
-    let judged = Judged {
-        status: ringfence_journal::Status::Failed,
+    let judged = ExecutionEnd {
+        status: ringfence_journal::ExecutionStatus::Failed,
         exit_code: 1,
         error: Some(error),
         diagnostics: found,
     };
-    assemble(session, judged)
+    assemble_report(session, judged)
 }
 
-fn assemble(session: &Session, judged: Judged) -> Execution {
-    Execution {
+fn assemble_report(session: &ExecutionContext, judged: ExecutionEnd) -> ExecutionReport {
+    ExecutionReport {
         execution_id: session.execution,
         session_id: session.id,
         status: judged.status,
@@ -251,10 +261,10 @@ fn assemble(session: &Session, judged: Judged) -> Execution {
         diagnostics: judged.diagnostics,
         calls: Vec::new(),
         files: Vec::new(),
-        left_behind: LeftBehind::default(),
+        left_behind: UncopiedFiles::default(),
         violations: Vec::new(),
-        truncated: Truncated::default(),
-        usage: Usage::default(),
+        truncated: TruncationFlags::default(),
+        usage: ResourceUsage::default(),
         tokens: None,
         whole: None,
         call_bytes: 0,
@@ -264,22 +274,22 @@ fn assemble(session: &Session, judged: Judged) -> Execution {
     }
 }
 
-pub(crate) fn result(
-    session: &Session,
-    ended: &Ended,
-    collected: &Collected,
+pub(crate) fn finished_report(
+    session: &ExecutionContext,
+    ended: &ConcludedExecution,
+    collected: &CollectedFiles,
     output: &(Vec<u8>, Vec<u8>),
-) -> Execution {
-    let mut judged = outcome::judge(ended);
+) -> ExecutionReport {
+    let mut judged = outcome::judge_end(ended);
     let has_value = ended.outcome.as_ref().is_some_and(|outcome| outcome.has_value);
     let value = has_value.then(|| serde_json::from_slice::<Box<RawValue>>(&ended.value));
     if let Some(Err(_)) = &value {
-        judged = outcome::not_json();
+        judged = outcome::value_not_json();
     }
     let (stdout, stderr) = (output.0.len() as u64, output.1.len() as u64);
-    let truncated = Truncated {
-        stdout: ended.written.0 > stdout,
-        stderr: ended.written.1 > stderr,
+    let truncated = TruncationFlags {
+        stdout: ended.output_bytes.0 > stdout,
+        stderr: ended.output_bytes.1 > stderr,
         value: false,
     };
     let milliseconds = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -299,15 +309,15 @@ pub(crate) fn result(
             rule: "proc.syscalls".to_owned(),
         });
     }
-    violations.extend(withheld(collected));
-    Execution {
+    violations.extend(withheld_violations(collected));
+    ExecutionReport {
         value: value.and_then(Result::ok),
         stdout: String::from_utf8_lossy(&output.0).into_owned(),
         stderr: String::from_utf8_lossy(&output.1).into_owned(),
         files: collected.files.iter().map(file_report).collect(),
         violations,
         truncated,
-        usage: Usage {
+        usage: ResourceUsage {
             wall_ms: milliseconds(ended.usage.wall),
             cpu_ms: milliseconds(ended.usage.cpu),
             peak_memory_bytes: ended.usage.peak_memory,
@@ -315,25 +325,25 @@ pub(crate) fn result(
             calls: 0,
             egress_bytes: 0,
         },
-        ..assemble(session, judged)
+        ..assemble_report(session, judged)
     }
 }
 
 /// Violations of emitted files that may not leave, each with the rule that keeps it, and of all else that was left behind.
-pub(crate) fn withheld(collected: &Collected) -> impl Iterator<Item = ViolationReport> {
+pub(crate) fn withheld_violations(collected: &CollectedFiles) -> impl Iterator<Item = ViolationReport> {
     let named = collected.withheld.iter().map(|(path, reason)| ViolationReport {
         kind: "file".to_owned(),
-        detail: format!("{}: {}", quoted(path), reason.why()),
+        detail: format!("{}: {}", quoted(path), reason.description()),
         rule: reason.rule().to_owned(),
     });
     let is_named = |path: &str| collected.withheld.iter().any(|(named, _)| named == path);
-    let left = left_behind(&collected.skipped, move |left| left.count > 1 || !is_named(&left.first));
+    let left = left_behind_violations(&collected.skipped, move |left| left.count > 1 || !is_named(&left.first));
     named.chain(left)
 }
 
 /// Violations of files that were left behind, one for each reason: how many, what helps, and the rule.
-pub(crate) fn left_behind<'a>(
-    skipped: &'a Skipped,
+pub(crate) fn left_behind_violations<'a>(
+    skipped: &'a SkippedFiles,
     is_told: impl Fn(&SkipCount) -> bool + 'a,
 ) -> impl Iterator<Item = ViolationReport> + 'a {
     let told = skipped.counts().filter(move |(_, left)| is_told(left));
@@ -347,7 +357,7 @@ pub(crate) fn left_behind<'a>(
             detail: format!(
                 "{}{more} left behind: {}; {}",
                 quoted(&left.first),
-                reason.why(),
+                reason.description(),
                 reason.hint()
             ),
             rule: reason.rule().to_owned(),
@@ -357,11 +367,11 @@ pub(crate) fn left_behind<'a>(
 
 /// A name from the sandbox in quotation marks: it cannot pass for our words, and its control characters are escaped.
 fn quoted(name: &str) -> String {
-    format!("`{}`", visible(name).replace('`', "\\u{60}"))
+    format!("`{}`", escape_invisible(name).replace('`', "\\u{60}"))
 }
 
 /// Fails a run whose files were not copied because the folder has others of the same names.
-pub(crate) fn fail_not_overwritten(execution: &mut Execution, skipped: &Skipped, to: &Path) {
+pub(crate) fn fail_not_overwritten(execution: &mut ExecutionReport, skipped: &SkippedFiles, to: &Path) {
     let existing = skipped
         .counts()
         .find(|(reason, _)| matches!(reason, SkipReason::Exists | SkipReason::Occupied));
@@ -376,8 +386,8 @@ pub(crate) fn fail_not_overwritten(execution: &mut Execution, skipped: &Skipped,
             count - 1
         ),
     };
-    execution.status = ringfence_journal::Status::Failed;
-    execution.exit_code = NOT_COPIED;
+    execution.status = ringfence_journal::ExecutionStatus::Failed;
+    execution.exit_code = EXIT_NOT_COPIED;
     execution.error = Some(ErrorReport {
         code: "files.exist".to_owned(),
         message,
@@ -387,13 +397,13 @@ pub(crate) fn fail_not_overwritten(execution: &mut Execution, skipped: &Skipped,
 }
 
 /// The exit code of a run whose files were not copied to their folder.
-const NOT_COPIED: i32 = 125;
+const EXIT_NOT_COPIED: i32 = 125;
 
 /// Bytes of JSON in one token, approximately.
-const TOKEN: u64 = 4;
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// Counts the tokens of a result, and those that its calls would have cost.
-pub(crate) fn count_tokens(execution: &mut Execution) {
+pub(crate) fn count_tokens(execution: &mut ExecutionReport) {
     if execution.calls.is_empty() {
         return;
     }
@@ -401,19 +411,19 @@ pub(crate) fn count_tokens(execution: &mut Execution) {
     let text = [value, &execution.stdout, &execution.stderr];
     let returned = text
         .iter()
-        .map(|text| ringfence_catalog::tokens::count(text) as u64)
+        .map(|text| ringfence_catalog::tokens::count_tokens(text) as u64)
         .sum();
     execution.tokens = Some(TokenReport {
         returned,
-        avoided: (execution.call_bytes / TOKEN).saturating_sub(returned),
+        avoided: (execution.call_bytes / BYTES_PER_TOKEN).saturating_sub(returned),
     });
 }
 
-fn file_report(file: &ringfence_sandbox::FoundFile) -> FileReport {
+fn file_report(file: &ringfence_sandbox::WorkspaceFile) -> FileReport {
     let change = match file.change {
-        Change::Created => "created",
-        Change::Changed => "changed",
-        Change::Same => "same",
+        FileChange::Created => "created",
+        FileChange::Changed => "changed",
+        FileChange::Unchanged => "same",
     };
     FileReport {
         path: file.path.as_str().to_owned(),

@@ -5,30 +5,33 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use ringfence_gateway::{Past, Screen};
+use ringfence_gateway::{Redactor, SessionHistory};
 use ringfence_journal::{
-    ApprovalAnswer, ApprovalId, ApprovalScope, AskReason, ExecutionId, Kind, LeaseId, Principal, SessionId, Status,
+    ApprovalAnswer, ApprovalId, ApprovalScope, AskReason, EventKind, ExecutionId, ExecutionStatus, LeaseId, Principal,
+    SessionId,
 };
 use ringfence_policy::{Ceiling, Policy};
-use ringfence_store::{AdoptError, ApprovalState, Approvals, Grounds, Question, RecordingState, Retention};
+use ringfence_store::{
+    AdoptError, ApprovalGrounds, ApprovalQuery, ApprovalQuestion, ApprovalState, RecordingRetention, RecordingState,
+};
 
-use crate::approvals::Inquiry;
-use crate::ask::{Seat, asked_policy, over_ceiling};
-use crate::asker::{unread, until};
+use crate::approval_broker::{record_error, time_until};
+use crate::approvals::PendingApproval;
 use crate::engine::Engine;
-use crate::error::RunError;
-use crate::request::{Out, Reader, RunCode};
-use crate::runs::{Run, Running, WaitError};
-use crate::script::Script;
-use crate::session::{Opening, Place, Session};
+use crate::error::OperationError;
+use crate::recorded_request::RecordedRequest;
+use crate::request::{ExecutionRequest, OutputDestination, ResultAudience};
+use crate::run_request::{Assignment, ceiling_refusal, request_policy};
+use crate::runs::{RunningExecution, TrackedRun, WaitError};
+use crate::session::{ExecutionContext, OpenSessionParts, SandboxSlot};
 use crate::sweep;
-use crate::tidy::Share;
-use crate::workspace::Disk;
+use crate::workspace::DiskFolders;
+use crate::workspace_gc::SweepBudget;
 
 /// Ready executions that one poll resumes at most.
-const AT_ONCE: u32 = 64;
+const MAX_CONCURRENT_RESUMES: u32 = 64;
 /// How often ready executions are looked for, even without a notification.
-const LOOK: Duration = Duration::from_secs(5);
+const READY_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long this process waits for another one that sweeps.
 const SWEPT: Duration = Duration::from_secs(5);
@@ -37,10 +40,10 @@ const SWEPT: Duration = Duration::from_secs(5);
 const LOOKS: usize = 3;
 
 /// How often abandoned recordings are swept.
-const SWEEP: Duration = Duration::from_mins(1);
+const RECORDING_SWEEP_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The policies that an execution resumes under.
-struct Now {
+struct ResumePolicies {
     /// The policy of its session.
     base: Arc<Policy>,
     /// The policy of the execution itself.
@@ -48,17 +51,17 @@ struct Now {
 }
 
 /// An execution of another process that a client asked for.
-pub(crate) enum Taken {
+pub(crate) enum AdoptedRun {
     /// The execution runs in this process now.
-    Up(Arc<Run>),
+    Resumed(Arc<TrackedRun>),
     /// The execution is suspended and waits for approvals.
-    Waits(Box<Running>),
+    AwaitsApproval(Box<RunningExecution>),
 }
 
 /// Where an execution was found.
 enum Found {
     /// The execution runs here, or waits for approvals.
-    Taken(Taken),
+    Taken(AdoptedRun),
     /// The process that had the execution is gone.
     Orphan(LeaseId),
     /// Another process changed its state meanwhile.
@@ -67,8 +70,8 @@ enum Found {
 
 impl Engine {
     /// Spawns the task that resumes suspended executions without a process as soon as they are ready, for as long as the engine exists.
-    pub(crate) fn attend_waiting(engine: &Arc<Engine>, idle: Duration) {
-        let (bells, engine): (_, Weak<Engine>) = (engine.bells.clone(), Arc::downgrade(engine));
+    pub(crate) fn spawn_resume_loop(engine: &Arc<Engine>, idle: Duration) {
+        let (bells, engine): (_, Weak<Engine>) = (engine.approval_notifier.clone(), Arc::downgrade(engine));
         tokio::spawn(async move {
             let born = Instant::now();
             let mut swept: Option<Instant> = None;
@@ -79,7 +82,7 @@ impl Engine {
                         return;
                     }
                     let wait = engine.resume_ready().await;
-                    if swept.is_none_or(|swept| swept.elapsed() > SWEEP) {
+                    if swept.is_none_or(|swept| swept.elapsed() > RECORDING_SWEEP_INTERVAL) {
                         // Clients get the time to ask for an interrupted execution first.
                         engine.sweep_recordings(idle, born.elapsed() > idle).await;
                         swept = Some(Instant::now());
@@ -87,7 +90,7 @@ impl Engine {
                     wait
                 };
                 tokio::select! {
-                    () = bells.others() => {}
+                    () = bells.unclaimed_answer() => {}
                     () = tokio::time::sleep(wait) => {}
                 }
             }
@@ -96,28 +99,32 @@ impl Engine {
 
     /// Resumes all executions that are ready; returns the time until the next look.
     async fn resume_ready(self: &Arc<Self>) -> Duration {
-        let ready = match self.store.ready(Timestamp::now(), AT_ONCE).await {
+        let ready = match self
+            .store
+            .ready_executions(Timestamp::now(), MAX_CONCURRENT_RESUMES)
+            .await
+        {
             Ok(ready) => ready,
             Err(error) => {
                 tracing::error!(%error, "cannot look for executions that may go on");
-                return LOOK;
+                return READY_POLL_INTERVAL;
             }
         };
         let mut is_stuck = false;
         for (execution, _) in ready {
-            if let Some(run) = self.runs.here(execution) {
+            if let Some(run) = self.runs.find_any(execution) {
                 // The task that waits for it here looks again, in case it missed the notification.
-                run.nudge();
+                run.request_resume();
                 is_stuck = true;
                 continue;
             }
             if self.is_closing() {
-                return LOOK;
+                return READY_POLL_INTERVAL;
             }
-            match self.resume(execution).await {
+            match self.resume_execution(execution).await {
                 Ok(_) => {}
-                Err(RunError::Adopt(_)) => is_stuck = true,
-                Err(error) if error.may_pass() => {
+                Err(OperationError::Adopt(_)) => is_stuck = true,
+                Err(error) if error.is_transient() => {
                     is_stuck = true;
                     tracing::warn!(%execution, error = error.chain(), "an execution cannot go on now, and is tried again");
                 }
@@ -127,80 +134,88 @@ impl Engine {
                 }
             }
         }
-        match self.store.next_due().await {
-            Ok(Some(due)) if !is_stuck => until(due).clamp(Duration::from_millis(1), LOOK),
-            Ok(_) | Err(_) => LOOK,
+        match self.store.next_due_time().await {
+            Ok(Some(due)) if !is_stuck => time_until(due).clamp(Duration::from_millis(1), READY_POLL_INTERVAL),
+            Ok(_) | Err(_) => READY_POLL_INTERVAL,
         }
     }
 
     /// Ends interrupted executions that nobody asked for, and deletes recordings that are too old or too large.
     pub(crate) async fn sweep_recordings(&self, idle: Duration, ends: bool) {
-        if let Err(error) = sweep::after_the_dead(&self.store).await {
+        if let Err(error) = sweep::sweep_dead_processes(&self.store).await {
             tracing::warn!(%error, "what a neighbour left could not be swept");
         }
-        self.sweep_workspaces(Share::MINUTE).await;
+        self.sweep_workspaces(SweepBudget::MINUTE).await;
         if let Err(error) = self
             .store
-            .trim_recordings(Retention::of_a_server(), Timestamp::now())
+            .trim_recordings(RecordingRetention::for_server(), Timestamp::now())
             .await
         {
             tracing::warn!(%error, "what past executions kept could not be trimmed");
         }
-        sweep::old_records(self).await;
+        sweep::prune_records(self).await;
         if !ends {
             return;
         }
-        let interrupted = match self.store.interrupted(AT_ONCE).await {
+        let interrupted = match self.store.interrupted_executions(MAX_CONCURRENT_RESUMES).await {
             Ok(interrupted) => interrupted,
             Err(error) => return tracing::warn!(%error, "cannot look for executions that were interrupted"),
         };
         for (execution, session) in interrupted {
-            if let Err(error) = self.give_up(execution, session, idle).await {
+            if let Err(error) = self.abandon_recording(execution, session, idle).await {
                 tracing::warn!(%execution, error = error.chain(), "an execution that was interrupted could not be ended");
             }
         }
     }
 
-    async fn give_up(&self, execution: ExecutionId, session: SessionId, idle: Duration) -> Result<(), RunError> {
-        let row = self.store.session(session).await.map_err(unread)?;
+    async fn abandon_recording(
+        &self,
+        execution: ExecutionId,
+        session: SessionId,
+        idle: Duration,
+    ) -> Result<(), OperationError> {
+        let row = self.store.session(session).await.map_err(record_error)?;
         let is_old = row.is_some_and(|row| Timestamp::now().duration_since(row.used).unsigned_abs() > idle);
         if !is_old {
             return Ok(());
         }
         match self.store.resume(&self.lease, execution).await {
-            Ok(()) => self.lose(execution, &RunError::Abandoned).await,
+            Ok(()) => self.mark_lost(execution, &OperationError::Abandoned).await,
             // Another process resumed it, or its session also waits for approvals.
             Err(_) => Ok(()),
         }
     }
 
     /// Resumes an execution that has no process.
-    pub(crate) async fn resume(self: &Arc<Self>, execution: ExecutionId) -> Result<Arc<Run>, RunError> {
+    pub(crate) async fn resume_execution(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+    ) -> Result<Arc<TrackedRun>, OperationError> {
         // Clients that look the execution up meanwhile wait until it is here.
-        let _taking = self.taking.lock().await;
+        let _taking = self.adopting.lock().await;
         self.resume_alone(execution).await
     }
 
     /// Resumes an execution while the caller holds the lock.
-    async fn resume_alone(self: &Arc<Self>, execution: ExecutionId) -> Result<Arc<Run>, RunError> {
-        let standing = self.store.recording_state(execution).await.map_err(unread)?;
-        let session = standing.ok_or(RunError::Unkept)?.session;
+    async fn resume_alone(self: &Arc<Self>, execution: ExecutionId) -> Result<Arc<TrackedRun>, OperationError> {
+        let standing = self.store.recording_status(execution).await.map_err(record_error)?;
+        let session = standing.ok_or(OperationError::NotRecorded)?.session;
         self.store.resume(&self.lease, execution).await?;
-        match self.take_over(execution).await {
+        match self.adopt_and_run(execution).await {
             Ok(run) => Ok(run),
-            Err(error) if error.may_pass() => {
-                self.put_down(session).await;
+            Err(error) if error.is_transient() => {
+                self.release_adopted(session).await;
                 Err(error)
             }
             Err(error) => {
-                self.lose(execution, &error).await?;
+                self.mark_lost(execution, &error).await?;
                 Err(error)
             }
         }
     }
 
     /// Releases an adopted session to the next process, as soon as that can be recorded.
-    async fn put_down(self: &Arc<Self>, session: SessionId) {
+    async fn release_adopted(self: &Arc<Self>, session: SessionId) {
         let Err(error) = self.store.leave_unfinished(&self.lease, session).await else {
             return;
         };
@@ -208,7 +223,7 @@ impl Engine {
         let engine = Arc::downgrade(self);
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(READY_POLL_INTERVAL).await;
                 let Some(engine) = engine.upgrade() else { return };
                 if engine.store.leave_unfinished(&engine.lease, session).await.is_ok() {
                     return;
@@ -217,112 +232,129 @@ impl Engine {
         });
     }
 
-    async fn take_over(self: &Arc<Self>, execution: ExecutionId) -> Result<Arc<Run>, RunError> {
-        let kept = self.store.recording(execution).await.map_err(unread)?;
-        let kept = kept.ok_or(RunError::Unkept)?;
-        let (script, _) = Script::read(&kept.request)?;
+    async fn adopt_and_run(self: &Arc<Self>, execution: ExecutionId) -> Result<Arc<TrackedRun>, OperationError> {
+        let kept = self.store.recording(execution).await.map_err(record_error)?;
+        let kept = kept.ok_or(OperationError::NotRecorded)?;
+        let (script, _) = RecordedRequest::from_bytes(&kept.request)?;
         let id = kept.standing.session;
-        let row = self.store.session(id).await.map_err(unread)?.ok_or(RunError::Unkept)?;
-        let Now { base, policy } = self.rules_now(&script, &row.policy_digest).await?;
-        let (past, generation) = self.remembered((id, row.principal), &policy).await?;
-        let screen = self.screen_of(id).await?;
-        let session = Session {
-            screen: Arc::clone(&screen),
+        let row = self
+            .store
+            .session(id)
+            .await
+            .map_err(record_error)?
+            .ok_or(OperationError::NotRecorded)?;
+        let ResumePolicies { base, policy } = self.current_rules(&script, &row.policy_digest).await?;
+        let (past, generation) = self.load_session_history((id, row.principal), &policy).await?;
+        let screen = self.load_redactor(id).await?;
+        let session = ExecutionContext {
+            redactor: Arc::clone(&screen),
             draft: script.draft.clone(),
             base: Arc::clone(&base),
-            ..Session::new((id, execution), row.principal, Arc::clone(&policy), self.folders(id))
+            ..ExecutionContext::new(
+                (id, execution),
+                row.principal,
+                Arc::clone(&policy),
+                self.scratch_folder(id),
+            )
         };
-        let (attempt, files) = self.next_attempt(&session).await?;
-        let artifacts = self.artifacts(execution);
-        let request = RunCode {
+        let (attempt, files) = self.load_next_attempt(&session).await?;
+        let artifacts = self.artifacts_folder(execution);
+        let request = ExecutionRequest {
             args: script.args.clone(),
             files,
-            out: Out::Kept(artifacts.clone()),
+            out: OutputDestination::Artifacts(artifacts.clone()),
             require_hard: script.require_hard,
             timeout: script.timeout(),
             client: script.client.clone(),
-            reader: Reader::Client,
+            reader: ResultAudience::Client,
             policy: Arc::clone(&policy),
-            ..RunCode::new((*policy).clone(), script.program())
+            ..ExecutionRequest::new((*policy).clone(), script.program())
         };
         let (seat, session) = match kept.standing.stays {
             None if row.workspace.is_none() => {
-                let rules = Some(self.ruled(id, policy, generation));
+                let rules = Some(self.register_rules(id, policy, generation));
                 let past = Arc::new(past);
-                (Seat::Alone, Session { past, rules, ..session })
+                (
+                    Assignment::OwnSession,
+                    ExecutionContext {
+                        history: past,
+                        rules,
+                        ..session
+                    },
+                )
             }
             name => {
-                let works = row.workspace.is_some().then(|| self.kept_of(&row, &base));
-                let works = works.transpose().map_err(RunError::Refused)?;
-                let disk = Disk {
+                let works = row.workspace.is_some().then(|| self.retained_workspace(&row, &base));
+                let works = works.transpose().map_err(OperationError::Refused)?;
+                let disk = DiskFolders {
                     folders: &session.folders,
                     kept: works.as_ref(),
                 };
-                let spec = self.spec(&base, disk, false).map_err(RunError::Refused)?;
-                let opening = Opening {
+                let spec = self.sandbox_spec(&base, disk, false).map_err(OperationError::Refused)?;
+                let opening = OpenSessionParts {
                     id,
-                    enforcement: self.enforcement(&spec, &base),
-                    rules: self.ruled(id, Arc::clone(&base), generation),
+                    enforcement: self.enforcement_list(&spec, &base),
+                    rules: self.register_rules(id, Arc::clone(&base), generation),
                     spec,
                     folders: session.folders.clone(),
-                    screen,
+                    redactor: screen,
                     kept: works,
-                    place: Place::Packed(request.files.clone()),
+                    sandbox: SandboxSlot::Suspended(request.files.clone()),
                 };
-                let open = self.sessions.take_over(row.principal, name.as_deref(), opening, past);
-                let in_it = open.session(execution, policy, Arc::clone(&base));
+                let open = self.sessions.add_resumed(row.principal, name.as_deref(), opening, past);
+                let in_it = open.execution_context(execution, policy, Arc::clone(&base));
                 let draft = session.draft;
-                (Seat::In(open, base), Session { draft, ..in_it })
+                (Assignment::OpenSession(open, base), ExecutionContext { draft, ..in_it })
             }
         };
-        let through = session.through();
-        let (run, stop) = self.runs.take_over(execution, through, row.principal, artifacts);
+        let through = session.read_context();
+        let (run, stop) = self.runs.add_resumed(execution, through, row.principal, artifacts);
         let passed = Timestamp::now().duration_since(execution.created()).unsigned_abs();
-        let stop = stop.within(script.timeout().map(|timeout| timeout.saturating_sub(passed)));
-        self.set_off((Arc::clone(&run), stop), Ok(seat), session, request, attempt);
+        let stop = stop.with_timeout(script.timeout().map(|timeout| timeout.saturating_sub(passed)));
+        self.spawn_run((Arc::clone(&run), stop), Ok(seat), session, request, attempt);
         Ok(run)
     }
 
     /// The policies of an execution that resumes: those that it began with, or those that replaced them, but never more than the operator
     /// allows by now.
-    async fn rules_now(&self, script: &Script, digest: &str) -> Result<Now, RunError> {
-        let base = self.restored(digest).await?;
+    async fn current_rules(&self, script: &RecordedRequest, digest: &str) -> Result<ResumePolicies, OperationError> {
+        let base = self.load_policy(digest).await?;
         let policy = if digest == script.base {
-            self.restored(&script.policy).await?
+            self.load_policy(&script.policy).await?
         } else {
-            let own = asked_policy(&Ceiling::of(&base), &base, script.draft.as_ref());
+            let own = request_policy(&Ceiling::from_policy(&base), &base, script.draft.as_ref());
             own.unwrap_or_else(|_| Arc::clone(&base))
         };
-        if let Some(front) = self.settings.front.as_ref().filter(|_| script.is_asked) {
+        if let Some(front) = self.config.serve.as_ref().filter(|_| script.is_asked) {
             for rules in [&base, &policy] {
                 let allowed = rules.to_draft().under(&front.ceiling);
-                allowed.map_err(|error| RunError::Refused(over_ceiling(&error)))?;
+                allowed.map_err(|error| OperationError::Refused(ceiling_refusal(&error)))?;
             }
         }
-        Ok(Now { base, policy })
+        Ok(ResumePolicies { base, policy })
     }
 
     /// The call history of a session from before this process had it, under the policy that applies now, and the generation of its rules.
     /// Grants end with the policy that asked for them.
-    pub(crate) async fn remembered(
+    pub(crate) async fn load_session_history(
         &self,
         (id, who): (SessionId, Principal),
         policy: &Policy,
-    ) -> Result<(Past, u64), RunError> {
-        let past = self.tenants.past(who);
+    ) -> Result<(SessionHistory, u64), OperationError> {
+        let past = self.tenants.new_session(who);
         let mut generations = 1;
         let mut yes = HashSet::new();
         let now = Timestamp::now();
-        for record in self.store.show(id).await.map_err(unread)? {
+        for record in self.store.session_records(id).await.map_err(record_error)? {
             let Ok(event) = record.event() else { continue };
-            if let Kind::CallStarted { tool, rule, .. } = &event.kind {
+            if let EventKind::CallStarted { tool, rule, .. } = &event.kind {
                 // A call in the future, by a clock that was set back, counts as made just now.
                 let ago = Duration::try_from(now.duration_since(event.at)).unwrap_or_default();
-                past.called(policy, (tool.as_str(), rule.as_str()), ago);
-            } else if let Kind::PolicyChanged { generation, .. } = &event.kind {
+                past.remember_call(policy, (tool.as_str(), rule.as_str()), ago);
+            } else if let EventKind::PolicyChanged { generation, .. } = &event.kind {
                 generations = *generation;
                 yes.clear();
-            } else if let Kind::ApprovalAnswered {
+            } else if let EventKind::ApprovalAnswered {
                 id,
                 answer: ApprovalAnswer::Approved,
                 scope: Some(ApprovalScope::Session),
@@ -332,10 +364,10 @@ impl Engine {
                 yes.insert(*id);
             }
         }
-        past.ruled(generations);
-        for question in self.granted(id, &yes).await? {
+        past.set_generation(generations);
+        for question in self.granted_questions(id, &yes).await? {
             // A policy that is no longer known cannot be the one that asks now.
-            if let Grounds {
+            if let ApprovalGrounds {
                 policy: Some(policy),
                 grantee: Some(grantee),
                 ..
@@ -348,63 +380,72 @@ impl Engine {
     }
 
     /// The redactor of a session, with the aliases from before this process had it.
-    pub(crate) async fn screen_of(&self, id: SessionId) -> Result<Arc<Screen>, RunError> {
-        let parts = self.store.aliases(id).await.map_err(unread)?;
-        let screen = Screen::restore(parts.iter().map(|part| part.as_slice()));
-        Ok(Arc::new(screen.map_err(RunError::Aliases)?))
+    pub(crate) async fn load_redactor(&self, id: SessionId) -> Result<Arc<Redactor>, OperationError> {
+        let parts = self.store.aliases(id).await.map_err(record_error)?;
+        let screen = Redactor::restore(parts.iter().map(|part| part.as_slice()));
+        Ok(Arc::new(screen.map_err(OperationError::Aliases)?))
     }
 
     /// Loads a policy by its digest.
-    pub(crate) async fn restored(&self, digest: &str) -> Result<Arc<Policy>, RunError> {
-        let json = self.store.policy(digest).await.map_err(unread)?;
+    pub(crate) async fn load_policy(&self, digest: &str) -> Result<Arc<Policy>, OperationError> {
+        let json = self.store.policy(digest).await.map_err(record_error)?;
         let json = json.and_then(|json| serde_json::from_str(&json).ok());
-        let policy = json.as_ref().and_then(Policy::restore).ok_or(RunError::Unkept)?;
+        let policy = json
+            .as_ref()
+            .and_then(Policy::restore)
+            .ok_or(OperationError::NotRecorded)?;
         Ok(Arc::new(policy))
     }
 
     /// The approval requests among these that people approved for the session.
-    async fn granted(&self, session: SessionId, yes: &HashSet<ApprovalId>) -> Result<Vec<Question>, RunError> {
+    async fn granted_questions(
+        &self,
+        session: SessionId,
+        yes: &HashSet<ApprovalId>,
+    ) -> Result<Vec<ApprovalQuestion>, OperationError> {
         if yes.is_empty() {
             return Ok(Vec::new());
         }
-        let which = Approvals {
+        let which = ApprovalQuery {
             session: Some(session),
             state: Some(ApprovalState::Approved),
-            ..Approvals::default()
+            ..ApprovalQuery::default()
         };
-        let granted = self.store.approvals(which).await.map_err(unread)?;
+        let granted = self.store.list_approvals(which).await.map_err(record_error)?;
         let questions = granted.into_iter().map(|approval| approval.question);
-        let for_long = |question: &Question| question.why == AskReason::Rule && yes.contains(&question.id);
+        let for_long = |question: &ApprovalQuestion| question.why == AskReason::Rule && yes.contains(&question.id);
         Ok(questions.filter(for_long).collect())
     }
 
     /// Marks an execution that cannot resume as lost, and closes its session.
-    async fn lose(&self, execution: ExecutionId, error: &RunError) -> Result<(), RunError> {
-        let standing = self.store.recording_state(execution).await.map_err(unread)?;
+    async fn mark_lost(&self, execution: ExecutionId, error: &OperationError) -> Result<(), OperationError> {
+        let standing = self.store.recording_status(execution).await.map_err(record_error)?;
         let Some(session) = standing.map(|standing| standing.session) else {
             return Ok(());
         };
-        if self.store.keeps(session).await.map_err(unread)? {
+        if self.store.keeps_workspace(session).await.map_err(record_error)? {
             // The files of the session stay.
-            self.store.end_unfinished(session, Status::Lost).await?;
+            self.store.end_unfinished(session, ExecutionStatus::Lost).await?;
             return Ok(self.store.park_session(session).await?);
         }
         let reason = format!("an execution in it cannot go on: {error}");
-        self.close_session((session, &self.folders(session)), &reason).await
+        self.close_session((session, &self.scratch_folder(session)), &reason)
+            .await
     }
 
     /// Closes a session that no process has; where its files stay, only ends what waits in it.
-    pub async fn close_orphan(&self, session: SessionId) -> Result<(), RunError> {
+    pub async fn close_orphan_session(&self, session: SessionId) -> Result<(), OperationError> {
         self.store.adopt_session(&self.lease, session).await?;
-        if self.store.keeps(session).await.map_err(unread)? {
-            self.store.end_unfinished(session, Status::Cancelled).await?;
+        if self.store.keeps_workspace(session).await.map_err(record_error)? {
+            self.store.end_unfinished(session, ExecutionStatus::Cancelled).await?;
             return Ok(self.store.park_session(session).await?);
         }
-        self.close_session((session, &self.folders(session)), "stopped").await
+        self.close_session((session, &self.scratch_folder(session)), "stopped")
+            .await
     }
 
     /// Adopts an execution that a client asks for and that is not here, if its process died and it can resume.
-    pub(crate) async fn take_up(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<Taken, WaitError> {
+    pub(crate) async fn adopt_run(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<AdoptedRun, WaitError> {
         for _ in 0..LOOKS {
             match self.look_for(who, id).await? {
                 Found::Taken(taken) => return Ok(taken),
@@ -413,7 +454,7 @@ impl Engine {
                     // Another process sweeps it and has not yet recorded that it can resume; this one waits only for a limited time.
                     let swept = tokio::time::timeout(SWEPT, self.store.swept_by_others(lease)).await;
                     tracing::debug!(%lease, in_time = swept.is_ok(), "an execution has no process");
-                    if let Err(error) = sweep::after_the_dead(&self.store).await {
+                    if let Err(error) = sweep::sweep_dead_processes(&self.store).await {
                         tracing::warn!(%error, "what a neighbour left could not be swept");
                     }
                 }
@@ -425,38 +466,40 @@ impl Engine {
     /// Where an execution is: in this process, in the store, or in another process. The lock keeps it from moving between the first two
     /// during the lookup.
     async fn look_for(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<Found, WaitError> {
-        let unread = |error: ringfence_store::ReadError| WaitError::Unread(error.to_string());
-        let _taking = self.taking.lock().await;
+        let unread = |error: ringfence_store::QueryError| WaitError::Journal(error.to_string());
+        let _taking = self.adopting.lock().await;
         if let Some(run) = self.runs.find(who, id) {
-            return Ok(Found::Taken(Taken::Up(run)));
+            return Ok(Found::Taken(AdoptedRun::Resumed(run)));
         }
-        let Some(standing) = self.store.recording_state(id).await.map_err(unread)? else {
-            return Err(self.no_longer(who, id).await);
+        let Some(standing) = self.store.recording_status(id).await.map_err(unread)? else {
+            return Err(self.missing_run_error(who, id).await);
         };
         let row = self.store.session(standing.session).await.map_err(unread)?;
         let Some(row) = row.filter(|row| row.principal == who) else {
             return Err(WaitError::Unknown(id));
         };
         match (standing.state, standing.spoiled) {
-            (RecordingState::Over, _) => Err(self.no_longer(who, id).await),
-            (_, Some(why)) => Err(WaitError::Spoiled { id, why }),
+            (RecordingState::Over, _) => Err(self.missing_run_error(who, id).await),
+            (_, Some(why)) => Err(WaitError::NotResumable { id, why }),
             (RecordingState::Running, None) => self.owned(id, &row).await,
-            (RecordingState::Waiting, None) => Ok(Found::Taken(Taken::Waits(Box::new(Running {
-                execution_id: id,
-                session_id: standing.session,
-                status: Status::WaitingApproval,
-                stdout: String::new(),
-                stderr: String::new(),
-                elapsed_ms: u64::try_from(Timestamp::now().duration_since(id.created()).as_millis()).unwrap_or(0),
-                approvals: self.inquiries(id).await?,
-                unrepeatable: None,
-                waits_behind: None,
-            })))),
+            (RecordingState::Waiting, None) => {
+                Ok(Found::Taken(AdoptedRun::AwaitsApproval(Box::new(RunningExecution {
+                    execution_id: id,
+                    session_id: standing.session,
+                    status: ExecutionStatus::WaitingApproval,
+                    stdout: String::new(),
+                    stderr: String::new(),
+                    elapsed_ms: u64::try_from(Timestamp::now().duration_since(id.created()).as_millis()).unwrap_or(0),
+                    approvals: self.pending_approvals(id).await?,
+                    unrepeatable: None,
+                    waits_behind: None,
+                }))))
+            }
             (RecordingState::Interrupted, None) => match self.resume_alone(id).await {
-                Ok(run) => Ok(Found::Taken(Taken::Up(run))),
+                Ok(run) => Ok(Found::Taken(AdoptedRun::Resumed(run))),
                 // Another process adopted it first.
-                Err(RunError::Adopt(AdoptError::Owned { .. })) => Ok(Found::Changed),
-                Err(error) => Err(cannot_go_on(id, &error)),
+                Err(OperationError::Adopt(AdoptError::Owned { .. })) => Ok(Found::Changed),
+                Err(error) => Err(resume_error(id, &error)),
             },
         }
     }
@@ -465,14 +508,14 @@ impl Engine {
     async fn owned(&self, id: ExecutionId, row: &ringfence_store::Session) -> Result<Found, WaitError> {
         match row.lease {
             Some(lease) if lease == self.lease.id() => {
-                if !self.runs.under_way(Some(row.id)).is_empty() {
+                if !self.runs.active(Some(row.id)).is_empty() {
                     // A nested skill execution: clients see it through its caller.
                     return Err(WaitError::Elsewhere(id));
                 }
                 // It could not resume, and that could not be recorded yet.
                 match self.store.leave_unfinished(&self.lease, row.id).await {
                     Ok(_) => Ok(Found::Changed),
-                    Err(error) => Err(WaitError::Unread(error.to_string())),
+                    Err(error) => Err(WaitError::Journal(error.to_string())),
                 }
             }
             Some(lease) if !self.store.lives(lease) => Ok(Found::Orphan(lease)),
@@ -483,15 +526,19 @@ impl Engine {
     }
 
     /// Adopts an execution that has no process, in order to cancel it.
-    pub(crate) async fn take_back(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<Arc<Run>, WaitError> {
+    pub(crate) async fn adopt_to_cancel(
+        self: &Arc<Self>,
+        who: Principal,
+        id: ExecutionId,
+    ) -> Result<Arc<TrackedRun>, WaitError> {
         for _ in 0..LOOKS {
-            match self.take_up(who, id).await? {
-                Taken::Up(run) => return Ok(run),
-                Taken::Waits(_) => match self.resume(id).await {
+            match self.adopt_run(who, id).await? {
+                AdoptedRun::Resumed(run) => return Ok(run),
+                AdoptedRun::AwaitsApproval(_) => match self.resume_execution(id).await {
                     Ok(run) => return Ok(run),
                     // It runs here by now, or another process has it.
-                    Err(RunError::Adopt(AdoptError::Owned { .. } | AdoptError::Closed { .. })) => {}
-                    Err(error) => return Err(cannot_go_on(id, &error)),
+                    Err(OperationError::Adopt(AdoptError::Owned { .. } | AdoptError::Closed { .. })) => {}
+                    Err(error) => return Err(resume_error(id, &error)),
                 },
             }
         }
@@ -499,24 +546,24 @@ impl Engine {
     }
 
     /// The approval requests that an execution waits for.
-    pub(crate) async fn inquiries(&self, execution: ExecutionId) -> Result<Vec<Inquiry>, WaitError> {
-        let pending = Approvals {
+    pub(crate) async fn pending_approvals(&self, execution: ExecutionId) -> Result<Vec<PendingApproval>, WaitError> {
+        let pending = ApprovalQuery {
             execution: Some(execution),
             state: Some(ApprovalState::Pending),
-            ..Approvals::default()
+            ..ApprovalQuery::default()
         };
-        let pending = self.store.approvals(pending).await;
-        let pending = pending.map_err(|error| WaitError::Unread(error.to_string()))?;
-        Ok(pending.iter().map(Inquiry::of).collect())
+        let pending = self.store.list_approvals(pending).await;
+        let pending = pending.map_err(|error| WaitError::Journal(error.to_string()))?;
+        Ok(pending.iter().map(PendingApproval::from_approval).collect())
     }
 }
 
 /// Why an execution does not resume, for good or for now.
-fn cannot_go_on(id: ExecutionId, error: &RunError) -> WaitError {
+fn resume_error(id: ExecutionId, error: &OperationError) -> WaitError {
     let why = error.chain();
-    if error.may_pass() {
-        WaitError::Unread(why)
+    if error.is_transient() {
+        WaitError::Journal(why)
     } else {
-        WaitError::Spoiled { id, why }
+        WaitError::NotResumable { id, why }
     }
 }

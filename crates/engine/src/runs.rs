@@ -5,58 +5,58 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ringfence_journal::{ExecutionId, Principal, SessionId, Status};
+use ringfence_journal::{ExecutionId, ExecutionStatus, Principal, SessionId};
 use ringfence_policy::RelPath;
 use ringfence_sandbox::Stop;
 use serde::Serialize;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::approvals::Inquiry;
-use crate::error::RunError;
-use crate::execution::{ErrorReport, Execution};
-use crate::printed::{OutputCursor, Printed};
+use crate::approvals::PendingApproval;
+use crate::error::OperationError;
+use crate::execution::{ErrorReport, ExecutionReport};
+use crate::output::{OutputObserver, ProgramStream};
+use crate::output_buffer::{OutputBuffer, OutputCursor};
+use crate::redact::{FullOutput, ReadContext};
 use crate::report;
-use crate::shown::{Through, Whole};
-use crate::words::{Live, Stream};
 
 /// The most that is kept of finished runs: their number, bytes of their results, bytes of their files.
-const MOST: Load = Load {
+const MAX_KEPT_LOAD: RunLoad = RunLoad {
     runs: 1024,
     memory: 256 << 20,
     disk: 2 << 30,
 };
 /// Runs of one principal that are active or wait for a slot.
-const MOST_AT_ONCE: usize = 256;
+const MAX_ACTIVE_RUNS: usize = 256;
 
 /// The number of runs, and what they take of memory and disk in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Load {
+struct RunLoad {
     runs: u64,
     memory: u64,
     disk: u64,
 }
 
-impl Load {
-    fn add(&mut self, other: Load) {
+impl RunLoad {
+    fn add(&mut self, other: RunLoad) {
         self.runs += other.runs;
         self.memory += other.memory;
         self.disk += other.disk;
     }
 
-    fn take(&mut self, other: Load) {
+    fn subtract(&mut self, other: RunLoad) {
         self.runs = self.runs.saturating_sub(other.runs);
         self.memory = self.memory.saturating_sub(other.memory);
         self.disk = self.disk.saturating_sub(other.disk);
     }
 
-    fn is_over(self, most: Load) -> bool {
+    fn is_over(self, most: RunLoad) -> bool {
         self.runs > most.runs || self.memory > most.memory || self.disk > most.disk
     }
 
     /// A lower limit to free down to, so that runs are not dropped one at a time.
-    fn less(self) -> Load {
+    fn with_headroom(self) -> RunLoad {
         let part = |bytes: u64| bytes / 4 * 3;
-        Load {
+        RunLoad {
             runs: part(self.runs),
             memory: part(self.memory),
             disk: part(self.disk),
@@ -65,15 +65,15 @@ impl Load {
 }
 
 /// The report of a run, or why it has none.
-pub type Ending = Result<Arc<Execution>, Arc<RunError>>;
+pub type RunResult = Result<Arc<ExecutionReport>, Arc<OperationError>>;
 
 /// What a client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum WaitCondition {
     /// The run has ended.
-    End,
+    Finished,
     /// The run has ended, or does nothing until people have answered.
-    People,
+    FinishedOrBlocked,
 }
 
 /// Which part of a running execution's output a client gets.
@@ -82,29 +82,29 @@ pub enum OutputFrom {
     /// All output so far.
     Beginning,
     /// The output since the last read of this kind.
-    LastAsked,
+    LastRead,
     /// The output after a cursor.
     After(OutputCursor),
 }
 
 /// The state of a run.
 #[derive(Debug, Clone)]
-pub enum Progress {
+pub enum RunProgress {
     /// The execution has not ended.
-    Running(Running),
+    Running(RunningExecution),
     /// The execution has ended, with a report or an error.
-    Ended(Ending),
+    Ended(RunResult),
 }
 
 /// An execution that has not ended.
 #[derive(Debug, Clone, Serialize)]
-pub struct Running {
+pub struct RunningExecution {
     /// The id of the execution.
     pub execution_id: ExecutionId,
     /// The session that the execution runs in.
     pub session_id: SessionId,
     /// `running`, or `waiting_approval` while it waits for approvals only.
-    pub status: Status,
+    pub status: ExecutionStatus,
     /// Its standard output, or the new part of it.
     pub stdout: String,
     /// Its standard error, or the new part of it.
@@ -113,7 +113,7 @@ pub struct Running {
     pub elapsed_ms: u64,
     /// The approval requests that it waits for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub approvals: Vec<Inquiry>,
+    pub approvals: Vec<PendingApproval>,
     /// Why it could not resume if its process ended; none where it could.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrepeatable: Option<String>,
@@ -133,7 +133,7 @@ pub enum WaitError {
     Elsewhere(ExecutionId),
     /// The execution cannot resume.
     #[error("execution `{id}` cannot go on: {why}")]
-    Spoiled {
+    NotResumable {
         /// The execution that was named.
         id: ExecutionId,
         /// The reason that its recording gives.
@@ -145,19 +145,19 @@ pub enum WaitError {
         /// The execution that was named.
         id: ExecutionId,
         /// How the execution ended.
-        status: Status,
+        status: ExecutionStatus,
     },
     /// The result contains personal data, and is withheld.
     #[error("{}", .0.message)]
-    HeldBack(ErrorReport),
+    Withheld(ErrorReport),
     /// The journal could not be read.
     #[error("{0}")]
-    Unread(String),
+    Journal(String),
 }
 
 /// A part of a result, which clients read by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum RunArtifact {
     /// The standard output of the program.
     Stdout,
     /// The standard error of the program.
@@ -169,109 +169,109 @@ pub enum Part {
 }
 
 /// An execution that clients can see, from its beginning until it is dropped.
-pub(crate) struct Run {
+pub(crate) struct TrackedRun {
     pub(crate) id: ExecutionId,
     pub(crate) session: SessionId,
     principal: Principal,
     begun: Instant,
     ended: OnceLock<Instant>,
     /// The output so far.
-    pub(crate) printed: Mutex<Printed>,
+    pub(crate) output: Mutex<OutputBuffer>,
     /// Tells followers that it printed, waits or resumes.
-    pub(crate) stirs: watch::Sender<()>,
-    switch: watch::Sender<bool>,
-    ending: watch::Sender<Option<Ending>>,
+    pub(crate) changes: watch::Sender<()>,
+    cancel_switch: watch::Sender<bool>,
+    result: watch::Sender<Option<RunResult>>,
     /// The folder of its files, if it made any.
     pub(crate) files: PathBuf,
     /// Whether it waits for approvals only.
-    waits: watch::Sender<bool>,
+    waiting: watch::Sender<bool>,
     /// Why it could not resume if its process ended; set once it waits.
     unrepeatable: Mutex<Option<String>>,
     /// Its slot among the runs of its principal, while it is active.
-    place: Mutex<Option<OwnedSemaphorePermit>>,
-    places: Arc<Semaphore>,
-    nudge: Notify,
+    slot: Mutex<Option<OwnedSemaphorePermit>>,
+    slots: Arc<Semaphore>,
+    resume_signal: Notify,
     /// What clients read it through.
-    pub(crate) through: Through,
+    pub(crate) read_context: ReadContext,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Run {
+impl TrackedRun {
     pub(crate) fn cancel(&self) {
-        self.switch.send_replace(true);
+        self.cancel_switch.send_replace(true);
     }
 
-    pub(crate) fn end(&self, ending: Ending) {
+    pub(crate) fn finish(&self, ending: RunResult) {
         // A client that sees the end also sees all output before it.
-        lock(&self.printed).end();
-        lock(&self.place).take();
+        lock(&self.output).end();
+        lock(&self.slot).take();
         self.ended.get_or_init(Instant::now);
-        self.ending.send_replace(Some(ending));
-        self.stirs.send_replace(());
+        self.result.send_replace(Some(ending));
+        self.changes.send_replace(());
     }
 
     /// Marks the run as suspended: it waits for approvals only, without a sandbox, and frees its slot.
-    pub(crate) fn rest(&self) {
-        self.waits.send_replace(true);
-        self.stirs.send_replace(());
-        lock(&self.place).take();
+    pub(crate) fn mark_suspended(&self) {
+        self.waiting.send_replace(true);
+        self.changes.send_replace(());
+        lock(&self.slot).take();
     }
 
     /// Marks the run as waiting for approvals only; it keeps its sandbox and its slot.
-    pub(crate) fn stand(&self, why: Option<&str>) {
+    pub(crate) fn mark_waiting(&self, why: Option<&str>) {
         *lock(&self.unrepeatable) = why.map(str::to_owned);
-        self.waits.send_replace(true);
-        self.stirs.send_replace(());
+        self.waiting.send_replace(true);
+        self.changes.send_replace(());
     }
 
     /// Marks the run as active again.
-    pub(crate) fn stir(&self) {
-        if self.waits.send_if_modified(std::mem::take) {
-            self.stirs.send_replace(());
+    pub(crate) fn mark_active(&self) {
+        if self.waiting.send_if_modified(std::mem::take) {
+            self.changes.send_replace(());
         }
     }
 
     /// Asks a suspended run to look whether it can resume.
-    pub(crate) fn nudge(&self) {
-        self.nudge.notify_one();
+    pub(crate) fn request_resume(&self) {
+        self.resume_signal.notify_one();
     }
 
     /// Waits for such a request.
-    pub(crate) async fn nudged(&self) {
-        self.nudge.notified().await;
+    pub(crate) async fn resume_requested(&self) {
+        self.resume_signal.notified().await;
     }
 
     /// Resumes once there is a slot for the run.
-    pub(crate) async fn rise(&self) {
-        if lock(&self.place).is_some() {
+    pub(crate) async fn acquire_slot(&self) {
+        if lock(&self.slot).is_some() {
             return;
         }
         // The semaphore is never closed.
-        if let Ok(place) = Arc::clone(&self.places).acquire_owned().await {
-            *lock(&self.place) = Some(place);
+        if let Ok(place) = Arc::clone(&self.slots).acquire_owned().await {
+            *lock(&self.slot) = Some(place);
         }
-        self.waits.send_replace(false);
-        self.stirs.send_replace(());
+        self.waiting.send_replace(false);
+        self.changes.send_replace(());
     }
 
     fn is_over(&self) -> bool {
-        self.ending.borrow().is_some()
+        self.result.borrow().is_some()
     }
 
-    fn load(&self) -> Load {
-        let policy = self.through.policy.memory_bytes() as u64;
-        let mut load = Load {
+    fn load(&self) -> RunLoad {
+        let policy = self.read_context.policy.memory_bytes() as u64;
+        let mut load = RunLoad {
             runs: 1,
             memory: policy,
-            ..Load::default()
+            ..RunLoad::default()
         };
-        if let Some(Ok(execution)) = &*self.ending.borrow() {
+        if let Some(Ok(execution)) = &*self.result.borrow() {
             let value = execution.value.as_ref().map_or(0, |value| value.get().len());
-            let whole = execution.whole.as_deref().map_or(0, Whole::weight);
-            let lists = report::weight(execution);
+            let whole = execution.whole.as_deref().map_or(0, FullOutput::byte_size);
+            let lists = report::memory_bytes(execution);
             load.memory += (execution.stdout.len() + execution.stderr.len() + value + whole + lists) as u64;
             load.disk = execution.files.iter().map(|file| file.bytes).sum();
         }
@@ -279,8 +279,8 @@ impl Run {
     }
 
     /// Waits until the run has ended, for `at_most` this long; with `soon`, only until it waits for approvals.
-    pub(crate) async fn wait(&self, at_most: Duration, soon: bool) -> Progress {
-        let (mut ending, mut waits) = (self.ending.subscribe(), self.waits.subscribe());
+    pub(crate) async fn wait(&self, at_most: Duration, soon: bool) -> RunProgress {
+        let (mut ending, mut waits) = (self.result.subscribe(), self.waiting.subscribe());
         // A timeout is an answer too.
         let _ = tokio::time::timeout(at_most, async {
             tokio::select! {
@@ -289,16 +289,16 @@ impl Run {
             }
         })
         .await;
-        if let Some(ending) = &*self.ending.borrow() {
-            return Progress::Ended(ending.clone());
+        if let Some(ending) = &*self.result.borrow() {
+            return RunProgress::Ended(ending.clone());
         }
-        Progress::Running(Running {
+        RunProgress::Running(RunningExecution {
             execution_id: self.id,
             session_id: self.session,
-            status: if *self.waits.borrow() {
-                Status::WaitingApproval
+            status: if *self.waiting.borrow() {
+                ExecutionStatus::WaitingApproval
             } else {
-                Status::Running
+                ExecutionStatus::Running
             },
             stdout: String::new(),
             stderr: String::new(),
@@ -309,30 +309,30 @@ impl Run {
         })
     }
 
-    pub(crate) async fn over(&self) {
-        let mut ending = self.ending.subscribe();
+    pub(crate) async fn wait_until_over(&self) {
+        let mut ending = self.result.subscribe();
         // `self` holds the sender.
         let _ = ending.wait_for(Option::is_some).await;
     }
 }
 
 /// Adds the output of a run to its buffer.
-pub(crate) struct Ear(pub(crate) Arc<Run>);
+pub(crate) struct RunOutput(pub(crate) Arc<TrackedRun>);
 
-impl Live for Ear {
-    fn see(&mut self, stream: Stream, bytes: &[u8]) {
-        lock(&self.0.printed).add(stream, bytes);
-        self.0.stirs.send_replace(());
+impl OutputObserver for RunOutput {
+    fn on_output(&mut self, stream: ProgramStream, bytes: &[u8]) {
+        lock(&self.0.output).append(stream, bytes);
+        self.0.changes.send_replace(());
     }
 }
 
 /// Ends a run whose task was dropped or panicked, so that no client waits forever.
-pub(crate) struct Ends(pub(crate) Arc<Run>);
+pub(crate) struct AbortGuard(pub(crate) Arc<TrackedRun>);
 
-impl Drop for Ends {
+impl Drop for AbortGuard {
     fn drop(&mut self) {
         if !self.0.is_over() {
-            self.0.end(Err(Arc::new(RunError::Abandoned)));
+            self.0.finish(Err(Arc::new(OperationError::Abandoned)));
         }
     }
 }
@@ -346,79 +346,81 @@ pub(crate) struct RunPlace {
 
 /// The executions that clients began in this process.
 #[derive(Default)]
-pub(crate) struct Runs(Mutex<Kept>);
+pub(crate) struct RunRegistry(Mutex<RunTable>);
 
 #[derive(Default)]
-struct Kept {
-    by_id: HashMap<ExecutionId, Arc<Run>>,
+struct RunTable {
+    by_id: HashMap<ExecutionId, Arc<TrackedRun>>,
     /// The ids of all runs, oldest first.
     order: VecDeque<ExecutionId>,
     /// The load of the runs that have ended.
-    load: Load,
-    places: HashMap<Principal, Arc<Semaphore>>,
+    load: RunLoad,
+    slots: HashMap<Principal, Arc<Semaphore>>,
 }
 
-impl Runs {
+impl RunRegistry {
     /// Acquires a slot among the runs of `who`; an error where all are taken.
-    pub(crate) fn place(&self, who: Principal) -> Result<RunPlace, RunError> {
-        let of = self.places(who);
-        let place = Arc::clone(&of).try_acquire_owned().map_err(|_| RunError::Crowded)?;
+    pub(crate) fn place(&self, who: Principal) -> Result<RunPlace, OperationError> {
+        let of = self.principal_slots(who);
+        let place = Arc::clone(&of)
+            .try_acquire_owned()
+            .map_err(|_| OperationError::TooManyRuns)?;
         Ok(RunPlace { place, of })
     }
 
     pub(crate) fn add(
         &self,
         id: ExecutionId,
-        through: Through,
+        through: ReadContext,
         (principal, RunPlace { place, of }): (Principal, RunPlace),
         files: PathBuf,
-    ) -> (Arc<Run>, Stop) {
+    ) -> (Arc<TrackedRun>, Stop) {
         self.insert((id, through, principal), files, of, Some(place))
     }
 
     /// Adds a run that resumes after it had no process; it gets a slot when there is one.
-    pub(crate) fn take_over(
+    pub(crate) fn add_resumed(
         &self,
         id: ExecutionId,
-        through: Through,
+        through: ReadContext,
         principal: Principal,
         files: PathBuf,
-    ) -> (Arc<Run>, Stop) {
-        let places = self.places(principal);
+    ) -> (Arc<TrackedRun>, Stop) {
+        let places = self.principal_slots(principal);
         self.insert((id, through, principal), files, places, None)
     }
 
-    fn places(&self, principal: Principal) -> Arc<Semaphore> {
+    fn principal_slots(&self, principal: Principal) -> Arc<Semaphore> {
         let mut kept = lock(&self.0);
-        let places = kept.places.entry(principal);
-        Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(MOST_AT_ONCE))))
+        let places = kept.slots.entry(principal);
+        Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(MAX_ACTIVE_RUNS))))
     }
 
     fn insert(
         &self,
-        (id, through, principal): (ExecutionId, Through, Principal),
+        (id, through, principal): (ExecutionId, ReadContext, Principal),
         files: PathBuf,
         places: Arc<Semaphore>,
         place: Option<OwnedSemaphorePermit>,
-    ) -> (Arc<Run>, Stop) {
+    ) -> (Arc<TrackedRun>, Stop) {
         let (switch, stop) = Stop::new();
-        let run = Arc::new(Run {
+        let run = Arc::new(TrackedRun {
             id,
             session: through.session,
-            through,
+            read_context: through,
             principal,
             begun: Instant::now(),
             ended: OnceLock::new(),
-            printed: Mutex::default(),
-            stirs: watch::Sender::new(()),
-            switch,
-            ending: watch::Sender::new(None),
+            output: Mutex::default(),
+            changes: watch::Sender::new(()),
+            cancel_switch: switch,
+            result: watch::Sender::new(None),
             files,
-            waits: watch::Sender::new(false),
+            waiting: watch::Sender::new(false),
             unrepeatable: Mutex::default(),
-            place: Mutex::new(place),
-            places,
-            nudge: Notify::new(),
+            slot: Mutex::new(place),
+            slots: places,
+            resume_signal: Notify::new(),
         });
         let mut kept = lock(&self.0);
         kept.by_id.insert(id, Arc::clone(&run));
@@ -427,56 +429,56 @@ impl Runs {
     }
 
     /// Removes a run that ends in another process.
-    pub(crate) fn let_go(&self, id: ExecutionId) {
+    pub(crate) fn remove(&self, id: ExecutionId) {
         let mut kept = lock(&self.0);
         kept.by_id.remove(&id);
         kept.order.retain(|kept| *kept != id);
     }
 
     /// Adds an ended run to the load; returns the oldest runs that are dropped to make room.
-    pub(crate) fn ended(&self, run: &Run) -> Vec<Arc<Run>> {
+    pub(crate) fn record_end(&self, run: &TrackedRun) -> Vec<Arc<TrackedRun>> {
         let is_too_much = {
             let mut kept = lock(&self.0);
             kept.load.add(run.load());
-            kept.load.is_over(MOST)
+            kept.load.is_over(MAX_KEPT_LOAD)
         };
         if is_too_much {
-            self.forget_where(|_, load| load.is_over(MOST.less()))
+            self.forget_where(|_, load| load.is_over(MAX_KEPT_LOAD.with_headroom()))
         } else {
             Vec::new()
         }
     }
 
-    pub(crate) fn find(&self, who: Principal, id: ExecutionId) -> Option<Arc<Run>> {
+    pub(crate) fn find(&self, who: Principal, id: ExecutionId) -> Option<Arc<TrackedRun>> {
         lock(&self.0).by_id.get(&id).filter(|run| run.principal == who).cloned()
     }
 
     /// A run of this process that has not ended.
-    pub(crate) fn here(&self, id: ExecutionId) -> Option<Arc<Run>> {
+    pub(crate) fn find_any(&self, id: ExecutionId) -> Option<Arc<TrackedRun>> {
         lock(&self.0).by_id.get(&id).filter(|run| !run.is_over()).cloned()
     }
 
     /// The active runs of a session, or of all sessions.
-    pub(crate) fn under_way(&self, session: Option<SessionId>) -> Vec<Arc<Run>> {
+    pub(crate) fn active(&self, session: Option<SessionId>) -> Vec<Arc<TrackedRun>> {
         let kept = lock(&self.0);
-        let wanted = |run: &&Arc<Run>| session.is_none_or(|session| run.session == session) && !run.is_over();
+        let wanted = |run: &&Arc<TrackedRun>| session.is_none_or(|session| run.session == session) && !run.is_over();
         kept.by_id.values().filter(wanted).cloned().collect()
     }
 
     /// Drops runs that ended longer ago than this.
-    pub(crate) fn forget(&self, older_than: Duration) -> Vec<Arc<Run>> {
+    pub(crate) fn forget_older_than(&self, older_than: Duration) -> Vec<Arc<TrackedRun>> {
         self.forget_where(|run, _| run.ended.get().is_some_and(|ended| ended.elapsed() >= older_than))
     }
 
     /// Drops ended runs, oldest first, where `old` says so of the run and of the total load.
-    fn forget_where(&self, old: impl Fn(&Run, Load) -> bool) -> Vec<Arc<Run>> {
+    fn forget_where(&self, old: impl Fn(&TrackedRun, RunLoad) -> bool) -> Vec<Arc<TrackedRun>> {
         let mut kept = lock(&self.0);
         let mut forgotten = Vec::new();
         for id in std::mem::take(&mut kept.order) {
             let Some(run) = kept.by_id.get(&id) else { continue };
             if run.is_over() && old(run, kept.load) {
                 let load = run.load();
-                kept.load.take(load);
+                kept.load.subtract(load);
                 forgotten.extend(kept.by_id.remove(&id));
             } else {
                 kept.order.push_back(id);

@@ -8,25 +8,25 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ringfence_gateway::{Egress, Past, Screen};
-use ringfence_journal::{Enforcement, ExecutionId, NoEntropy, PolicyRef, Principal, SessionId, Text};
+use ringfence_gateway::{Egress, Redactor, SessionHistory};
+use ringfence_journal::{CleanText, Enforcement, ExecutionId, NoEntropy, PolicyRef, Principal, SessionId};
 use ringfence_policy::Policy;
 use ringfence_sandbox::{Admission, Sandbox, Spec};
 use serde_json::Value;
 
-use crate::refusal::Refusal;
-use crate::request::Input;
-use crate::rules::Rules;
-use crate::shown::Through;
-use crate::workspace::Kept;
+use crate::redact::ReadContext;
+use crate::refusal::RunRefusal;
+use crate::request::InputFile;
+use crate::rules::SessionRules;
+use crate::workspace::RetainedWorkspace;
 
 /// Sessions that one principal may have open.
-const MOST_OPEN: usize = 16;
-const LONGEST_NAME: usize = 64;
+const MAX_OPEN_SESSIONS: usize = 16;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// The context of one execution: what it knows of its session.
 #[derive(Clone)]
-pub(crate) struct Session {
+pub(crate) struct ExecutionContext {
     pub(crate) id: SessionId,
     pub(crate) execution: ExecutionId,
     pub(crate) principal: Principal,
@@ -35,35 +35,35 @@ pub(crate) struct Session {
     pub(crate) enforcement: Vec<Enforcement>,
     /// The folder for the scratch places on disk.
     pub(crate) folders: PathBuf,
-    pub(crate) past: Arc<Past>,
+    pub(crate) history: Arc<SessionHistory>,
     /// The redactor of the session, with its aliases.
-    pub(crate) screen: Arc<Screen>,
-    pub(crate) way_out: WayOut,
+    pub(crate) redactor: Arc<Redactor>,
+    pub(crate) egress: SessionEgress,
     /// The rules that can change while it runs; none where nobody can change them.
-    pub(crate) rules: Option<Arc<Rules>>,
+    pub(crate) rules: Option<Arc<SessionRules>>,
     /// The policy draft of the request, and the session's rules that it was made under.
     pub(crate) draft: Option<Value>,
     pub(crate) base: Arc<Policy>,
     /// The name that its principal gives the session, where it stays open.
     pub(crate) name: Option<String>,
     /// The workspace that outlives its process.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<RetainedWorkspace>,
     /// The execution that called this one as a skill, and how deep that makes it.
     pub(crate) parent: Option<ExecutionId>,
     pub(crate) depth: usize,
 }
 
 /// The egress of a session, made at its first use.
-pub(crate) type WayOut = Arc<OnceLock<Egress>>;
+pub(crate) type SessionEgress = Arc<OnceLock<Egress>>;
 
-impl Session {
+impl ExecutionContext {
     pub(crate) fn new(
         (id, execution): (SessionId, ExecutionId),
         principal: Principal,
         policy: Arc<Policy>,
         folders: PathBuf,
-    ) -> Session {
-        Session {
+    ) -> ExecutionContext {
+        ExecutionContext {
             id,
             execution,
             principal,
@@ -72,9 +72,9 @@ impl Session {
             policy,
             enforcement: Vec::new(),
             folders,
-            past: Arc::default(),
-            screen: Arc::default(),
-            way_out: Arc::default(),
+            history: Arc::default(),
+            redactor: Arc::default(),
+            egress: Arc::default(),
             rules: None,
             draft: None,
             name: None,
@@ -85,9 +85,9 @@ impl Session {
     }
 
     /// The context that clients read its output and files through.
-    pub(crate) fn through(&self) -> Through {
-        Through {
-            screen: Arc::clone(&self.screen),
+    pub(crate) fn read_context(&self) -> ReadContext {
+        ReadContext {
+            redactor: Arc::clone(&self.redactor),
             policy: Arc::clone(&self.policy),
             rules: self.rules.as_ref().map(Arc::downgrade).unwrap_or_default(),
             draft: self.draft.clone(),
@@ -96,16 +96,16 @@ impl Session {
     }
 
     /// The current policy, for code that has no pass.
-    pub(crate) fn policy_now(&self) -> Arc<Policy> {
+    pub(crate) fn current_policy(&self) -> Arc<Policy> {
         match &self.rules {
-            Some(rules) => rules.policy_of(self.draft.as_ref()),
+            Some(rules) => rules.policy_with_draft(self.draft.as_ref()),
             None => Arc::clone(&self.policy),
         }
     }
 
     /// The context of a skill execution that this one calls.
-    pub(crate) fn called(&self, execution: ExecutionId) -> Session {
-        Session {
+    pub(crate) fn for_nested_call(&self, execution: ExecutionId) -> ExecutionContext {
+        ExecutionContext {
             execution,
             parent: Some(self.execution),
             depth: self.depth + 1,
@@ -115,8 +115,8 @@ impl Session {
     }
 
     /// The same execution in a session of its own, because the intended one cannot take it.
-    pub(crate) fn elsewhere(self) -> Result<Session, NoEntropy> {
-        Ok(Session {
+    pub(crate) fn into_own_session(self) -> Result<ExecutionContext, NoEntropy> {
+        Ok(ExecutionContext {
             id: SessionId::generate()?,
             kept: None,
             ..self
@@ -126,51 +126,51 @@ impl Session {
 
 pub(crate) fn policy_ref(policy: &Policy) -> PolicyRef {
     PolicyRef {
-        name: Text::clean(policy.name()),
-        digest: Text::clean(policy.digest()),
+        name: CleanText::clean(policy.name()),
+        digest: CleanText::clean(policy.digest()),
     }
 }
 
 /// A session that stays open.
-pub(crate) struct Open {
+pub(crate) struct OpenSession {
     pub(crate) id: SessionId,
     pub(crate) principal: Principal,
     pub(crate) name: Option<String>,
-    pub(crate) rules: Arc<Rules>,
+    pub(crate) rules: Arc<SessionRules>,
     pub(crate) spec: Arc<Spec>,
     pub(crate) folders: PathBuf,
     pub(crate) enforcement: Vec<Enforcement>,
-    pub(crate) past: Arc<Past>,
-    pub(crate) screen: Arc<Screen>,
-    pub(crate) way_out: WayOut,
+    pub(crate) history: Arc<SessionHistory>,
+    pub(crate) redactor: Arc<Redactor>,
+    pub(crate) egress: SessionEgress,
     /// The workspace that outlives its process.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<RetainedWorkspace>,
     /// The sandbox slot; the execution that holds the lock runs.
-    pub(crate) place: tokio::sync::Mutex<Place>,
+    pub(crate) sandbox: tokio::sync::Mutex<SandboxSlot>,
     /// The share of the machine's memory that the idle sandbox holds.
-    at_rest: Mutex<Option<Admission<Principal>>>,
+    idle_admission: Mutex<Option<Admission<Principal>>>,
     /// The execution that last had the turn.
-    turn: Mutex<Option<ExecutionId>>,
-    used: Mutex<Instant>,
+    current_execution: Mutex<Option<ExecutionId>>,
+    last_used: Mutex<Instant>,
 }
 
 /// The sandbox of an open session.
-pub(crate) enum Place {
+pub(crate) enum SandboxSlot {
     /// Nothing has run, and no event is recorded.
-    New,
+    Unopened,
     /// The session is open without a sandbox.
-    Bare,
+    Empty,
     /// The session is open without a sandbox, and these are its files.
-    Packed(Vec<Input>),
+    Suspended(Vec<InputFile>),
     /// The session is open with a sandbox.
-    Stands(Box<Sandbox>),
+    Ready(Box<Sandbox>),
     /// The session is closed for good.
-    Gone,
+    Closed,
 }
 
-impl Open {
-    fn new(who: Principal, name: Option<String>, opening: Opening, past: Past) -> Open {
-        Open {
+impl OpenSession {
+    fn new(who: Principal, name: Option<String>, opening: OpenSessionParts, past: SessionHistory) -> OpenSession {
+        OpenSession {
             id: opening.id,
             principal: who,
             name,
@@ -178,66 +178,71 @@ impl Open {
             spec: opening.spec,
             folders: opening.folders,
             enforcement: opening.enforcement,
-            past: Arc::new(past),
-            screen: opening.screen,
-            way_out: Arc::default(),
+            history: Arc::new(past),
+            redactor: opening.redactor,
+            egress: Arc::default(),
             kept: opening.kept,
-            place: tokio::sync::Mutex::new(opening.place),
-            at_rest: Mutex::default(),
-            turn: Mutex::default(),
-            used: Mutex::new(Instant::now()),
+            sandbox: tokio::sync::Mutex::new(opening.sandbox),
+            idle_admission: Mutex::default(),
+            current_execution: Mutex::default(),
+            last_used: Mutex::new(Instant::now()),
         }
     }
 
     /// The context of an execution in it, under its policy (`base`) or a narrower one.
-    pub(crate) fn session(&self, execution: ExecutionId, policy: Arc<Policy>, base: Arc<Policy>) -> Session {
-        Session {
+    pub(crate) fn execution_context(
+        &self,
+        execution: ExecutionId,
+        policy: Arc<Policy>,
+        base: Arc<Policy>,
+    ) -> ExecutionContext {
+        ExecutionContext {
             enforcement: self.enforcement.clone(),
-            past: Arc::clone(&self.past),
-            screen: Arc::clone(&self.screen),
-            way_out: Arc::clone(&self.way_out),
+            history: Arc::clone(&self.history),
+            redactor: Arc::clone(&self.redactor),
+            egress: Arc::clone(&self.egress),
             rules: Some(Arc::clone(&self.rules)),
             base,
             name: self.name.clone(),
             kept: self.kept.clone(),
-            ..Session::new((self.id, execution), self.principal, policy, self.folders.clone())
+            ..ExecutionContext::new((self.id, execution), self.principal, policy, self.folders.clone())
         }
     }
 
     /// Sets the memory that its sandbox holds while nothing runs in it.
-    pub(crate) fn rest(&self, at_rest: Option<Admission<Principal>>) {
-        *lock(&self.at_rest) = at_rest;
+    pub(crate) fn set_idle_admission(&self, at_rest: Option<Admission<Principal>>) {
+        *lock(&self.idle_admission) = at_rest;
     }
 
     /// Sets the execution that has the turn.
-    pub(crate) fn has_turn(&self, execution: ExecutionId) {
-        *lock(&self.turn) = Some(execution);
+    pub(crate) fn set_current_execution(&self, execution: ExecutionId) {
+        *lock(&self.current_execution) = Some(execution);
     }
 
     pub(crate) fn touch(&self) {
-        *lock(&self.used) = Instant::now();
+        *lock(&self.last_used) = Instant::now();
     }
 
-    fn idle(&self) -> Duration {
-        lock(&self.used).elapsed()
+    fn idle_time(&self) -> Duration {
+        lock(&self.last_used).elapsed()
     }
 }
 
 /// The parts that a new open session is made of.
-pub(crate) struct Opening {
+pub(crate) struct OpenSessionParts {
     pub(crate) id: SessionId,
-    pub(crate) rules: Arc<Rules>,
+    pub(crate) rules: Arc<SessionRules>,
     pub(crate) spec: Arc<Spec>,
     pub(crate) folders: PathBuf,
     pub(crate) enforcement: Vec<Enforcement>,
-    pub(crate) screen: Arc<Screen>,
-    pub(crate) kept: Option<Kept>,
-    pub(crate) place: Place,
+    pub(crate) redactor: Arc<Redactor>,
+    pub(crate) kept: Option<RetainedWorkspace>,
+    pub(crate) sandbox: SandboxSlot,
 }
 
 /// The open sessions of this process.
 #[derive(Default)]
-pub(crate) struct Sessions(Mutex<HashMap<SessionId, Arc<Open>>>);
+pub(crate) struct OpenSessions(Mutex<HashMap<SessionId, Arc<OpenSession>>>);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -245,39 +250,39 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// How a request refers to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Called {
+pub(crate) enum SessionRef {
     /// The id that Ringfence gave it.
     Id(SessionId),
     /// The name that its principal gave it.
     Name(String),
 }
 
-impl Called {
-    pub(crate) fn parse(text: &str) -> Result<Called, Refusal> {
+impl SessionRef {
+    pub(crate) fn parse(text: &str) -> Result<SessionRef, RunRefusal> {
         if let Ok(id) = text.parse() {
-            return Ok(Called::Id(id));
+            return Ok(SessionRef::Id(id));
         }
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        if text.is_empty() || text.len() > LONGEST_NAME || !text.bytes().all(plain) {
-            return Err(Refusal {
+        if text.is_empty() || text.len() > MAX_NAME_LENGTH || !text.bytes().all(plain) {
+            return Err(RunRefusal {
                 code: "session.name",
                 message: "a session is called by its id, or by a name of letters, digits, `.`, `_` and `-`".to_owned(),
                 rule: "sessions".to_owned(),
                 hint: Some("choose a short name such as `work`, or leave `session_id` out".to_owned()),
             });
         }
-        Ok(Called::Name(text.to_owned()))
+        Ok(SessionRef::Name(text.to_owned()))
     }
 }
 
-impl Sessions {
+impl OpenSessions {
     /// Finds a session of `who`; sessions of other principals are not found.
-    pub(crate) fn find(&self, who: Principal, called: &Called) -> Option<Arc<Open>> {
+    pub(crate) fn find(&self, who: Principal, called: &SessionRef) -> Option<Arc<OpenSession>> {
         let open = lock(&self.0);
-        let mine = |one: &&Arc<Open>| one.principal == who;
+        let mine = |one: &&Arc<OpenSession>| one.principal == who;
         match called {
-            Called::Id(id) => open.get(id).filter(mine).cloned(),
-            Called::Name(name) => open
+            SessionRef::Id(id) => open.get(id).filter(mine).cloned(),
+            SessionRef::Name(name) => open
                 .values()
                 .find(|one| mine(one) && one.name.as_ref() == Some(name))
                 .cloned(),
@@ -289,57 +294,63 @@ impl Sessions {
         &self,
         who: Principal,
         name: Option<&str>,
-        opening: Opening,
-        past: Past,
-    ) -> Result<Arc<Open>, Refusal> {
+        opening: OpenSessionParts,
+        past: SessionHistory,
+    ) -> Result<Arc<OpenSession>, RunRefusal> {
         let mut open = lock(&self.0);
         let mut mine = open.values().filter(|one| one.principal == who);
-        let called = |one: &&Arc<Open>| name.is_some() && one.name.as_deref() == name;
+        let called = |one: &&Arc<OpenSession>| name.is_some() && one.name.as_deref() == name;
         if let Some(there) = mine.clone().find(called) {
             return Ok(Arc::clone(there));
         }
-        if mine.nth(MOST_OPEN - 1).is_some() {
-            return Err(Refusal {
+        if mine.nth(MAX_OPEN_SESSIONS - 1).is_some() {
+            return Err(RunRefusal {
                 code: "limit.sessions",
-                message: format!("{MOST_OPEN} sessions are open already"),
+                message: format!("{MAX_OPEN_SESSIONS} sessions are open already"),
                 rule: "sessions".to_owned(),
                 hint: Some("go on in one of them, or leave `session_id` out".to_owned()),
             });
         }
-        let new = Arc::new(Open::new(who, name.map(str::to_owned), opening, past));
+        let new = Arc::new(OpenSession::new(who, name.map(str::to_owned), opening, past));
         open.insert(new.id, Arc::clone(&new));
         Ok(new)
     }
 
     /// Adds a resumed session. A name that another session took meanwhile stays with that one.
-    pub(crate) fn take_over(&self, who: Principal, name: Option<&str>, opening: Opening, past: Past) -> Arc<Open> {
+    pub(crate) fn add_resumed(
+        &self,
+        who: Principal,
+        name: Option<&str>,
+        opening: OpenSessionParts,
+        past: SessionHistory,
+    ) -> Arc<OpenSession> {
         let mut open = lock(&self.0);
         let is_taken = open
             .values()
             .any(|one| one.principal == who && one.name.as_deref() == name);
         let name = name.filter(|_| !is_taken).map(str::to_owned);
-        let new = Arc::new(Open::new(who, name, opening, past));
+        let new = Arc::new(OpenSession::new(who, name, opening, past));
         open.insert(new.id, Arc::clone(&new));
         new
     }
 
     /// The execution that last had the turn in a session.
-    pub(crate) fn turn_in(&self, id: SessionId) -> Option<ExecutionId> {
-        *lock(&lock(&self.0).get(&id)?.turn)
+    pub(crate) fn current_execution(&self, id: SessionId) -> Option<ExecutionId> {
+        *lock(&lock(&self.0).get(&id)?.current_execution)
     }
 
     /// Removes a session: nothing new starts in it.
-    pub(crate) fn take(&self, id: SessionId) -> Option<Arc<Open>> {
+    pub(crate) fn remove(&self, id: SessionId) -> Option<Arc<OpenSession>> {
         lock(&self.0).remove(&id)
     }
 
     /// The sessions without activity for this long; one with a running execution is not idle.
-    pub(crate) fn idle(&self, at_least: Duration) -> Vec<SessionId> {
-        let quiet = |one: &&Arc<Open>| one.idle() >= at_least && one.place.try_lock().is_ok();
+    pub(crate) fn idle_ids(&self, at_least: Duration) -> Vec<SessionId> {
+        let quiet = |one: &&Arc<OpenSession>| one.idle_time() >= at_least && one.sandbox.try_lock().is_ok();
         lock(&self.0).values().filter(quiet).map(|one| one.id).collect()
     }
 
-    pub(crate) fn all(&self) -> Vec<SessionId> {
+    pub(crate) fn ids(&self) -> Vec<SessionId> {
         lock(&self.0).keys().copied().collect()
     }
 }

@@ -6,23 +6,23 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ringfence_journal::{LeaseId, Principal, SessionState, Text};
-use ringfence_sandbox::{folder, remove_remains};
-use ringfence_store::{Removed, Resource, Retention, Store, SweepError, ago};
+use ringfence_journal::{CleanText, LeaseId, Principal, SessionState};
+use ringfence_sandbox::{folder, remove_leftover_groups};
+use ringfence_store::{LeasedResource, RecordingRetention, RemovedResources, Store, SweepError, retention_cutoff};
 
 use crate::engine::Engine;
-use crate::tidy::{throw_away, trash_of};
+use crate::workspace_gc::{move_to_trash, trash_folder};
 
 /// Lost sessions that one log line names.
-const NAMED: usize = 8;
+const MAX_NAMED_SESSIONS: usize = 8;
 /// How long full output is kept.
-const RESULTS: Duration = Duration::from_hours(7 * 24);
+const RESULT_RETENTION: Duration = Duration::from_hours(7 * 24);
 /// How often a command trims recordings that are too old or too large.
-const TRIM: Duration = Duration::from_hours(1);
+const TRIM_INTERVAL: Duration = Duration::from_hours(1);
 /// Folder entries that a sweep removes while a command waits for it.
-const MAX_REMOVED: u64 = 5_000;
+const MAX_REMOVED_ENTRIES: u64 = 5_000;
 /// Results that one sweep removes.
-const LOOKED_AT: usize = 1024;
+const MAX_REMOVED_RESULTS: usize = 1024;
 
 /// The name of a process's control groups: its lease identifies them even if it died before it recorded them.
 pub(crate) fn group_name(lease: LeaseId) -> String {
@@ -30,10 +30,10 @@ pub(crate) fn group_name(lease: LeaseId) -> String {
 }
 
 /// Sweeps after every process that is gone.
-pub(crate) async fn after_the_dead(store: &Store) -> Result<(), SweepError> {
+pub(crate) async fn sweep_dead_processes(store: &Store) -> Result<(), SweepError> {
     for dead in store.dead_leases().await? {
         let (name, resources) = (group_name(dead.id()), dead.resources().to_vec());
-        let trash = trash_of(store.home());
+        let trash = trash_folder(store.home());
         // The programs of the process decide how long this takes.
         let swept = tokio::task::spawn_blocking(move || sweep_resources(&name, &resources, &trash)).await;
         let Ok((cgroups, folders)) = swept else {
@@ -42,17 +42,17 @@ pub(crate) async fn after_the_dead(store: &Store) -> Result<(), SweepError> {
             continue;
         };
         let removed = [("cgroup", cgroups), ("folder", folders)];
-        let removed: Vec<Removed> = removed
+        let removed: Vec<RemovedResources> = removed
             .into_iter()
             .filter(|(_, count)| *count > 0)
-            .map(|(what, count)| Removed {
-                what: Text::clean(what),
+            .map(|(what, count)| RemovedResources {
+                what: CleanText::clean(what),
                 count,
             })
             .collect();
-        let lost = store.bury(dead, &removed).await?;
+        let lost = store.finish_dead_lease(dead, &removed).await?;
         if !lost.is_empty() {
-            let names: Vec<String> = lost.iter().take(NAMED).map(ToString::to_string).collect();
+            let names: Vec<String> = lost.iter().take(MAX_NAMED_SESSIONS).map(ToString::to_string).collect();
             tracing::warn!(
                 sessions = lost.len(),
                 named = names.join(" "),
@@ -60,18 +60,18 @@ pub(crate) async fn after_the_dead(store: &Store) -> Result<(), SweepError> {
             );
         }
     }
-    forget_skills(store).await;
+    remove_orphan_skills(store).await;
     Ok(())
 }
 
 /// Removes old full output of commands, a few results at a time.
-pub(crate) fn old_results(results: &Path) {
+pub(crate) fn remove_old_results(results: &Path) {
     let Ok(found) = fs::read_dir(results) else { return };
     let is_old = |entry: &fs::DirEntry| {
         let changed = entry.metadata().and_then(|found| found.modified());
-        changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > RESULTS))
+        changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > RESULT_RETENTION))
     };
-    for entry in found.flatten().filter(is_old).take(LOOKED_AT) {
+    for entry in found.flatten().filter(is_old).take(MAX_REMOVED_RESULTS) {
         if let Err(error) = fs::remove_dir_all(entry.path()) {
             tracing::warn!(folder = %entry.path().display(), %error, "an old result could not be removed");
         }
@@ -79,25 +79,28 @@ pub(crate) fn old_results(results: &Path) {
 }
 
 /// Deletes a part of the recordings that are too old or too large; at most once per interval, because a command waits.
-pub(crate) async fn old_recordings(store: &Store) {
+pub(crate) async fn trim_recordings(store: &Store) {
     let mark = store.home().join("run/trimmed");
     let changed = fs::metadata(&mark).and_then(|found| found.modified());
-    if changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age < TRIM)) {
+    if changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age < TRIM_INTERVAL)) {
         return;
     }
     if let Err(error) = fs::write(&mark, "") {
         tracing::debug!(file = %mark.display(), %error, "the next command looks again");
     }
-    if let Err(error) = store.trim_recordings(Retention::default(), Timestamp::now()).await {
+    if let Err(error) = store
+        .trim_recordings(RecordingRetention::default(), Timestamp::now())
+        .await
+    {
         tracing::warn!(%error, "what past executions kept could not be trimmed");
     }
 }
 
 /// Prunes a part of the records that are older than the front door's policy keeps them.
-pub(crate) async fn old_records(engine: &Engine) {
-    let Some(front) = &engine.settings.front else { return };
-    let before = ago(front.policy.audit().keep);
-    let owner = fs::metadata(&engine.settings.home).map_or(0, |data| data.uid());
+pub(crate) async fn prune_records(engine: &Engine) {
+    let Some(front) = &engine.config.serve else { return };
+    let before = retention_cutoff(front.policy.audit().keep);
+    let owner = fs::metadata(&engine.config.home).map_or(0, |data| data.uid());
     match engine.store.prune(before, Principal::Local(owner)).await {
         Ok(pruned) if pruned.sessions > 0 => {
             tracing::info!(
@@ -112,15 +115,15 @@ pub(crate) async fn old_records(engine: &Engine) {
 }
 
 /// Removes the groups and folders of a dead process; returns how many of each.
-fn sweep_resources(name: &str, resources: &[Resource], trash: &Path) -> (u64, u64) {
-    let (mut cgroups, mut folders) = (remove_remains(name), 0);
-    let mut budget = MAX_REMOVED;
+fn sweep_resources(name: &str, resources: &[LeasedResource], trash: &Path) -> (u64, u64) {
+    let (mut cgroups, mut folders) = (remove_leftover_groups(name), 0);
+    let mut budget = MAX_REMOVED_ENTRIES;
     for resource in resources {
         match resource {
-            Resource::Cgroup { path } => cgroups += u64::from(remove_group(path)),
-            Resource::Folder { path } => folders += u64::from(remove_folder(path, trash, &mut budget)),
+            LeasedResource::Cgroup { path } => cgroups += u64::from(remove_group(path)),
+            LeasedResource::Folder { path } => folders += u64::from(remove_folder(path, trash, &mut budget)),
             // The kernel ends a sandbox's processes with the process that made them.
-            Resource::Process { .. } => {}
+            LeasedResource::Process { .. } => {}
         }
     }
     (cgroups, folders)
@@ -133,7 +136,7 @@ fn remove_folder(path: &Path, trash: &Path, budget: &mut u64) -> bool {
         if is_gone {
             return Ok(());
         }
-        throw_away(path, trash)
+        move_to_trash(path, trash)
     });
     if let Err(error) = &removed {
         tracing::warn!(folder = %path.display(), %error, "what a dead process left could not be removed");
@@ -142,7 +145,7 @@ fn remove_folder(path: &Path, trash: &Path, budget: &mut u64) -> bool {
 }
 
 /// Removes the skills of sessions that are over; what cannot be removed is tried again at the next start.
-async fn forget_skills(store: &Store) {
+async fn remove_orphan_skills(store: &Store) {
     let skills = store.skills();
     let sessions = match skills.sessions() {
         Ok(sessions) => sessions,

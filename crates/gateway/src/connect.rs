@@ -11,57 +11,59 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
-use crate::credential::{Scrubber, Secret, Written};
+use crate::connection::{UpstreamConnection, UpstreamProtocol};
+use crate::credential::{CredentialSource, Scrubber, SecretString};
 use crate::error::ServerError;
-use crate::http::Carrier;
-use crate::keep::Era;
-use crate::lines::Lines;
-use crate::link::{Link, Way};
-use crate::oauth::Tokens;
-use crate::openapi::Api;
-use crate::plain_words;
-use crate::process::{self, Start, StderrTail};
-use crate::servers::{Auth, Interface, Place, Program, Remote, Server, Source};
-use crate::spawner::Spawn;
-use crate::talk::{Footing, Opening, Talk};
-use crate::upstreams::{Happened, Hub};
+use crate::error_text;
+use crate::http::HttpTransport;
+use crate::line_transport::LineTransport;
+use crate::mcp_client::{ClientResources, McpClient, McpClientConfig};
+use crate::oauth::OAuthTokens;
+use crate::openapi::OpenApiClient;
+use crate::process::{self, ProcessSpec, StderrTail};
+use crate::server_cache::ProtocolEra;
+use crate::servers::{
+    ConfiguredServer, OpenApiInterface, RemoteAuth, RemoteServer, ServerKind, StdioPlacement, StdioServer,
+};
+use crate::spawner::SpawnRequest;
+use crate::upstreams::{ServerEvent, UpstreamHub};
 
 /// After this time the user is told that a program is slow to start.
-const SLOW_START: Duration = Duration::from_secs(10);
+const SLOW_START_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most concurrent requests to one remote server.
-const PARALLEL: usize = 64;
+const MAX_CONCURRENT_REQUESTS: usize = 64;
 /// How often a broken stream is resumed, and the longest delay before each attempt.
-const RESUMED: usize = 4;
-const RESUME_WITHIN: Duration = Duration::from_secs(5);
+const MAX_STREAM_RETRIES: usize = 4;
+const MAX_STREAM_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Variables whose literal values are not treated as secrets.
-const PLAIN: [&str; 8] = ["HOME", "LANG", "LC_ALL", "NODE_ENV", "PATH", "PYTHONPATH", "TERM", "TZ"];
+const NON_SECRET_VARIABLES: [&str; 8] = ["HOME", "LANG", "LC_ALL", "NODE_ENV", "PATH", "PYTHONPATH", "TERM", "TZ"];
 
 /// The resolved values of a server, and the scrubber that removes the secrets among them from texts.
-pub(crate) struct Values {
-    pub(crate) values: Vec<(String, Secret)>,
+pub(crate) struct ResolvedValues {
+    pub(crate) values: Vec<(String, SecretString)>,
     pub(crate) scrubber: Scrubber,
 }
 
 /// Connects to a server of any kind.
 pub(crate) fn connect<'a>(
-    hub: &'a Hub,
-    server: &'a Server,
-    seen: Option<Era>,
-) -> BoxFuture<'a, Result<Link, ServerError>> {
+    hub: &'a UpstreamHub,
+    server: &'a ConfiguredServer,
+    seen: Option<ProtocolEra>,
+) -> BoxFuture<'a, Result<UpstreamConnection, ServerError>> {
     match &server.source {
-        Source::Program(program) => connect_program(hub, server, program, seen).boxed(),
-        Source::Remote(remote) => connect_remote(hub, server, remote, seen).boxed(),
-        Source::Interface(interface) => connect_interface(hub, server, interface).boxed(),
+        ServerKind::Program(program) => connect_program(hub, server, program, seen).boxed(),
+        ServerKind::Remote(remote) => connect_remote(hub, server, remote, seen).boxed(),
+        ServerKind::Interface(interface) => connect_interface(hub, server, interface).boxed(),
     }
 }
 
 /// Resolves every value of one section of the entry.
-pub(crate) fn resolve(
-    hub: &Hub,
-    server: &Server,
+pub(crate) fn resolve_values(
+    hub: &UpstreamHub,
+    server: &ConfiguredServer,
     section: &str,
-    written: &BTreeMap<String, Written>,
-) -> Result<Values, ServerError> {
+    written: &BTreeMap<String, CredentialSource>,
+) -> Result<ResolvedValues, ServerError> {
     let mut values = Vec::new();
     let mut scrubber = Scrubber::default();
     for (name, value) in written {
@@ -72,42 +74,47 @@ pub(crate) fn resolve(
                 key: format!("{section}.{name}"),
                 source,
             })?;
-        let plain = matches!(value, Written::Text(_)) && PLAIN.contains(&name.as_str());
+        let plain = matches!(value, CredentialSource::Text(_)) && NON_SECRET_VARIABLES.contains(&name.as_str());
         if !plain {
-            scrubber.add(&secret);
+            scrubber.add_secret(&secret);
         }
         values.push((name.clone(), secret));
     }
-    Ok(Values { values, scrubber })
+    Ok(ResolvedValues { values, scrubber })
 }
 
 /// Connects to a program, and publishes an event when that takes long.
 async fn connect_program(
-    hub: &Hub,
-    server: &Server,
-    program: &Program,
-    seen: Option<Era>,
-) -> Result<Link, ServerError> {
+    hub: &UpstreamHub,
+    server: &ConfiguredServer,
+    program: &StdioServer,
+    seen: Option<ProtocolEra>,
+) -> Result<UpstreamConnection, ServerError> {
     let mut starting = Box::pin(start_program(hub, server, program, seen));
-    if let Ok(connected) = tokio::time::timeout(SLOW_START, &mut starting).await {
+    if let Ok(connected) = tokio::time::timeout(SLOW_START_TIMEOUT, &mut starting).await {
         return connected;
     }
-    hub.tell(Happened::SlowStart {
+    hub.publish(ServerEvent::SlowStart {
         server: server.name.clone(),
-        after: SLOW_START,
-        within: hub.options.start,
+        after: SLOW_START_TIMEOUT,
+        within: hub.options.start_timeout,
     });
     starting.await
 }
 
-async fn start_program(hub: &Hub, server: &Server, program: &Program, seen: Option<Era>) -> Result<Link, ServerError> {
-    let Values { values, scrubber } = resolve(hub, server, "env", &program.env)?;
-    let opening = Opening {
+async fn start_program(
+    hub: &UpstreamHub,
+    server: &ConfiguredServer,
+    program: &StdioServer,
+    seen: Option<ProtocolEra>,
+) -> Result<UpstreamConnection, ServerError> {
+    let ResolvedValues { values, scrubber } = resolve_values(hub, server, "env", &program.env)?;
+    let opening = McpClientConfig {
         server: &server.name,
         scrubber: scrubber.clone(),
-        person: hub.options.person.clone(),
+        person: hub.options.elicitation.clone(),
         seen,
-        within: hub.options.start,
+        within: hub.options.start_timeout,
     };
     let unstarted = |detail: String| ServerError::Start {
         server: server.name.clone(),
@@ -115,103 +122,118 @@ async fn start_program(hub: &Hub, server: &Server, program: &Program, seen: Opti
         detail: scrubber.clean(&detail),
     };
     let talk = match &program.place {
-        Place::Host => {
-            let start = Start {
+        StdioPlacement::Host => {
+            let start = ProcessSpec {
                 command: &program.command,
                 args: &program.args,
                 env: values,
                 cwd: program.cwd.as_deref(),
             };
-            let started = process::start(&start, &hub.options.environment, scrubber.clone());
-            let (process, stdout, stdin) = started.map_err(|error| unstarted(plain_words::of_start(&error)))?;
-            let (lines, state) = Lines::new(stdout, stdin);
-            let footing = Footing {
+            let started = process::start_process(&start, &hub.options.environment, scrubber.clone());
+            let (process, stdout, stdin) = started.map_err(|error| unstarted(error_text::of_start(&error)))?;
+            let (lines, state) = LineTransport::new(stdout, stdin);
+            let footing = ClientResources {
                 process: Some(process),
                 _guard: None,
                 stderr: None,
                 state,
             };
-            Talk::open(opening, lines, footing).await?
+            McpClient::open(opening, lines, footing).await?
         }
-        Place::Sandbox(policy) => {
+        StdioPlacement::Sandbox(policy) => {
             let Some(spawner) = &hub.options.spawner else {
                 return Err(ServerError::NoSandbox {
                     server: server.name.clone(),
                     policy: policy.clone(),
                 });
             };
-            let spawn = Spawn {
+            let spawn = SpawnRequest {
                 server: &server.name,
                 command: &program.command,
                 args: &program.args,
                 env: &values,
                 policy,
             };
-            let started = tokio::time::timeout(hub.options.start, spawner.spawn(spawn)).await;
+            let started = tokio::time::timeout(hub.options.start_timeout, spawner.spawn(spawn)).await;
             let started = started.map_err(|_| ServerError::Timeout {
                 server: server.name.clone(),
                 step: "its start",
-                after: hub.options.start,
+                after: hub.options.start_timeout,
             })?;
             let started = started.map_err(|error| unstarted(error.to_string()))?;
             let stderr = StderrTail::new(started.stderr, scrubber.clone());
-            let (lines, state) = Lines::new(started.stdout, started.stdin);
-            let footing = Footing {
+            let (lines, state) = LineTransport::new(started.stdout, started.stdin);
+            let footing = ClientResources {
                 process: None,
                 _guard: Some(started.guard),
                 stderr: Some(stderr),
                 state,
             };
-            Talk::open(opening, lines, footing).await?
+            McpClient::open(opening, lines, footing).await?
         }
     };
-    Ok(Link::new(Way::Talk(Box::new(talk))))
+    Ok(UpstreamConnection::new(UpstreamProtocol::Mcp(Box::new(talk))))
 }
 
-async fn connect_remote(hub: &Hub, server: &Server, remote: &Remote, seen: Option<Era>) -> Result<Link, ServerError> {
-    let Values { values, scrubber } = resolve(hub, server, "headers", &remote.headers)?;
-    let tokens = (remote.auth == Auth::OAuth)
-        .then(|| Arc::new(Tokens::new(&hub.vault, &server.name, &remote.url, scrubber.clone())));
-    let footing = Footing::default();
-    let carrier = Carrier::new(&values, tokens, seen == Some(Era::Modern), &footing.state);
+async fn connect_remote(
+    hub: &UpstreamHub,
+    server: &ConfiguredServer,
+    remote: &RemoteServer,
+    seen: Option<ProtocolEra>,
+) -> Result<UpstreamConnection, ServerError> {
+    let ResolvedValues { values, scrubber } = resolve_values(hub, server, "headers", &remote.headers)?;
+    let tokens = (remote.auth == RemoteAuth::OAuth).then(|| {
+        Arc::new(OAuthTokens::new(
+            &hub.vault,
+            &server.name,
+            &remote.url,
+            scrubber.clone(),
+        ))
+    });
+    let footing = ClientResources::default();
+    let carrier = HttpTransport::new(&values, tokens, seen == Some(ProtocolEra::Modern), &footing.state);
     let carrier = carrier.map_err(|(key, error)| ServerError::Connect {
         server: server.name.clone(),
         detail: scrubber.clean(&format!("`{key}`: {error}")),
     })?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str());
-    config.max_concurrent_requests = PARALLEL;
-    config.retry_config = Arc::new(resuming());
+    config.max_concurrent_requests = MAX_CONCURRENT_REQUESTS;
+    config.retry_config = Arc::new(stream_retry_policy());
     let transport = StreamableHttpClientTransport::with_client(carrier, config);
-    let opening = Opening {
+    let opening = McpClientConfig {
         server: &server.name,
         scrubber,
-        person: hub.options.person.clone(),
+        person: hub.options.elicitation.clone(),
         seen,
-        within: hub.options.connect,
+        within: hub.options.connect_timeout,
     };
-    let talk = Talk::open(opening, transport, footing).await?;
-    Ok(Link::new(Way::Talk(Box::new(talk))))
+    let talk = McpClient::open(opening, transport, footing).await?;
+    Ok(UpstreamConnection::new(UpstreamProtocol::Mcp(Box::new(talk))))
 }
 
 /// Resumes a broken stream where it stopped; the caller decides whether to repeat the call.
-fn resuming() -> ExponentialBackoff {
+fn stream_retry_policy() -> ExponentialBackoff {
     let mut resuming = ExponentialBackoff::default();
-    resuming.max_times = Some(RESUMED);
-    resuming.max_delay = Some(RESUME_WITHIN);
+    resuming.max_times = Some(MAX_STREAM_RETRIES);
+    resuming.max_delay = Some(MAX_STREAM_RETRY_DELAY);
     resuming
 }
 
-async fn connect_interface(hub: &Hub, server: &Server, interface: &Interface) -> Result<Link, ServerError> {
-    let Values { values, scrubber } = resolve(hub, server, "headers", &interface.headers)?;
+async fn connect_interface(
+    hub: &UpstreamHub,
+    server: &ConfiguredServer,
+    interface: &OpenApiInterface,
+) -> Result<UpstreamConnection, ServerError> {
+    let ResolvedValues { values, scrubber } = resolve_values(hub, server, "headers", &interface.headers)?;
     let opened = tokio::time::timeout(
-        hub.options.connect,
-        Api::open(&server.name, interface, &values, scrubber),
+        hub.options.connect_timeout,
+        OpenApiClient::open(&server.name, interface, &values, scrubber),
     )
     .await;
     let api = opened.map_err(|_| ServerError::Timeout {
         server: server.name.clone(),
         step: "its document",
-        after: hub.options.connect,
+        after: hub.options.connect_timeout,
     })??;
-    Ok(Link::new(Way::Api(Box::new(api))))
+    Ok(UpstreamConnection::new(UpstreamProtocol::OpenApi(Box::new(api))))
 }

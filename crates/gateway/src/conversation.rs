@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Most unsolicited messages in one window.
-pub(crate) const MAX_UNASKED: u32 = 20_000;
-const UNASKED_WINDOW: Duration = Duration::from_secs(10);
+pub(crate) const MAX_UNSOLICITED: u32 = 20_000;
+const UNSOLICITED_WINDOW: Duration = Duration::from_secs(10);
 const FLOOD: &str = "it floods us with messages that nobody asked for";
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
@@ -21,7 +21,7 @@ const LIST_CHANGED: &str = "notifications/tools/list_changed";
 pub(crate) struct ConversationState {
     fault: OnceLock<&'static str>,
     faulted: Notify,
-    unasked: Mutex<Option<(Instant, u32)>>,
+    unsolicited: Mutex<Option<(Instant, u32)>>,
     /// How often the server announced that its tools changed, and how many of these announcements the last listing
     /// covers.
     changes: AtomicU64,
@@ -43,7 +43,7 @@ impl ConversationState {
     }
 
     /// Waits until the gateway ends the conversation.
-    pub(crate) async fn faulted(&self) -> &'static str {
+    pub(crate) async fn wait_for_fault(&self) -> &'static str {
         loop {
             let notified = self.faulted.notified();
             if let Some(reason) = self.fault() {
@@ -54,14 +54,14 @@ impl ConversationState {
     }
 
     /// Counts an unsolicited message. Returns whether there are too many, which ends the conversation.
-    pub(crate) fn count_unasked(&self) -> bool {
-        let mut window = self.unasked.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn count_unsolicited(&self) -> bool {
+        let mut window = self.unsolicited.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, count) = window.get_or_insert_with(|| (Instant::now(), 0));
-        if since.elapsed() > UNASKED_WINDOW {
+        if since.elapsed() > UNSOLICITED_WINDOW {
             (*since, *count) = (Instant::now(), 0);
         }
         *count += 1;
-        let is_flood = *count > MAX_UNASKED;
+        let is_flood = *count > MAX_UNSOLICITED;
         drop(window);
         if is_flood {
             self.set_fault(FLOOD);
@@ -78,13 +78,13 @@ impl ConversationState {
     /// Does the same for a message that is not parsed yet.
     pub(crate) fn note_list_change_in(&self, message: &str) {
         #[derive(serde::Deserialize)]
-        struct Outline {
+        struct NotificationOutline {
             #[serde(default)]
             method: Option<String>,
         }
         // Most messages do not contain the word, and need not be parsed twice.
         if message.contains(LIST_CHANGED)
-            && let Ok(outline) = serde_json::from_str::<Outline>(message)
+            && let Ok(outline) = serde_json::from_str::<NotificationOutline>(message)
             && outline.method.as_deref() == Some(LIST_CHANGED)
         {
             self.note_list_change();

@@ -10,79 +10,79 @@ mod authority;
 mod body;
 mod chunk;
 mod connect;
-mod cover;
+mod connection_pool;
 mod dial;
 mod environment;
 mod fetch;
+mod flow;
 mod forward;
 pub mod fuzz;
 mod generation;
 mod guard;
 mod head;
 mod inspect;
-mod judge;
 mod limit;
-mod passage;
+mod mask_stream;
+mod policy_check;
 mod record;
+mod redact_target;
 mod refuse;
 mod relay;
 mod resolve;
 mod rewind;
 mod serve;
-mod shown;
 mod sniff;
 mod socks;
-mod through;
+mod target;
 mod tls;
 mod upgrade;
-mod upstream;
-mod want;
+mod write_passthrough;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use ringfence_journal::{ExecutionId, NoEntropy, RecordError, Recorder, SessionId, Target};
+use ringfence_journal::{EgressTarget, ExecutionId, NoEntropy, RecordError, Recorder, SessionId};
 use ringfence_policy::{HostRequest, Policy, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use attach::Attachments;
-use authority::Authority;
-use connect::{Front, Tunnel, part};
-use generation::{Place, Rules};
-use limit::{Limiter, Over};
-use passage::Passage;
-use record::{Ledger, Scribe};
+use attach::CredentialAttachments;
+use authority::CertificateAuthority;
+use connect::{TunnelProtocol, TunnelRequest, finish_and_drain};
+use flow::EgressFlow;
+use generation::{EgressPolicy, EgressSlot};
+use limit::{EgressLimiter, LimitExceeded};
+use record::{DynRecorder, FlowRecorder};
 use refuse::Denial;
-use rewind::{Rewind, Stream};
+use rewind::{ProxyStream, RewindStream};
 
-use crate::credential::{Credentials, Environment, StandIns};
-use crate::refusal::Refusal;
-use crate::screen::Screen;
+use crate::credential::{Credentials, EnvironmentLookup, StandIns};
+use crate::redactor::Redactor;
+use crate::refusal::RequestRefusal;
 use crate::vault::Vault;
 
-pub use environment::Whereabouts;
+pub use environment::ProxyLocation;
 pub(crate) use fetch::is_repeatable;
-pub use record::{Barred, Crossed};
-pub use resolve::Resolver;
-pub use tls::Roots;
+pub use record::{EgressReport, RefusedEgress};
+pub use resolve::DnsResolver;
+pub use tls::TrustRoots;
 
 /// How long a connection over the limit may take to send its request before it is refused.
-const COURTESY: Duration = Duration::from_secs(1);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The parts that an egress proxy is built from.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EgressSettings {
     /// Resolves host names to addresses.
-    pub resolver: Resolver,
+    pub resolver: DnsResolver,
     /// Root certificates that upstream TLS is verified against.
-    pub roots: Roots,
+    pub roots: TrustRoots,
     /// Stand-ins for the credentials of one session.
     stand_ins: Option<Arc<StandIns>>,
     /// Redacts what goes into the journal, by the rules of the session.
-    screen: Arc<Screen>,
+    redactor: Arc<Redactor>,
     /// Whether the sandbox can be given a certificate to trust. If not, hosts whose requests must be inspected are
     /// unreachable over TLS.
     pub trust: bool,
@@ -92,25 +92,28 @@ impl EgressSettings {
     /// Uses the resolver and the root certificates of this machine.
     pub fn system() -> EgressSettings {
         EgressSettings {
-            resolver: Resolver::system(),
-            roots: Roots::system(),
+            resolver: DnsResolver::system(),
+            roots: TrustRoots::system(),
             stand_ins: None,
-            screen: Arc::default(),
+            redactor: Arc::default(),
             trust: true,
         }
     }
 
     /// Adds the redactor of one session.
     #[must_use]
-    pub fn screened(self, screen: Arc<Screen>) -> EgressSettings {
-        EgressSettings { screen, ..self }
+    pub fn with_redactor(self, screen: Arc<Redactor>) -> EgressSettings {
+        EgressSettings {
+            redactor: screen,
+            ..self
+        }
     }
 
     /// Adds new stand-ins for these credentials, for one session.
-    pub fn holding(
+    pub fn with_credentials(
         mut self,
         credentials: &Credentials,
-        environment: &Environment,
+        environment: &EnvironmentLookup,
         vault: &Vault,
     ) -> Result<EgressSettings, NoEntropy> {
         let stand_ins = StandIns::new(credentials, Arc::clone(environment), vault.clone())?;
@@ -121,11 +124,11 @@ impl EgressSettings {
 
 /// State that all executions of a session share.
 #[derive(Debug)]
-struct Shared {
+struct SharedEgress {
     settings: EgressSettings,
-    limiter: Arc<Limiter>,
-    attachments: Attachments,
-    authority: OnceLock<Option<Authority>>,
+    limiter: Arc<EgressLimiter>,
+    attachments: CredentialAttachments,
+    authority: OnceLock<Option<CertificateAuthority>>,
     /// Bounds the concurrent fetches of code.
     fetches: Semaphore,
 }
@@ -133,9 +136,9 @@ struct Shared {
 /// The egress proxy of one execution.
 #[derive(Debug)]
 pub struct Egress {
-    shared: Arc<Shared>,
-    rules: Arc<Rules>,
-    ledger: Arc<Ledger>,
+    shared: Arc<SharedEgress>,
+    policy: Arc<EgressPolicy>,
+    recorder: Arc<FlowRecorder>,
 }
 
 impl Egress {
@@ -146,35 +149,35 @@ impl Egress {
         recorder: R,
         (session, execution): (SessionId, ExecutionId),
     ) -> Egress {
-        let attachments = Attachments::new(settings.stand_ins.clone());
+        let attachments = CredentialAttachments::new(settings.stand_ins.clone());
         Egress {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedEgress {
                 settings,
-                limiter: Arc::new(Limiter::new(policy.net_limits())),
+                limiter: Arc::new(EgressLimiter::new(policy.net_limits())),
                 attachments,
                 authority: OnceLock::new(),
-                fetches: Semaphore::new(fetch::MAX_AT_ONCE),
+                fetches: Semaphore::new(fetch::MAX_CONCURRENT_FETCHES),
             }),
-            rules: Arc::new(Rules::new(policy)),
-            ledger: Arc::new(Ledger::new(Scribe::new(recorder), session, execution)),
+            policy: Arc::new(EgressPolicy::new(policy)),
+            recorder: Arc::new(FlowRecorder::new(DynRecorder::new(recorder), session, execution)),
         }
     }
 
     /// Creates the proxy for another execution of the session: with the same limits, certificates and stand-ins.
     #[must_use]
     pub fn for_execution(&self, execution: ExecutionId, policy: Arc<Policy>) -> Egress {
-        self.shared.limiter.change(policy.net_limits());
-        let ledger = Ledger::new(self.ledger.scribe(), self.ledger.session(), execution);
+        self.shared.limiter.set_limits(policy.net_limits());
+        let ledger = FlowRecorder::new(self.recorder.recorder(), self.recorder.session(), execution);
         Egress {
             shared: Arc::clone(&self.shared),
-            rules: Arc::new(Rules::new(policy)),
-            ledger: Arc::new(ledger),
+            policy: Arc::new(EgressPolicy::new(policy)),
+            recorder: Arc::new(ledger),
         }
     }
 
     /// Serves one connection of a program until it ends.
     pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S) {
-        self.while_recorded(Box::pin(self.connection(Rewind::new(stream))))
+        self.while_recorded(Box::pin(self.serve_connection(RewindStream::new(stream))))
             .await;
     }
 
@@ -183,153 +186,168 @@ impl Egress {
         tokio::select! {
             () = served => {}
             // From here on nothing goes out.
-            _ = self.ledger.failed() => self.rules.close(),
-            () = self.ledger.closing() => {}
+            _ = self.recorder.wait_for_failure() => self.policy.close_all(),
+            () = self.recorder.wait_until_closing() => {}
         }
     }
 
     /// Returns the certificate that the sandbox must trust, as PEM; empty if there is none.
-    pub fn trust(&self) -> &str {
-        self.authority().map_or("", Authority::pem)
+    pub fn ca_certificate(&self) -> &str {
+        self.authority().map_or("", CertificateAuthority::pem)
     }
 
     /// Returns the variables of a program: the proxy's address, the certificate to trust, and the stand-ins for
     /// credentials.
-    pub fn environment(&self, at: Whereabouts<'_>) -> Vec<(String, String)> {
-        let mut variables = environment::variables(at, self.authority().is_some());
+    pub fn environment(&self, at: ProxyLocation<'_>) -> Vec<(String, String)> {
+        let mut variables = environment::proxy_variables(at, self.authority().is_some());
         variables.extend(self.attachments().environment());
         variables
     }
 
     /// Replaces the policy and closes the flows that the new one forbids; both are complete when this returns.
-    pub async fn change(&self, policy: Arc<Policy>) {
-        self.shared.limiter.change(policy.net_limits());
-        self.rules.change(policy).await;
+    pub async fn change_policy(&self, policy: Arc<Policy>) {
+        self.shared.limiter.set_limits(policy.net_limits());
+        self.policy.replace_policy(policy).await;
     }
 
     /// Waits until an event cannot be recorded: then nothing more goes out, and the execution must end.
-    pub async fn failed(&self) -> RecordError {
-        self.ledger.failed().await
+    pub async fn wait_for_failure(&self) -> RecordError {
+        self.recorder.wait_for_failure().await
     }
 
     /// Closes open flows, waits until every end is recorded, and reports what passed and what was refused. Nothing is
     /// served afterwards.
-    pub async fn close(&self) -> Result<Crossed, RecordError> {
-        self.ledger.close().await
+    pub async fn close(&self) -> Result<EgressReport, RecordError> {
+        self.recorder.close().await
     }
 
-    async fn connection<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>) {
-        let permit = match self.shared.limiter.open() {
+    async fn serve_connection<S: ProxyStream + 'static>(self: &Arc<Self>, mut stream: RewindStream<S>) {
+        let permit = match self.shared.limiter.acquire_connection() {
             Ok(permit) => permit,
-            Err(over) => return self.full(stream, over).await,
+            Err(over) => return self.refuse_over_limit(stream, over).await,
         };
-        match timeout(guard::PATIENCE, first(&mut stream)).await {
-            Ok(Some(First::Socks)) => self.socks(stream).await,
-            Ok(Some(First::Connect(end))) => self.connect(stream, end).await,
-            Ok(Some(First::Other)) => serve::one(self, stream, None).await,
+        match timeout(guard::HEAD_TIMEOUT, detect_protocol(&mut stream)).await {
+            Ok(Some(OpeningProtocol::Socks)) => self.serve_socks(stream).await,
+            Ok(Some(OpeningProtocol::Connect(end))) => self.serve_connect(stream, end).await,
+            Ok(Some(OpeningProtocol::Other)) => serve::serve_http1(self, stream, None).await,
             Ok(None) | Err(_) => {}
         }
         drop(permit);
     }
 
-    async fn socks<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>) {
-        let wish = match timeout(guard::PATIENCE, socks::handshake(&mut stream)).await {
+    async fn serve_socks<S: ProxyStream + 'static>(self: &Arc<Self>, mut stream: RewindStream<S>) {
+        let wish = match timeout(guard::HEAD_TIMEOUT, socks::handshake(&mut stream)).await {
             Ok(Ok(wish)) => wish,
             Ok(Err(error)) => {
                 if let Some(reply) = error.reply() {
-                    part(stream, &reply).await;
+                    finish_and_drain(stream, &reply).await;
                 }
                 return;
             }
             Err(_) => return,
         };
-        let Some(stream) = self.counted(stream, Front::Socks).await else {
+        let Some(stream) = self.admit_tunnel(stream, TunnelProtocol::Socks).await else {
             return;
         };
         let text = String::from_utf8_lossy(&wish.host).into_owned();
         match text.parse() {
             Ok(host) => {
-                let front = Front::Socks;
+                let front = TunnelProtocol::Socks;
                 let port = wish.port;
-                self.tunnel(stream, Tunnel { front, host, port }).await;
+                self.serve_tunnel(stream, TunnelRequest { front, host, port }).await;
             }
             Err(error) => {
                 let denial = Denial::from(refuse::host(&error));
                 if self
-                    .refused(&want::target(Scheme::Https, &text, wish.port), &denial)
+                    .record_refusal(&target::flow_target(Scheme::Https, &text, wish.port), &denial)
                     .await
                 {
-                    part(stream, &socks::refusal(&denial)).await;
+                    finish_and_drain(stream, &socks::encode_refusal(&denial)).await;
                 }
             }
         }
     }
 
-    async fn connect<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>, end: usize) {
+    async fn serve_connect<S: ProxyStream + 'static>(self: &Arc<Self>, mut stream: RewindStream<S>, end: usize) {
         let head = stream.read.split_to(end);
-        let Some(stream) = self.counted(stream, Front::Connect).await else {
+        let Some(stream) = self.admit_tunnel(stream, TunnelProtocol::Connect).await else {
             return;
         };
-        let read = head::read(&head);
+        let read = head::parse_head(&head);
         let place = read.as_ref().map_or("", |head| head.target.as_str()).to_owned();
-        let tunnel = read.map_err(Denial::from).and_then(|head| wanted(&head));
+        let tunnel = read.map_err(Denial::from).and_then(|head| parse_connect(&head));
         match tunnel {
-            Ok(tunnel) => self.tunnel(stream, tunnel).await,
+            Ok(tunnel) => self.serve_tunnel(stream, tunnel).await,
             Err(denial) => {
-                if self.refused(&want::target(Scheme::Https, &place, 0), &denial).await {
-                    part(stream, &denial.bytes()).await;
+                if self
+                    .record_refusal(&target::flow_target(Scheme::Https, &place, 0), &denial)
+                    .await
+                {
+                    finish_and_drain(stream, &denial.http1_bytes()).await;
                 }
             }
         }
     }
 
     /// Admits one more tunnel. Returns the stream, or `None` after refusing it.
-    async fn counted<S: Stream>(&self, stream: Rewind<S>, front: Front) -> Option<Rewind<S>> {
-        let Err(over) = self.take() else {
+    async fn admit_tunnel<S: ProxyStream>(
+        &self,
+        stream: RewindStream<S>,
+        front: TunnelProtocol,
+    ) -> Option<RewindStream<S>> {
+        let Err(over) = self.count_request() else {
             return Some(stream);
         };
         let denial = Denial::from(over.refusal);
-        if !over.first || self.refused(&want::target(Scheme::Https, "", 0), &denial).await {
-            part(stream, &front.refused(&denial)).await;
+        if !over.first
+            || self
+                .record_refusal(&target::flow_target(Scheme::Https, "", 0), &denial)
+                .await
+        {
+            finish_and_drain(stream, &front.refusal_reply(&denial)).await;
         }
         None
     }
 
     /// Tells a program that too many connections are open.
-    async fn full<S: Stream>(&self, mut stream: Rewind<S>, over: Over) {
+    async fn refuse_over_limit<S: ProxyStream>(&self, mut stream: RewindStream<S>, over: LimitExceeded) {
         let denial = Denial::from(over.refusal);
-        if over.first && !self.refused(&want::target(Scheme::Http, "", 0), &denial).await {
+        if over.first
+            && !self
+                .record_refusal(&target::flow_target(Scheme::Http, "", 0), &denial)
+                .await
+        {
             return;
         }
         // A reply before the request would be lost.
-        let _ = timeout(COURTESY, stream.more()).await;
+        let _ = timeout(REFUSAL_TIMEOUT, stream.read_more()).await;
         if stream.read.first() == Some(&socks::VERSION) {
-            return part(stream, &socks::NOT_NOW).await;
+            return finish_and_drain(stream, &socks::NO_ACCEPTABLE_METHOD).await;
         }
-        part(stream, &denial.bytes()).await;
+        finish_and_drain(stream, &denial.http1_bytes()).await;
     }
 
     /// Counts one connection or request against the limits.
-    fn take(&self) -> Result<(), Over> {
-        self.shared.limiter.take()
+    fn count_request(&self) -> Result<(), LimitExceeded> {
+        self.shared.limiter.count_request()
     }
 
     /// Records a refusal. Returns whether that succeeded, and so whether the program may be told.
-    async fn refused(&self, to: &Target, denial: &Denial) -> bool {
-        self.ledger.refused(to, denial).await.is_ok()
+    async fn record_refusal(&self, to: &EgressTarget, denial: &Denial) -> bool {
+        self.recorder.record_refusal(to, denial).await.is_ok()
     }
 
-    fn passage(&self, number: u64, place: Place) -> Passage {
+    fn new_flow(&self, number: u64, place: EgressSlot) -> EgressFlow {
         let limiter = Arc::clone(&self.shared.limiter);
-        Passage::new(Arc::clone(&self.ledger), limiter, number, place)
+        EgressFlow::new(Arc::clone(&self.recorder), limiter, number, place)
     }
 
-    fn authority(&self) -> Option<&Authority> {
+    fn authority(&self) -> Option<&CertificateAuthority> {
         let made = self.shared.authority.get_or_init(|| {
             if !self.shared.settings.trust {
                 return None;
             }
-            let made = Authority::new();
+            let made = CertificateAuthority::new();
             made.inspect_err(|error| tracing::warn!(%error, "the session has no certificates"))
                 .ok()
         });
@@ -337,34 +355,36 @@ impl Egress {
     }
 
     /// Returns the refusal for an open flow that a changed policy no longer allows.
-    fn changed(&self, request: &HostRequest) -> Refusal {
-        let policy = self.rules.now().policy;
-        judge::host(&policy, request).err().unwrap_or_else(refuse::changed)
+    fn changed(&self, request: &HostRequest) -> RequestRefusal {
+        let policy = self.policy.snapshot().policy;
+        policy_check::check_host(&policy, request)
+            .err()
+            .unwrap_or_else(refuse::changed)
     }
 
-    fn rules(&self) -> &Arc<Rules> {
-        &self.rules
+    fn policy(&self) -> &Arc<EgressPolicy> {
+        &self.policy
     }
 
-    fn ledger(&self) -> &Arc<Ledger> {
-        &self.ledger
+    fn recorder(&self) -> &Arc<FlowRecorder> {
+        &self.recorder
     }
 
-    fn resolver(&self) -> &Resolver {
+    fn resolver(&self) -> &DnsResolver {
         &self.shared.settings.resolver
     }
 
-    fn roots(&self) -> &Roots {
+    fn roots(&self) -> &TrustRoots {
         &self.shared.settings.roots
     }
 
-    fn attachments(&self) -> &Attachments {
+    fn attachments(&self) -> &CredentialAttachments {
         &self.shared.attachments
     }
 }
 
 /// The protocol that a connection begins with.
-enum First {
+enum OpeningProtocol {
     Socks,
     /// A head that asks for a tunnel, with its length in bytes.
     Connect(usize),
@@ -372,38 +392,38 @@ enum First {
 }
 
 /// Reads until the protocol of a connection is clear; `None` if it ends before.
-async fn first<S: Stream>(stream: &mut Rewind<S>) -> Option<First> {
+async fn detect_protocol<S: ProxyStream>(stream: &mut RewindStream<S>) -> Option<OpeningProtocol> {
     const WORD: &[u8] = b"CONNECT ";
     let mut searched = 0;
     loop {
         let read = &stream.read;
         if read.first() == Some(&socks::VERSION) {
-            return Some(First::Socks);
+            return Some(OpeningProtocol::Socks);
         }
         let begins = WORD.len().min(read.len());
         if read[..begins] != WORD[..begins] {
-            return Some(First::Other);
+            return Some(OpeningProtocol::Other);
         }
-        if let Some(end) = head::end(read, searched) {
-            return Some(First::Connect(end));
+        if let Some(end) = head::find_end(read, searched) {
+            return Some(OpeningProtocol::Connect(end));
         }
         searched = read.len();
-        if read.len() > head::MOST {
+        if read.len() > head::MAX_HEAD_BYTES {
             // The HTTP path refuses it, like any other head that is too long.
-            return Some(First::Other);
+            return Some(OpeningProtocol::Other);
         }
-        if stream.more().await.ok()? == 0 {
+        if stream.read_more().await.ok()? == 0 {
             return None;
         }
     }
 }
 
 /// Returns the tunnel that a CONNECT request asks for.
-fn wanted(head: &head::Head) -> Result<Tunnel, Denial> {
-    let (host, port) = head::authority(&head.target)?;
+fn parse_connect(head: &head::RequestHead) -> Result<TunnelRequest, Denial> {
+    let (host, port) = head::parse_authority(&head.target)?;
     let port = port.ok_or_else(|| refuse::protocol("CONNECT names a port: `CONNECT host:443 HTTP/1.1`"))?;
     if let Some(same) = &head.host {
-        let (also, _) = head::authority(same)?;
+        let (also, _) = head::parse_authority(same)?;
         if also != host {
             let refusal = refuse::authority("the `Host` of the CONNECT is not its host");
             return Err(Denial {
@@ -412,6 +432,6 @@ fn wanted(head: &head::Head) -> Result<Tunnel, Denial> {
             });
         }
     }
-    let front = Front::Connect;
-    Ok(Tunnel { front, host, port })
+    let front = TunnelProtocol::Connect;
+    Ok(TunnelRequest { front, host, port })
 }

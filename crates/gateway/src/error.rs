@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::credential::CredentialError;
-use crate::process::LAST_WORDS;
+use crate::process::STDERR_HEADING;
 
 /// Why a server cannot be used. Its texts are scrubbed of the server's secrets and truncated.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -122,7 +122,7 @@ fn wait(until: SystemTime) -> Duration {
 
 /// Why a call has no result.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum CallError {
+pub enum UpstreamCallError {
     /// The server cannot be used.
     #[error(transparent)]
     Server(#[from] ServerError),
@@ -210,19 +210,19 @@ pub enum CallError {
     },
 }
 
-impl CallError {
+impl UpstreamCallError {
     /// Returns the name of the server that the error is about.
     pub fn server(&self) -> &str {
         match self {
-            CallError::Server(error) => error.server(),
-            CallError::Refused { server, .. }
-            | CallError::Timeout { server, .. }
-            | CallError::Lost { server, .. }
-            | CallError::TooMuch { server, .. }
-            | CallError::TooDeep { server, .. }
-            | CallError::Malformed { server, .. }
-            | CallError::Wants { server, .. }
-            | CallError::Changed { server, .. } => server,
+            UpstreamCallError::Server(error) => error.server(),
+            UpstreamCallError::Refused { server, .. }
+            | UpstreamCallError::Timeout { server, .. }
+            | UpstreamCallError::Lost { server, .. }
+            | UpstreamCallError::TooMuch { server, .. }
+            | UpstreamCallError::TooDeep { server, .. }
+            | UpstreamCallError::Malformed { server, .. }
+            | UpstreamCallError::Wants { server, .. }
+            | UpstreamCallError::Changed { server, .. } => server,
         }
     }
 }
@@ -246,9 +246,9 @@ impl ServerError {
         }
     }
     /// Formats the error for logs, without the last output of the server's program, which may contain personal data.
-    pub(crate) fn without_words(&self) -> String {
+    pub(crate) fn without_stderr(&self) -> String {
         let text = self.to_string();
-        match text.split_once(LAST_WORDS) {
+        match text.split_once(STDERR_HEADING) {
             Some((error, _)) => error.to_owned(),
             None => text,
         }

@@ -18,26 +18,26 @@ use sse_stream::{Sse, SseStream};
 use tokio::sync::watch;
 use url::Url;
 
-use crate::answer::TOO_DEEP;
+use crate::call_result::TOO_DEEP;
 use crate::conversation::ConversationState;
-use crate::credential::Secret;
-use crate::lines::{MOST_LINE, answered, broken};
-use crate::oauth::{Challenge, OAuthError, Tokens};
-use crate::tree::{self, TreeSize};
+use crate::credential::SecretString;
+use crate::json_tree::{self, TreeSize};
+use crate::line_transport::{MAX_LINE_BYTES, answered_request_id, error_answer};
+use crate::oauth::{Challenge, OAuthError, OAuthTokens};
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
 const SESSION: &str = "mcp-session-id";
 /// Most bytes of an error body.
-const ERROR_BODY: usize = 64 * 1024;
-const REDIRECTS: usize = 5;
-const REACH: Duration = Duration::from_secs(15);
+const MAX_ERROR_BODY: usize = 64 * 1024;
+const MAX_REDIRECTS: usize = 5;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a call waits for the stream on which its server can send requests.
-const EAR: Duration = Duration::from_secs(2);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why a request failed before there was a protocol answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum HttpError {
+pub(crate) enum HttpTransportError {
     #[error("no TLS: {0}")]
     Tls(String),
     #[error("the request failed")]
@@ -56,34 +56,34 @@ pub(crate) enum HttpError {
 
 /// Creates a client that follows redirects within the origin only, and ignores the proxy variables of the
 /// environment.
-pub(crate) fn client() -> Result<reqwest::Client, HttpError> {
+pub(crate) fn same_origin_client() -> Result<reqwest::Client, HttpTransportError> {
     let redirects = reqwest::redirect::Policy::custom(|attempt| {
         let first = attempt.previous().first();
         let same = first.is_some_and(|first| same_origin(first, attempt.url()));
-        if attempt.previous().len() > REDIRECTS || !same {
+        if attempt.previous().len() > MAX_REDIRECTS || !same {
             attempt.stop()
         } else {
             attempt.follow()
         }
     });
-    with(redirects)
+    build_client(redirects)
 }
 
 /// Creates a client that follows no redirects.
-pub(crate) fn plain_client() -> Result<reqwest::Client, HttpError> {
-    with(reqwest::redirect::Policy::none())
+pub(crate) fn no_redirect_client() -> Result<reqwest::Client, HttpTransportError> {
+    build_client(reqwest::redirect::Policy::none())
 }
 
-fn with(redirects: reqwest::redirect::Policy) -> Result<reqwest::Client, HttpError> {
+fn build_client(redirects: reqwest::redirect::Policy) -> Result<reqwest::Client, HttpTransportError> {
     // Another part of the program may have installed a provider already: either is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .no_proxy()
         .redirect(redirects)
-        .connect_timeout(REACH)
+        .connect_timeout(CONNECT_TIMEOUT)
         .user_agent(concat!("ringfence/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|error| HttpError::Tls(error.to_string()))
+        .map_err(|error| HttpTransportError::Tls(error.to_string()))
 }
 
 /// Whether two URLs have the same scheme, host and port.
@@ -92,11 +92,11 @@ pub(crate) fn same_origin(one: &Url, other: &Url) -> bool {
 }
 
 /// Reads a body, if it is no longer than `most` bytes.
-pub(crate) async fn body(mut response: reqwest::Response, most: usize) -> Result<Vec<u8>, HttpError> {
+pub(crate) async fn read_body(mut response: reqwest::Response, most: usize) -> Result<Vec<u8>, HttpTransportError> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(HttpError::Request)? {
+    while let Some(chunk) = response.chunk().await.map_err(HttpTransportError::Request)? {
         if body.len() + chunk.len() > most {
-            return Err(HttpError::TooMuch(most));
+            return Err(HttpTransportError::TooMuch(most));
         }
         body.extend_from_slice(&chunk);
     }
@@ -105,57 +105,57 @@ pub(crate) async fn body(mut response: reqwest::Response, most: usize) -> Result
 
 /// The HTTP transport of the protocol's messages.
 #[derive(Clone)]
-pub(crate) struct Carrier {
+pub(crate) struct HttpTransport {
     client: reqwest::Client,
     headers: Arc<Vec<(HeaderName, HeaderValue)>>,
-    tokens: Option<Arc<Tokens>>,
+    tokens: Option<Arc<OAuthTokens>>,
     /// The server spoke the newer protocol before: only its own message, not a bare status, can revoke that.
     strict: bool,
     /// Whether the stream for requests of a server in the older protocol is open, or is known to be unavailable.
-    listens: watch::Sender<bool>,
+    is_listening: watch::Sender<bool>,
     state: Arc<ConversationState>,
 }
 
-type Failed = StreamableHttpError<HttpError>;
+type HttpTransportFailure = StreamableHttpError<HttpTransportError>;
 
-impl Carrier {
+impl HttpTransport {
     pub(crate) fn new(
-        headers: &[(String, Secret)],
-        tokens: Option<Arc<Tokens>>,
+        headers: &[(String, SecretString)],
+        tokens: Option<Arc<OAuthTokens>>,
         strict: bool,
         state: &Arc<ConversationState>,
-    ) -> Result<Carrier, (String, HttpError)> {
-        let client = client().map_err(|error| ("url".to_owned(), error))?;
+    ) -> Result<HttpTransport, (String, HttpTransportError)> {
+        let client = same_origin_client().map_err(|error| ("url".to_owned(), error))?;
         let mut sendable = Vec::new();
         for (name, secret) in headers {
             let value = HeaderValue::from_str(secret.reveal());
             let pair = HeaderName::try_from(name.as_str()).ok().zip(value.ok());
             let Some((header, mut value)) = pair else {
-                let error = HttpError::Login("it cannot be a header".to_owned());
+                let error = HttpTransportError::Login("it cannot be a header".to_owned());
                 return Err((format!("headers.{name}"), error));
             };
             value.set_sensitive(true);
             sendable.push((header, value));
         }
-        Ok(Carrier {
+        Ok(HttpTransport {
             client,
             headers: Arc::new(sendable),
             tokens,
             strict,
-            listens: watch::Sender::new(false),
+            is_listening: watch::Sender::new(false),
             state: Arc::clone(state),
         })
     }
 
     /// Waits until the server can send requests: a request before that is lost, and its call never ends.
-    async fn listening(&self, message: &ClientJsonRpcMessage) {
+    async fn wait_until_listening(&self, message: &ClientJsonRpcMessage) {
         let ClientJsonRpcMessage::Request(request) = message else {
             return;
         };
         if matches!(request.request, ClientRequest::CallToolRequest(_)) {
-            let mut listens = self.listens.subscribe();
+            let mut listens = self.is_listening.subscribe();
             // A server that does not open the stream in time is called all the same.
-            let _ = tokio::time::timeout(EAR, listens.wait_for(|listens| *listens)).await;
+            let _ = tokio::time::timeout(LISTEN_TIMEOUT, listens.wait_for(|listens| *listens)).await;
         }
     }
 
@@ -164,7 +164,7 @@ impl Carrier {
         request: reqwest::RequestBuilder,
         session: Option<Arc<str>>,
         own: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpTransportFailure> {
         let response = self.send(request, session, own).await?;
         if response.status() == StatusCode::METHOD_NOT_ALLOWED {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
@@ -172,10 +172,10 @@ impl Carrier {
         if !response.status().is_success() {
             return Err(HttpStatusError::new(response.status().as_u16(), None).into());
         }
-        if kind(&response) != EVENTS {
+        if media_type(&response) != EVENTS {
             return Err(StreamableHttpError::UnexpectedContentType(None));
         }
-        Ok(events(response.bytes_stream(), &self.state, 0))
+        Ok(bounded_events(response.bytes_stream(), &self.state, 0))
     }
 
     async fn send(
@@ -183,10 +183,10 @@ impl Carrier {
         mut request: reqwest::RequestBuilder,
         session: Option<Arc<str>>,
         own: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<reqwest::Response, Failed> {
+    ) -> Result<reqwest::Response, HttpTransportFailure> {
         // Broken streams resume by themselves, but not after the gateway ended them.
         if let Some(reason) = self.state.fault() {
-            return Err(StreamableHttpError::Client(HttpError::Ended(reason)));
+            return Err(StreamableHttpError::Client(HttpTransportError::Ended(reason)));
         }
         for (name, value) in self.headers.iter() {
             request = request.header(name, value);
@@ -198,7 +198,7 @@ impl Carrier {
             request = request.header(SESSION, session.as_ref());
         }
         if let Some(tokens) = &self.tokens {
-            let token = tokens.access(&self.client).await;
+            let token = tokens.access_token(&self.client).await;
             let token = token.map_err(|error| match error {
                 OAuthError::NotLoggedIn => StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new())),
                 error @ (OAuthError::Metadata { .. }
@@ -210,23 +210,23 @@ impl Carrier {
                 | OAuthError::Timeout(_)
                 | OAuthError::Request { .. }
                 | OAuthError::Lock(_)
-                | OAuthError::Keep(_)) => StreamableHttpError::Client(HttpError::Login(error.to_string())),
+                | OAuthError::Keep(_)) => StreamableHttpError::Client(HttpTransportError::Login(error.to_string())),
             })?;
             request = request.bearer_auth(token.reveal());
         }
         let response = request.send().await;
         let response =
-            response.map_err(|error| StreamableHttpError::Client(HttpError::Request(error.without_url())))?;
+            response.map_err(|error| StreamableHttpError::Client(HttpTransportError::Request(error.without_url())))?;
         let login = || StreamableHttpError::AuthRequired(AuthRequiredError::new(String::new()));
         match (response.status(), &self.tokens) {
             (StatusCode::UNAUTHORIZED, _) => Err(login()),
             (StatusCode::FORBIDDEN, Some(tokens)) => {
-                let challenge = Challenge::read(response.headers());
-                if !challenge.wants_more() {
+                let challenge = Challenge::from_headers(response.headers());
+                if !challenge.is_insufficient_scope() {
                     return Ok(response);
                 }
-                let noted = tokens.want(&challenge).await;
-                noted.map_err(|error| StreamableHttpError::Client(HttpError::Login(error.to_string())))?;
+                let noted = tokens.note_wanted_scopes(&challenge).await;
+                noted.map_err(|error| StreamableHttpError::Client(HttpTransportError::Login(error.to_string())))?;
                 Err(login())
             }
             _ => Ok(response),
@@ -234,7 +234,12 @@ impl Carrier {
     }
 
     /// Turns a refusal of the first message in the newer protocol into the answer it stands for.
-    fn older(&self, message: &ClientJsonRpcMessage, status: StatusCode, body: &[u8]) -> Option<ServerJsonRpcMessage> {
+    fn legacy_refusal(
+        &self,
+        message: &ClientJsonRpcMessage,
+        status: StatusCode,
+        body: &[u8],
+    ) -> Option<ServerJsonRpcMessage> {
         let ClientJsonRpcMessage::Request(request) = message else {
             return None;
         };
@@ -251,7 +256,7 @@ impl Carrier {
     }
 
     /// Handles servers that answer any unknown first message with an empty result.
-    fn unknowing(&self, message: &ClientJsonRpcMessage, body: &[u8]) -> Option<ServerJsonRpcMessage> {
+    fn legacy_empty_result(&self, message: &ClientJsonRpcMessage, body: &[u8]) -> Option<ServerJsonRpcMessage> {
         let ClientJsonRpcMessage::Request(request) = message else {
             return None;
         };
@@ -268,12 +273,12 @@ impl Carrier {
         Some(ServerJsonRpcMessage::error(error, Some(request.id.clone())))
     }
 
-    async fn answer(
+    async fn read_answer(
         &self,
         message: &ClientJsonRpcMessage,
         response: reqwest::Response,
         attached: bool,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, HttpTransportFailure> {
         let status = response.status();
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -282,15 +287,17 @@ impl Carrier {
             return Err(StreamableHttpError::SessionExpired);
         }
         let asks = matches!(message, ClientJsonRpcMessage::Request(_));
-        let kind = kind(&response);
+        let kind = media_type(&response);
         let session = response
             .headers()
             .get(SESSION)
             .and_then(|id| id.to_str().ok())
             .map(str::to_owned);
         if !status.is_success() {
-            let text = body(response, ERROR_BODY).await.map_err(StreamableHttpError::Client)?;
-            if let Some(answer) = self.older(message, status, &text).filter(|_| !attached) {
+            let text = read_body(response, MAX_ERROR_BODY)
+                .await
+                .map_err(StreamableHttpError::Client)?;
+            if let Some(answer) = self.legacy_refusal(message, status, &text).filter(|_| !attached) {
                 return Ok(StreamableHttpPostResponse::Json(answer, None));
             }
             return match serde_json::from_slice(&text) {
@@ -303,21 +310,29 @@ impl Carrier {
         match kind.as_str() {
             EVENTS => {
                 let bytes = response.bytes_stream();
-                Ok(StreamableHttpPostResponse::Sse(events(bytes, &self.state, 1), session))
+                Ok(StreamableHttpPostResponse::Sse(
+                    bounded_events(bytes, &self.state, 1),
+                    session,
+                ))
             }
             JSON => {
-                let text = body(response, MOST_LINE).await.map_err(StreamableHttpError::Client)?;
-                if tree::is_too_large(&text) {
-                    return Err(StreamableHttpError::Client(HttpError::TooManyValues));
+                let text = read_body(response, MAX_LINE_BYTES)
+                    .await
+                    .map_err(StreamableHttpError::Client)?;
+                if json_tree::is_too_large(&text) {
+                    return Err(StreamableHttpError::Client(HttpTransportError::TooManyValues));
                 }
-                if let Some(answer) = self.unknowing(message, &text).filter(|_| !attached) {
+                if let Some(answer) = self.legacy_empty_result(message, &text).filter(|_| !attached) {
                     return Ok(StreamableHttpPostResponse::Json(answer, None));
                 }
                 match serde_json::from_slice(&text) {
                     Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
                     Err(_) if !asks => Ok(StreamableHttpPostResponse::Accepted),
-                    Err(_) => match answered(&text).filter(|_| tree::is_too_deep(&text)) {
-                        Some(number) => Ok(StreamableHttpPostResponse::Json(broken(TOO_DEEP, number), session)),
+                    Err(_) => match answered_request_id(&text).filter(|_| json_tree::is_too_deep(&text)) {
+                        Some(number) => Ok(StreamableHttpPostResponse::Json(
+                            error_answer(TOO_DEEP, number),
+                            session,
+                        )),
                         None => Err(StreamableHttpError::UnexpectedServerResponse(Cow::Borrowed(
                             "an answer that cannot be read",
                         ))),
@@ -333,7 +348,7 @@ impl Carrier {
 }
 
 /// Returns the media type of a response.
-fn kind(response: &reqwest::Response) -> String {
+fn media_type(response: &reqwest::Response) -> String {
     let kind = response
         .headers()
         .get(header::CONTENT_TYPE)
@@ -344,7 +359,7 @@ fn kind(response: &reqwest::Response) -> String {
 
 /// Bounds a stream of events: none is longer than a message may be, and beyond the `expected` ones there are no more
 /// than a server may send unsolicited.
-fn events<B>(
+fn bounded_events<B>(
     bytes: impl Stream<Item = reqwest::Result<B>> + Send + 'static,
     state: &Arc<ConversationState>,
     mut expected: usize,
@@ -357,25 +372,25 @@ where
     let bounded = bytes.scan(
         (0usize, false, TreeSize::default()),
         move |(event, ended, tree), chunk| {
-            let bounded = chunk.map_err(HttpError::Request).and_then(|chunk| {
+            let bounded = chunk.map_err(HttpTransportError::Request).and_then(|chunk| {
                 for byte in chunk.as_ref() {
                     // An empty line ends an event.
                     let line_end = matches!(byte, b'\n');
                     let is_over = line_end && *ended;
                     if is_over && expected > 0 {
                         expected -= 1;
-                    } else if is_over && counted.count_unasked() {
-                        return Err(HttpError::Ended("a flood"));
+                    } else if is_over && counted.count_unsolicited() {
+                        return Err(HttpTransportError::Ended("a flood"));
                     }
                     *event = if is_over { 0 } else { *event + 1 };
                     *tree = if is_over { TreeSize::default() } else { *tree };
                     tree.add(*byte);
                     *ended = line_end || (*byte == b'\r' && *ended);
-                    if *event > MOST_LINE {
-                        return Err(HttpError::TooMuch(MOST_LINE));
+                    if *event > MAX_LINE_BYTES {
+                        return Err(HttpTransportError::TooMuch(MAX_LINE_BYTES));
                     }
                     if tree.is_too_large() {
-                        return Err(HttpError::TooManyValues);
+                        return Err(HttpTransportError::TooManyValues);
                     }
                 }
                 Ok(std::io::Cursor::new(chunk.into()))
@@ -385,25 +400,25 @@ where
     );
     let events = SseStream::from_bytes_stream(bounded);
     events
-        .map(move |event| event.map(|event| readable(event, &read)))
+        .map(move |event| event.map(|event| checked_event(event, &read)))
         .boxed()
 }
 
 /// Records tool changes that an event announces. An event that is nested too deeply becomes an error of its call.
-fn readable(mut event: Sse, state: &ConversationState) -> Sse {
+fn checked_event(mut event: Sse, state: &ConversationState) -> Sse {
     let Some(data) = &event.data else { return event };
     state.note_list_change_in(data);
-    if tree::is_too_deep(data.as_bytes())
-        && let Some(number) = answered(data.as_bytes())
-        && let Ok(error) = serde_json::to_string(&broken(TOO_DEEP, number))
+    if json_tree::is_too_deep(data.as_bytes())
+        && let Some(number) = answered_request_id(data.as_bytes())
+        && let Ok(error) = serde_json::to_string(&error_answer(TOO_DEEP, number))
     {
         event.data = Some(error);
     }
     event
 }
 
-impl StreamableHttpClient for Carrier {
-    type Error = HttpError;
+impl StreamableHttpClient for HttpTransport {
+    type Error = HttpTransportError;
 
     async fn post_message(
         &self,
@@ -412,12 +427,12 @@ impl StreamableHttpClient for Carrier {
         session: Option<Arc<str>>,
         _: Option<String>,
         own: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
-        let text =
-            serde_json::to_vec(&message).map_err(|error| StreamableHttpError::Client(HttpError::Message(error)))?;
+    ) -> Result<StreamableHttpPostResponse, HttpTransportFailure> {
+        let text = serde_json::to_vec(&message)
+            .map_err(|error| StreamableHttpError::Client(HttpTransportError::Message(error)))?;
         let attached = session.is_some();
         if attached {
-            self.listening(&message).await;
+            self.wait_until_listening(&message).await;
         }
         let request = self
             .client
@@ -426,7 +441,7 @@ impl StreamableHttpClient for Carrier {
             .header(header::CONTENT_TYPE, JSON)
             .body(text);
         let response = self.send(request, session, own).await?;
-        self.answer(&message, response, attached).await
+        self.read_answer(&message, response, attached).await
     }
 
     async fn delete_session(
@@ -435,7 +450,7 @@ impl StreamableHttpClient for Carrier {
         session: Arc<str>,
         _: Option<String>,
         own: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), HttpTransportFailure> {
         let request = self.client.delete(uri.as_ref());
         self.send(request, Some(session), own).await?;
         Ok(())
@@ -448,13 +463,13 @@ impl StreamableHttpClient for Carrier {
         last: Option<String>,
         _: Option<String>,
         own: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpTransportFailure> {
         let mut request = self.client.get(uri.as_ref()).header(header::ACCEPT, EVENTS);
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
         let listened = self.listen(request, session, own).await;
-        self.listens.send_replace(true);
+        self.is_listening.send_replace(true);
         listened
     }
 }

@@ -4,64 +4,67 @@
 //! This crate does not know sandboxes, the wire protocol or the front ends.
 #![forbid(unsafe_code)]
 
-mod answer;
+mod approval_port;
+mod audit_sink;
+mod builtin_server;
+mod call_log;
+mod call_result;
+mod client_handler;
 mod connect;
+mod connection;
 mod conversation;
 mod credential;
-mod desk;
-mod ear;
 mod egress;
+mod elicitation;
 mod error;
+mod error_text;
 mod gateway;
 mod http;
-mod keep;
-mod lines;
-mod link;
+mod json_tree;
+mod line_transport;
+mod mcp_client;
 mod oauth;
 mod openapi;
 mod otlp;
-mod outlet;
-mod own;
 mod pass;
-mod person;
-mod plain_words;
 mod process;
+mod redactor;
 mod refusal;
-mod screen;
+mod server_cache;
 mod servers;
 mod spawner;
-mod talk;
-mod tape;
-mod tree;
 mod upstream;
 mod upstreams;
 mod vault;
 
-pub use answer::{CallResult, Content};
+pub use approval_port::{ApprovalOutcome, ApprovalPort, ApprovalRequest};
+pub use audit_sink::{AuditSink, AuditSinkError};
+pub use builtin_server::{BuiltinAnswer, BuiltinCall, BuiltinServer};
+pub use call_log::{CallKind, CallLog, CallLogError, LoggedAnswer, LoggedArguments, LoggedCall, ReplayDivergence};
+pub use call_result::{CallResult, ResultContent};
 pub use credential::{
-    Credential, CredentialError, Credentials, CredentialsError, Environment, HostUse, Secret, ServerUse, Written,
+    Credential, CredentialError, CredentialSource, Credentials, CredentialsError, EnvironmentLookup, HostUse,
+    SecretString, ServerUse,
 };
-pub use desk::{Desk, Petition, Ruling};
 pub use egress::fuzz;
-pub use egress::{Barred, Crossed, Egress, EgressSettings, Resolver, Roots, Whereabouts};
-pub use error::{CallError, ServerError};
-pub use gateway::{Gateway, Indexed, Learnt};
-pub use keep::{Era, Keep, KeepError, PinError, Pinned};
+pub use egress::{DnsResolver, Egress, EgressReport, EgressSettings, ProxyLocation, RefusedEgress, TrustRoots};
+pub use elicitation::{ElicitationAnswer, ElicitationHandler, ElicitationRequest};
+pub use error::{ServerError, UpstreamCallError};
+pub use gateway::{Gateway, ObservedTypes, SearchableCatalog};
+pub use json_tree::{MAX_TREE, TreeMemory, TreePermit, TreeTooLarge};
 pub use oauth::{OAuthError, login};
-pub use otlp::{Otlp, OtlpError};
-pub use outlet::{AuditSink, AuditSinkError};
-pub use own::{Own, OwnAnswer, OwnCall};
-pub use pass::{CallsMade, Made, MoreCalls, Pass, Past, Stopped, Tenants, Terms, Waiting};
-pub use person::{Answer, Person, Question};
-pub use refusal::{Refusal, Told};
-pub use screen::{Screen, ScreenError, Seen, Sight};
-pub use servers::{
-    Auth, Document, Interface, Notice, OAuthClient, Place, Problem, Program, Remote, Server, Servers, ServersError,
-    Source,
+pub use otlp::{OtlpError, OtlpExporter};
+pub use pass::{
+    CallsMade, CompletedCall, Pass, PassConfig, PassError, SessionHistory, Tenants, UnlistedCalls, WaitingCalls,
 };
-pub use spawner::{Spawn, SpawnError, Spawned, Spawner};
-pub use tape::{Answered, Diverged, Tape, TapeError, Taped, TapedArguments, What};
-pub use tree::{MAX_TREE, TooLarge, TreeMemory, TreePermit};
-pub use upstream::Condition;
-pub use upstreams::{Happened, Known, Options, Status, Upstreams};
+pub use redactor::{Redacted, RedactionError, RedactionRules, Redactor};
+pub use refusal::{CallErrorBody, RequestRefusal};
+pub use server_cache::{PinComparison, PinError, ProtocolEra, ServerCache, ServerCacheError};
+pub use servers::{
+    ConfiguredServer, OAuthClient, OpenApiDocument, OpenApiInterface, RemoteAuth, RemoteServer, ServerKind,
+    ServerNotice, ServerProblem, Servers, ServersError, StdioPlacement, StdioServer,
+};
+pub use spawner::{SpawnError, SpawnRequest, SpawnedServer, Spawner};
+pub use upstream::UpstreamHealth;
+pub use upstreams::{CatalogSnapshot, ServerEvent, ServerStatus, UpstreamOptions, Upstreams};
 pub use vault::{Vault, VaultError};

@@ -10,21 +10,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::credential::{CredentialError, Scrubber, Secret};
-use crate::http::{HttpError, body};
-use crate::keep::lock;
+use crate::credential::{CredentialError, Scrubber, SecretString};
+use crate::http::{HttpTransportError, read_body};
+use crate::server_cache::lock_file;
 use crate::vault::{Vault, VaultError};
 
-use client::Identity;
+use client::ClientIdentity;
 
 pub(crate) use challenge::Challenge;
 pub use login::login;
 
 /// Most bytes of an answer from an authorization server.
-const MOST: usize = 256 * 1024;
+const MAX_ANSWER_BYTES: usize = 256 * 1024;
 /// A token is renewed this long before it expires.
-const MARGIN: Duration = Duration::from_secs(30);
-const WITHIN: Duration = Duration::from_secs(30);
+const RENEWAL_MARGIN: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a login failed or cannot be used; the error never holds a token.
 #[derive(Debug, thiserror::Error)]
@@ -91,14 +91,14 @@ pub enum OAuthError {
 /// A login as the vault stores it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct StoredLogin {
     issuer: String,
     /// The address of the server that the tokens are for.
     server: Url,
     /// The server's resource identifier, letter for letter.
     resource: String,
     token_endpoint: String,
-    client: Identity,
+    client: ClientIdentity,
     /// The scopes that were requested.
     scopes: Vec<String>,
     /// Further scopes that the server has asked for.
@@ -110,17 +110,17 @@ struct Kept {
     expires: Option<u64>,
 }
 
-impl Kept {
+impl StoredLogin {
     /// Whether the access token stays valid for a while.
-    fn is_good(&self) -> bool {
-        let soon = now() + MARGIN.as_secs();
+    fn is_valid(&self) -> bool {
+        let soon = unix_now() + RENEWAL_MARGIN.as_secs();
         self.expires.is_none_or(|expires| expires > soon)
     }
 }
 
 /// The answer of a token endpoint.
 #[derive(Deserialize)]
-struct Granted {
+struct TokenResponse {
     access_token: String,
     token_type: String,
     #[serde(default)]
@@ -130,7 +130,7 @@ struct Granted {
 }
 
 /// A server's tokens: read when needed, renewed by one task at a time.
-pub(crate) struct Tokens {
+pub(crate) struct OAuthTokens {
     vault: Vault,
     entry: String,
     server: Url,
@@ -139,11 +139,11 @@ pub(crate) struct Tokens {
     scrubber: Scrubber,
 }
 
-impl Tokens {
-    pub(crate) fn new(vault: &Vault, name: &str, server: &Url, scrubber: Scrubber) -> Tokens {
-        Tokens {
+impl OAuthTokens {
+    pub(crate) fn new(vault: &Vault, name: &str, server: &Url, scrubber: Scrubber) -> OAuthTokens {
+        OAuthTokens {
             vault: vault.clone(),
-            entry: entry(name),
+            entry: vault_entry(name),
             server: server.clone(),
             renewing: tokio::sync::Mutex::new(()),
             scrubber,
@@ -151,17 +151,17 @@ impl Tokens {
     }
 
     /// Returns an access token that stays valid for a while, renewed if needed.
-    pub(crate) async fn access(&self, client: &reqwest::Client) -> Result<Secret, OAuthError> {
+    pub(crate) async fn access_token(&self, client: &reqwest::Client) -> Result<SecretString, OAuthError> {
         let _one = self.renewing.lock().await;
-        let kept = self.kept()?;
-        if kept.is_good() {
-            return Ok(Secret::new(kept.access));
+        let kept = self.stored_login()?;
+        if kept.is_valid() {
+            return Ok(SecretString::new(kept.access));
         }
         // A refresh token works once: processes that share the data folder wait here, and find the new token.
-        let _alone = self.alone().await?;
-        let kept = self.kept()?;
-        if kept.is_good() {
-            return Ok(Secret::new(kept.access));
+        let _alone = self.lock_renewal().await?;
+        let kept = self.stored_login()?;
+        if kept.is_valid() {
+            return Ok(SecretString::new(kept.access));
         }
         let Some(refresh) = &kept.refresh else {
             return Err(OAuthError::NotLoggedIn);
@@ -171,36 +171,36 @@ impl Tokens {
             ("refresh_token", refresh.as_str()),
             ("resource", kept.resource.as_str()),
         ];
-        let granted = grant(client, &kept.token_endpoint, &kept.client, form, "refresh").await?;
-        let renewed = Kept {
+        let granted = request_token(client, &kept.token_endpoint, &kept.client, form, "refresh").await?;
+        let renewed = StoredLogin {
             access: granted.access_token.clone(),
             refresh: granted.refresh_token.or(kept.refresh),
-            expires: granted.expires_in.map(|seconds| now().saturating_add(seconds)),
+            expires: granted.expires_in.map(|seconds| unix_now().saturating_add(seconds)),
             ..kept
         };
-        write(&self.vault, &self.entry, &renewed)?;
-        self.hide(&renewed);
-        Ok(Secret::new(granted.access_token))
+        write_login(&self.vault, &self.entry, &renewed)?;
+        self.scrub_tokens(&renewed);
+        Ok(SecretString::new(granted.access_token))
     }
 
-    fn kept(&self) -> Result<Kept, OAuthError> {
-        let kept = read(&self.vault, &self.entry)?;
+    fn stored_login(&self) -> Result<StoredLogin, OAuthError> {
+        let kept = read_login(&self.vault, &self.entry)?;
         let kept = kept.filter(|kept| kept.server == self.server);
         let kept = kept.ok_or(OAuthError::NotLoggedIn)?;
-        self.hide(&kept);
+        self.scrub_tokens(&kept);
         Ok(kept)
     }
 
     /// Registers the tokens with the scrubber before the server gets them: a server that echoes its access token
     /// reveals nothing.
-    fn hide(&self, kept: &Kept) {
+    fn scrub_tokens(&self, kept: &StoredLogin) {
         let tokens = std::iter::once(&kept.access).chain(&kept.refresh);
-        self.scrubber.learn(tokens.map(String::as_str));
+        self.scrubber.add_tokens(tokens.map(String::as_str));
     }
 
-    async fn alone(&self) -> Result<std::fs::File, OAuthError> {
+    async fn lock_renewal(&self) -> Result<std::fs::File, OAuthError> {
         let path = self.vault.path().with_extension("renewing");
-        let locked = tokio::task::spawn_blocking(move || lock(&path)).await;
+        let locked = tokio::task::spawn_blocking(move || lock_file(&path)).await;
         locked
             .map_err(std::io::Error::other)
             .and_then(|locked| locked)
@@ -208,9 +208,9 @@ impl Tokens {
     }
 
     /// Stores the scopes that the server asks for, for the next login; an error if a login would not help.
-    pub(crate) async fn want(&self, challenge: &Challenge) -> Result<(), OAuthError> {
+    pub(crate) async fn note_wanted_scopes(&self, challenge: &Challenge) -> Result<(), OAuthError> {
         let _one = self.renewing.lock().await;
-        let Some(mut kept) = read(&self.vault, &self.entry)?.filter(|kept| kept.server == self.server) else {
+        let Some(mut kept) = read_login(&self.vault, &self.entry)?.filter(|kept| kept.server == self.server) else {
             return Ok(());
         };
         let new = challenge.scopes.iter().filter(|scope| !kept.scopes.contains(scope));
@@ -222,11 +222,11 @@ impl Tokens {
             ));
         }
         kept.wanted = new;
-        write(&self.vault, &self.entry, &kept)
+        write_login(&self.vault, &self.entry, &kept)
     }
 }
 
-fn now() -> u64 {
+fn unix_now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
@@ -234,7 +234,7 @@ fn now() -> u64 {
 }
 
 /// Returns the vault entry of a server's login. A server's name may have characters that an entry's name must not.
-fn entry(server: &str) -> String {
+fn vault_entry(server: &str) -> String {
     use std::fmt::Write as _;
     let mut name = String::from("oauth/");
     for byte in server.bytes() {
@@ -249,7 +249,7 @@ fn entry(server: &str) -> String {
 }
 
 /// Reads a login. An unreadable one is an error, not a missing one: its pinned issuer must not be lost.
-fn read(vault: &Vault, entry: &str) -> Result<Option<Kept>, OAuthError> {
+fn read_login(vault: &Vault, entry: &str) -> Result<Option<StoredLogin>, OAuthError> {
     let Some(text) = vault.get(entry)? else { return Ok(None) };
     let damaged = |error: serde_json::Error| VaultError::Damaged {
         path: vault.path().to_owned(),
@@ -258,20 +258,20 @@ fn read(vault: &Vault, entry: &str) -> Result<Option<Kept>, OAuthError> {
     Ok(serde_json::from_str(text.reveal()).map(Some).map_err(damaged)?)
 }
 
-fn write(vault: &Vault, entry: &str, kept: &Kept) -> Result<(), OAuthError> {
+fn write_login(vault: &Vault, entry: &str, kept: &StoredLogin) -> Result<(), OAuthError> {
     let text = serde_json::to_string(kept).map_err(|_| VaultError::Length)?;
-    Ok(vault.set(entry, &Secret::new(text))?)
+    Ok(vault.set(entry, &SecretString::new(text))?)
 }
 
 /// Sends a request to a token endpoint.
-async fn grant(
+async fn request_token(
     client: &reqwest::Client,
     endpoint: &str,
-    identity: &Identity,
+    identity: &ClientIdentity,
     mut form: Vec<(&str, &str)>,
     step: &'static str,
-) -> Result<Granted, OAuthError> {
-    let authorization = identity.sign(&mut form);
+) -> Result<TokenResponse, OAuthError> {
+    let authorization = identity.authenticate_form(&mut form);
     let form: String = url::form_urlencoded::Serializer::new(String::new())
         .extend_pairs(form)
         .finish();
@@ -280,22 +280,25 @@ async fn grant(
         .header("content-type", "application/x-www-form-urlencoded")
         .header("accept", "application/json")
         .body(form)
-        .timeout(WITHIN);
+        .timeout(REQUEST_TIMEOUT);
     if let Some(authorization) = authorization {
         request = request.header("authorization", authorization);
     }
     let response = request
         .send()
         .await
-        .map_err(|error| failed(step, &HttpError::Request(error.without_url())))?;
+        .map_err(|error| request_error(step, &HttpTransportError::Request(error.without_url())))?;
     let status = response.status();
-    let text = body(response, MOST).await.map_err(|error| failed(step, &error))?;
+    let text = read_body(response, MAX_ANSWER_BYTES)
+        .await
+        .map_err(|error| request_error(step, &error))?;
     if !status.is_success() {
         #[derive(Deserialize)]
-        struct Refusal {
+        struct TokenErrorBody {
             error: String,
         }
-        let detail = serde_json::from_slice::<Refusal>(&text).map(|refusal| refusal.error.chars().take(80).collect());
+        let detail =
+            serde_json::from_slice::<TokenErrorBody>(&text).map(|refusal| refusal.error.chars().take(80).collect());
         let detail: String = detail.unwrap_or_else(|_| status.to_string());
         return Err(if step == "refresh" && detail == "invalid_grant" {
             OAuthError::NotLoggedIn
@@ -303,7 +306,7 @@ async fn grant(
             OAuthError::Refused { step, detail }
         });
     }
-    let granted: Granted = serde_json::from_slice(&text).map_err(|_| OAuthError::Refused {
+    let granted: TokenResponse = serde_json::from_slice(&text).map_err(|_| OAuthError::Refused {
         step,
         detail: "its answer is no token".to_owned(),
     })?;
@@ -316,9 +319,9 @@ async fn grant(
     Ok(granted)
 }
 
-fn failed(step: &'static str, error: &HttpError) -> OAuthError {
+fn request_error(step: &'static str, error: &HttpTransportError) -> OAuthError {
     OAuthError::Request {
         step,
-        detail: crate::talk::said(error),
+        detail: crate::mcp_client::error_chain(error),
     }
 }

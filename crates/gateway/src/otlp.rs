@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use ringfence_journal::{Attribute, Span, SpanKind};
+use ringfence_journal::{SpanAttribute, SpanKind, TraceSpan};
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::http::{self, HttpError};
+use crate::http::{self, HttpTransportError};
 
 /// The path for spans, below the base address of a collector.
-const TRACES: &str = "/v1/traces";
+const TRACES_PATH: &str = "/v1/traces";
 /// Most time for one request to a collector.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most bytes of a collector's answer.
-const ANSWER: usize = 64 * 1024;
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 /// Exports spans to one collector.
 #[derive(Debug, Clone)]
-pub struct Otlp {
+pub struct OtlpExporter {
     client: reqwest::Client,
     address: Url,
 }
@@ -44,43 +44,43 @@ pub enum OtlpError {
 
 impl OtlpError {
     /// Whether the same spans may be accepted if they are sent again.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(self, OtlpError::Send(_) | OtlpError::Busy(_))
     }
 }
 
-impl Otlp {
+impl OtlpExporter {
     /// Creates an exporter for a base address, such as `http://127.0.0.1:4318`; an address with `/v1/traces` is used
     /// as it is.
-    pub fn new(endpoint: &str) -> Result<Otlp, OtlpError> {
+    pub fn new(endpoint: &str) -> Result<OtlpExporter, OtlpError> {
         let wrong = || OtlpError::Address(endpoint.to_owned());
         let mut address: Url = endpoint.parse().map_err(|_| wrong())?;
         if !matches!(address.scheme(), "http" | "https") || !address.has_host() {
             return Err(wrong());
         }
         let path = address.path().trim_end_matches('/').to_owned();
-        if !path.ends_with(TRACES) {
-            address.set_path(&format!("{path}{TRACES}"));
+        if !path.ends_with(TRACES_PATH) {
+            address.set_path(&format!("{path}{TRACES_PATH}"));
         }
-        let client = http::client().map_err(|error| OtlpError::Client(Box::new(error)))?;
-        Ok(Otlp { client, address })
+        let client = http::same_origin_client().map_err(|error| OtlpError::Client(Box::new(error)))?;
+        Ok(OtlpExporter { client, address })
     }
 
     /// Sends these spans in one request.
-    pub async fn send(&self, spans: &[Span]) -> Result<(), OtlpError> {
+    pub async fn send(&self, spans: &[TraceSpan]) -> Result<(), OtlpError> {
         let request = self
             .client
             .post(self.address.clone())
             .header(::http::header::CONTENT_TYPE, "application/json")
-            .body(document(spans).to_string())
-            .timeout(PATIENCE);
-        let failed = |error: HttpError| OtlpError::Send(Box::new(error));
+            .body(trace_document(spans).to_string())
+            .timeout(SEND_TIMEOUT);
+        let failed = |error: HttpTransportError| OtlpError::Send(Box::new(error));
         let response = request
             .send()
             .await
-            .map_err(|error| failed(HttpError::Request(error)))?;
+            .map_err(|error| failed(HttpTransportError::Request(error)))?;
         let status = response.status();
-        http::body(response, ANSWER).await.map_err(failed)?;
+        http::read_body(response, MAX_ANSWER_BYTES).await.map_err(failed)?;
         match status.as_u16() {
             200..=299 => Ok(()),
             code @ (429 | 502..=504) => Err(OtlpError::Busy(code)),
@@ -89,8 +89,8 @@ impl Otlp {
     }
 }
 
-fn document(spans: &[Span]) -> Value {
-    let spans: Vec<Value> = spans.iter().map(span).collect();
+fn trace_document(spans: &[TraceSpan]) -> Value {
+    let spans: Vec<Value> = spans.iter().map(span_json).collect();
     json!({ "resourceSpans": [{
         "resource": resource(),
         "scopeSpans": [{ "scope": scope(), "spans": spans }],
@@ -112,16 +112,16 @@ pub(crate) fn text(key: &str, value: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": value } })
 }
 
-fn span(span: &Span) -> Value {
+fn span_json(span: &TraceSpan) -> Value {
     let kind = match span.kind {
         SpanKind::Server => 2,
         SpanKind::Client => 3,
     };
-    let attribute = |(key, value): &(&str, Attribute)| {
+    let attribute = |(key, value): &(&str, SpanAttribute)| {
         let value = match value {
-            Attribute::Text(text) => json!({ "stringValue": text }),
+            SpanAttribute::Text(text) => json!({ "stringValue": text }),
             // 64-bit numbers are strings in the JSON of OTLP.
-            Attribute::Number(number) => json!({ "intValue": number.to_string() }),
+            SpanAttribute::Number(number) => json!({ "intValue": number.to_string() }),
         };
         json!({ "key": key, "value": value })
     };

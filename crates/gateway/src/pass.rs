@@ -5,41 +5,44 @@
 //! program gets the same refusal for a hidden tool as for a missing one. A call that is in the execution's call log
 //! is answered from there, and none of this happens again.
 
-mod clear;
-mod count;
-mod ends;
+mod authorize;
+mod end_event_batcher;
 mod fetch;
-mod past;
 mod rate;
-mod screened;
+mod redact;
+mod session_history;
 mod tally;
+mod waiting;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use ringfence_journal::{
-    CallOutcome, Entry, Event, ExecutionId, Hash, KeepingRecorder, Kind, RecordError, ServerPlace, SessionId, Text,
+    CallOutcome, CleanText, ContentHash, Event, EventKind, ExecutionId, RecordError, ReplayEntry, ReplayRecorder,
+    ServerPlace, SessionId,
 };
 use ringfence_policy::Policy;
 use tokio::sync::watch;
 
-use crate::desk::Desk;
+use crate::approval_port::ApprovalPort;
+use crate::builtin_server::BuiltinServer;
+use crate::call_log::{
+    ActiveCall, AnswerParts, CallKind, CallLog, FETCH_NAME, LoggedAnswer, LoggedState, ReplayDivergence,
+};
 use crate::gateway::Gateway;
-use crate::own::Own;
-use crate::refusal::{Refusal, Told};
-use crate::screen::Screen;
-use crate::tape::{AnswerParts, Answered, Asking, Diverged, FETCH, Known, Tape, What};
-use crate::tree::TreeMemory;
-use clear::{Cleared, Halt, Standing};
-pub use count::Waiting;
-use count::{Counted, Waits};
-pub(crate) use ends::Ends;
-use ends::{Kept, Writes};
-pub use past::{Past, Tenants};
+use crate::json_tree::TreeMemory;
+use crate::redactor::Redactor;
+use crate::refusal::{CallErrorBody, RequestRefusal};
+use authorize::{ApprovalProgress, AuthorizeError, AuthorizedCall};
+pub(crate) use end_event_batcher::EndEventBatcher;
+use end_event_batcher::{EventWithEntries, EventWriter};
+pub use session_history::{SessionHistory, Tenants};
 pub(crate) use tally::RefusalTally;
 use tally::{CallCount, CallTally};
-pub use tally::{CallsMade, MoreCalls};
+pub use tally::{CallsMade, UnlistedCalls};
+pub use waiting::WaitingCalls;
+use waiting::{WaitKind, WaitingCounter};
 
 /// Most time for one call if the policy sets no limit.
 const CALL_TIMEOUT: Duration = Duration::from_mins(1);
@@ -48,14 +51,14 @@ const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 const MAX_CALLS: u32 = 1000;
 
 /// Memory for the arguments of one execution's calls in flight; further calls wait.
-const MAX_ARGUMENTS: usize = 64 << 20;
+const MAX_ARGUMENTS_BYTES: usize = 64 << 20;
 
 /// Most bytes of the name of an unknown server or tool that the journal records.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 
 /// The parts that a pass is built from.
 #[derive(Debug)]
-pub struct Terms<R> {
+pub struct PassConfig<R> {
     /// The gateway that all sessions share.
     pub gateway: Arc<Gateway>,
     /// The policy that calls are checked against.
@@ -70,13 +73,13 @@ pub struct Terms<R> {
     /// called it.
     pub parent: Option<ExecutionId>,
     /// The history of the session, shared by its executions.
-    pub past: Arc<Past>,
+    pub history: Arc<SessionHistory>,
     /// The call log of the execution: earlier calls to replay, and new ones to keep.
-    pub tape: Arc<Tape>,
+    pub call_log: Arc<CallLog>,
     /// Asks people to approve calls.
-    pub desk: Desk,
+    pub approvals: ApprovalPort,
     /// Redacts personal data and secrets for the session.
-    pub screen: Arc<Screen>,
+    pub redactor: Arc<Redactor>,
 }
 
 /// Checks, records and forwards the tool calls of one execution.
@@ -87,26 +90,26 @@ pub struct Pass<R> {
     recorder: R,
     session: SessionId,
     execution: ExecutionId,
-    past: Arc<Past>,
-    tape: Arc<Tape>,
-    desk: Desk,
-    screen: Arc<Screen>,
-    own: Option<Own>,
-    made: Mutex<CallTally>,
+    history: Arc<SessionHistory>,
+    call_log: Arc<CallLog>,
+    approvals: ApprovalPort,
+    redactor: Arc<Redactor>,
+    builtin: Option<BuiltinServer>,
+    completed: Mutex<CallTally>,
     refusals: Mutex<RefusalTally>,
     /// Whether the journal has the first refusal for too many calls.
     said_beyond: AtomicBool,
     calls: Arc<CallCount>,
-    ends: Ends<R, Kept>,
-    waits: Waits,
+    ends: EndEventBatcher<R, EventWithEntries>,
+    waiting: WaitingCounter,
     trees: TreeMemory,
-    leaving: watch::Sender<Option<Leaving>>,
+    caller_exit: watch::Sender<Option<CallerExit>>,
     finished: watch::Sender<bool>,
 }
 
 /// How the program that makes the calls went away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Leaving {
+enum CallerExit {
     /// The execution is cancelled; nobody needs its answers.
     Cancelled,
     /// The execution is suspended until a person has answered.
@@ -115,7 +118,7 @@ enum Leaving {
 
 /// A completed call, as reported to callers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct CompletedCall {
     /// The program's number of the call.
     pub number: u32,
     /// The full name of the tool, or the name that the program used.
@@ -136,47 +139,50 @@ pub struct Made {
 
 /// Why a call has no result.
 #[derive(Debug)]
-pub enum Stopped {
+pub enum PassError {
     /// The call is refused or failed; the program gets this error.
-    Refused(Told),
+    Refused(CallErrorBody),
     /// An event could not be recorded, so the call did not happen, and no further call may.
     Unrecorded(RecordError),
     /// The program is replayed and does not repeat its calls.
-    Diverged(Diverged),
+    Diverged(ReplayDivergence),
     /// The program gave up its sandbox while the call waited for approval; the approval request stays open.
     Released,
 }
 
-impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
+impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
     /// Creates the pass of one execution.
-    pub fn new(terms: Terms<R>) -> Pass<R> {
+    pub fn new(terms: PassConfig<R>) -> Pass<R> {
         Pass {
             gateway: terms.gateway,
             policy: RwLock::new(terms.policy),
-            ends: Ends::new(terms.recorder.clone()),
+            ends: EndEventBatcher::new(terms.recorder.clone()),
             recorder: terms.recorder,
             session: terms.session,
             execution: terms.execution,
-            calls: terms.past.calls_of(terms.execution, terms.parent),
-            past: terms.past,
-            tape: terms.tape,
-            desk: terms.desk,
-            screen: terms.screen,
-            own: None,
-            made: Mutex::default(),
+            calls: terms.history.call_count(terms.execution, terms.parent),
+            history: terms.history,
+            call_log: terms.call_log,
+            approvals: terms.approvals,
+            redactor: terms.redactor,
+            builtin: None,
+            completed: Mutex::default(),
             refusals: Mutex::default(),
             said_beyond: AtomicBool::new(false),
-            waits: Waits::default(),
-            trees: TreeMemory::new(MAX_ARGUMENTS),
-            leaving: watch::Sender::new(None),
+            waiting: WaitingCounter::default(),
+            trees: TreeMemory::new(MAX_ARGUMENTS_BYTES),
+            caller_exit: watch::Sender::new(None),
             finished: watch::Sender::new(false),
         }
     }
 
     /// Adds a built-in server to the configured ones.
     #[must_use]
-    pub fn with_own(self, own: Own) -> Pass<R> {
-        Pass { own: Some(own), ..self }
+    pub fn with_builtin(self, own: BuiltinServer) -> Pass<R> {
+        Pass {
+            builtin: Some(own),
+            ..self
+        }
     }
 
     /// Returns the policy in force.
@@ -185,23 +191,23 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
     }
 
     /// Replaces the policy: new calls, and calls that a person approves, are checked against the new one.
-    pub fn change(&self, policy: Arc<Policy>) {
+    pub fn set_policy(&self, policy: Arc<Policy>) {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
     }
 
     /// Sets the generation of the policy: session grants given under another generation are dropped.
-    pub fn ruled(&self, generation: u64) {
-        self.past.ruled(generation);
+    pub fn set_generation(&self, generation: u64) {
+        self.history.set_generation(generation);
     }
 
     /// Watches the calls without an answer, and how many of them await approval.
-    pub fn waiting(&self) -> watch::Receiver<Waiting> {
-        self.waits.watch()
+    pub fn watch_waiting(&self) -> watch::Receiver<WaitingCalls> {
+        self.waiting.watch()
     }
 
     /// Returns the call log of the execution.
-    pub fn tape(&self) -> &Tape {
-        &self.tape
+    pub fn call_log(&self) -> &CallLog {
+        &self.call_log
     }
 
     /// Calls a tool by the names that the program used. `body` is its arguments as JSON text, `trace` the trace since
@@ -213,45 +219,45 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
         tool: &str,
         body: &str,
         trace: &[u8],
-    ) -> Result<String, Stopped> {
-        self.tape.heard(trace);
-        let _open = self.waits.add(Counted::Open);
-        if let Some(error) = self.ends.failed() {
-            return Err(Stopped::Unrecorded(error));
+    ) -> Result<String, PassError> {
+        self.call_log.append_trace(trace);
+        let _open = self.waiting.add(WaitKind::Open);
+        if let Some(error) = self.ends.failure() {
+            return Err(PassError::Unrecorded(error));
         }
-        let asking = Asking {
+        let asking = ActiveCall {
             number,
-            what: What::Tool { server, tool },
+            kind: CallKind::Tool { server, tool },
             name: None,
             hints: None,
             body,
         };
         let standing = match self.known(&asking).await? {
-            Known::Answered(answered) => return self.again(number, answered, body),
-            Known::New => Standing::new(),
-            Known::Asked(question) => Standing::asked(question),
-            Known::Unknown(question) => Standing::unknown(question),
+            LoggedState::Answered(answered) => return self.replay_answer(number, answered, body),
+            LoggedState::New => ApprovalProgress::new(),
+            LoggedState::Asked(question) => ApprovalProgress::with_question(question),
+            LoggedState::Unknown(question) => ApprovalProgress::with_unknown_effect(question),
         };
-        self.live(asking, standing).await
+        self.authorize_and_forward(asking, standing).await
     }
 
     /// Looks a call up in the call log. A logged call counts but never exceeds the limit: the current policy does not
     /// undo what happened.
-    async fn known(&self, asking: &Asking<'_>) -> Result<Known<'_>, Stopped> {
+    async fn known(&self, asking: &ActiveCall<'_>) -> Result<LoggedState<'_>, PassError> {
         let made = self.calls.next_call();
-        if made > self.max_calls() && !self.tape.has(asking.number) {
-            return Err(self.beyond(made, asking).await);
+        if made > self.max_calls() && !self.call_log.has(asking.number) {
+            return Err(self.refuse_beyond_limit(made, asking).await);
         }
-        let known = self.tape.find(asking.number, asking.what, asking.body);
-        known.map_err(Stopped::Diverged)
+        let known = self.call_log.find_call(asking.number, asking.kind, asking.body);
+        known.map_err(PassError::Diverged)
     }
 
     /// Replays the answer that the program got before.
-    fn again(&self, number: u32, answered: &Answered, body: &str) -> Result<String, Stopped> {
+    fn replay_answer(&self, number: u32, answered: &LoggedAnswer, body: &str) -> Result<String, PassError> {
         let answer = answered.answer.clone();
-        self.made().add(Made {
+        self.call_tally().add_call(CompletedCall {
             number,
-            tool: self.tape.named(number).unwrap_or_default(),
+            tool: self.call_log.call_name(number).unwrap_or_default(),
             outcome: answered.outcome,
             rule: answered.rule.clone(),
             forbidden: answered.forbidden,
@@ -259,39 +265,43 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             bytes_in: body.len() as u64,
             bytes_out: answer.as_ref().map_or(0, |text| text.len() as u64),
         });
-        answer.map_err(Stopped::Refused)
+        answer.map_err(PassError::Refused)
     }
 
-    async fn live(&self, asking: Asking<'_>, mut standing: Standing) -> Result<String, Stopped> {
-        let cleared = self.clear(&asking, &mut standing).await;
-        if let Err(Halt::Stopped(stopped)) = cleared {
+    async fn authorize_and_forward(
+        &self,
+        asking: ActiveCall<'_>,
+        mut standing: ApprovalProgress,
+    ) -> Result<String, PassError> {
+        let cleared = self.authorize(&asking, &mut standing).await;
+        if let Err(AuthorizeError::Stopped(stopped)) = cleared {
             return Err(stopped);
         }
         // The call is settled without the answer that it waited for.
         if let Some(question) = standing.question {
-            Box::pin(self.desk.withdraw(question))
+            Box::pin(self.approvals.withdraw(question))
                 .await
-                .map_err(Stopped::Unrecorded)?;
+                .map_err(PassError::Unrecorded)?;
         }
-        let asking = Asking {
+        let asking = ActiveCall {
             hints: standing.hints,
             ..asking
         };
         match cleared {
             Ok(cleared) => self.forward(asking, cleared).await,
-            Err(Halt::Stopped(stopped)) => Err(stopped),
-            Err(Halt::Refused(refusal)) => {
-                let refusal = Box::pin(self.said(refusal)).await?;
-                if standing.unknown {
-                    return Err(self.stays_unknown(&asking, refusal));
+            Err(AuthorizeError::Stopped(stopped)) => Err(stopped),
+            Err(AuthorizeError::Refused(refusal)) => {
+                let refusal = Box::pin(self.redact_refusal(refusal)).await?;
+                if standing.is_effect_unknown {
+                    return Err(self.refuse_unknown(&asking, refusal));
                 }
                 Err(Box::pin(self.refuse(&asking, refusal)).await)
             }
         }
     }
 
-    async fn forward(&self, asking: Asking<'_>, cleared: Cleared) -> Result<String, Stopped> {
-        let Cleared {
+    async fn forward(&self, asking: ActiveCall<'_>, cleared: AuthorizedCall) -> Result<String, PassError> {
+        let AuthorizedCall {
             tool,
             arguments,
             memory,
@@ -299,82 +309,91 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             new_server,
             revealed,
         } = cleared;
-        let asking = Asking {
+        let asking = ActiveCall {
             name: Some(tool.name.as_str()),
             ..asking
         };
         if new_server {
-            let place = self.gateway.place(tool.server());
-            Box::pin(self.used(tool.server(), place)).await?;
+            let place = self.gateway.server_place(tool.server());
+            Box::pin(self.record_server_use(tool.server(), place)).await?;
         }
-        let started = Kind::CallStarted {
+        let started = EventKind::CallStarted {
             number: u64::from(asking.number),
-            tool: Text::clean(tool.name.as_str()),
-            rule: Text::clean(&rule),
-            arguments: Hash::of(asking.body.as_bytes()),
+            tool: CleanText::clean(tool.name.as_str()),
+            rule: CleanText::clean(&rule),
+            arguments: ContentHash::digest(asking.body.as_bytes()),
             bytes: asking.body.len() as u64,
         };
-        self.note_revealed(asking.number, &revealed);
-        self.record_after_ends(started, self.tape.started(&asking)).await?;
+        self.queue_revealed(asking.number, &revealed);
+        self.record_after_ends(started, self.call_log.start_entries(&asking))
+            .await?;
         let begun = Instant::now();
         let timeout = self
             .policy()
             .tools()
             .call_timeout
             .map_or(CALL_TIMEOUT, ringfence_policy::Period::get);
-        let answered = if let (Some(own), Some(server)) = (tool.own(), &self.own) {
-            let answered = server.call(own, arguments, self.needless()).await;
+        let answered = if let (Some(own), Some(server)) = (tool.builtin(), &self.builtin) {
+            let answered = server.call(own, arguments, self.wait_until_unneeded()).await;
             answered.and_then(|text| {
                 let read = serde_json::from_str(&text);
-                read.map_err(|error| (CallOutcome::Broken, Refusal::new("tool.result", error.to_string())))
+                read.map_err(|error| {
+                    (
+                        CallOutcome::Broken,
+                        RequestRefusal::new("tool.result", error.to_string()),
+                    )
+                })
             })
         } else {
             tokio::select! {
                 answered = self.gateway.forward(&tool, arguments, timeout) => answered,
-                () = self.cancelled() => Err((CallOutcome::Unknown, Refusal::left(tool.name.as_str()))),
+                () = self.wait_until_cancelled() => Err((CallOutcome::Unknown, RequestRefusal::caller_gone(tool.name.as_str()))),
             }
         };
         // The arguments are sent, and nothing holds them any more.
         drop(memory);
-        let answered = self.screened(asking.number, (&tool, revealed), answered).await?;
-        self.ended(&asking, &rule, begun.elapsed(), &answered);
-        answered.map_err(|(_, told)| Stopped::Refused(told))
+        let answered = self.redact_answer(asking.number, (&tool, revealed), answered).await?;
+        self.queue_end(&asking, &rule, begun.elapsed(), &answered);
+        answered.map_err(|(_, told)| PassError::Refused(told))
     }
 
     /// Answers a call that was in flight when its process died and is not repeated.
-    fn stays_unknown(&self, asking: &Asking<'_>, refusal: Refusal) -> Stopped {
-        let name = self.tape.named(asking.number).unwrap_or_else(|| words(asking.what));
-        let told = Told::from(refusal.of_unknown(&name));
-        let asking = Asking {
+    fn refuse_unknown(&self, asking: &ActiveCall<'_>, refusal: RequestRefusal) -> PassError {
+        let name = self
+            .call_log
+            .call_name(asking.number)
+            .unwrap_or_else(|| display_name(asking.kind));
+        let told = CallErrorBody::from(refusal.with_unknown_effect(&name));
+        let asking = ActiveCall {
             name: Some(&name),
             ..*asking
         };
         let answered = Err((CallOutcome::Unknown, told.clone()));
-        self.ended(&asking, clear::UNKNOWN, Duration::ZERO, &answered);
-        Stopped::Refused(told)
+        self.queue_end(&asking, authorize::UNKNOWN_RULE, Duration::ZERO, &answered);
+        PassError::Refused(told)
     }
 
-    async fn used(&self, server: &str, place: ServerPlace) -> Result<(), Stopped> {
-        let used = Kind::ServerUsed {
-            server: Text::clean(server),
+    async fn record_server_use(&self, server: &str, place: ServerPlace) -> Result<(), PassError> {
+        let used = EventKind::ServerUsed {
+            server: CleanText::clean(server),
             place,
         };
         self.record(used).await
     }
 
-    async fn refuse(&self, asking: &Asking<'_>, refusal: Refusal) -> Stopped {
-        let tool = clipped(words(asking.what));
+    async fn refuse(&self, asking: &ActiveCall<'_>, refusal: RequestRefusal) -> PassError {
+        let tool = clip_name(display_name(asking.kind));
         let decided = refusal.hiding_rule().or(refusal.rule.as_deref()).unwrap_or_default();
-        let (named, code) = (name(asking.what), refusal.code);
+        let (named, code) = (journal_name(asking.kind), refusal.code);
         let is_listed = self.refusals().add(&named, code, decided);
-        let refused = is_listed.then(|| Kind::CallRefused {
+        let refused = is_listed.then(|| EventKind::CallRefused {
             number: u64::from(asking.number),
-            tool: Text::clean(&named),
-            code: Text::clean(code),
-            rule: Text::clean(decided),
+            tool: CleanText::clean(&named),
+            code: CleanText::clean(code),
+            rule: CleanText::clean(decided),
         });
-        let forbidden = refusal.is_the_policys();
-        let told = Told::from(refusal);
+        let forbidden = refusal.is_policy_decision();
+        let told = CallErrorBody::from(refusal);
         let kept = AnswerParts {
             outcome: CallOutcome::Refused,
             forbidden,
@@ -382,8 +401,8 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             rule: told.rule.as_deref(),
             answer: Err(&told),
         };
-        let entries = self.tape.settled(asking, &kept);
-        self.made().add(Made {
+        let entries = self.call_log.settled_entries(asking, &kept);
+        self.call_tally().add_call(CompletedCall {
             number: asking.number,
             tool,
             outcome: CallOutcome::Refused,
@@ -394,13 +413,13 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             bytes_out: 0,
         });
         let Some(refused) = refused else {
-            if self.refusals().hold(entries) {
-                self.say_refusals();
+            if self.refusals().hold_entries(entries) {
+                self.queue_refusal_counts();
             }
-            return Stopped::Refused(told);
+            return PassError::Refused(told);
         };
         match self.record_after_ends(refused, entries).await {
-            Ok(()) => Stopped::Refused(told),
+            Ok(()) => PassError::Refused(told),
             Err(stopped) => stopped,
         }
     }
@@ -412,32 +431,34 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
 
     /// Refuses a call beyond the limit: the first one is recorded, later ones are only counted. None of them is
     /// checked.
-    async fn beyond(&self, made: u64, asking: &Asking<'_>) -> Stopped {
+    async fn refuse_beyond_limit(&self, made: u64, asking: &ActiveCall<'_>) -> PassError {
         let most = self.max_calls();
-        let refusal = Refusal::too_many_calls(most);
+        let refusal = RequestRefusal::too_many_calls(most);
         // After a replay with more calls than the limit, the first new call does not have the next number.
-        let is_first = made == most.saturating_add(1) || self.tape.known() > 0;
+        let is_first = made == most.saturating_add(1) || self.call_log.answered_count() > 0;
         if is_first && !self.said_beyond.swap(true, Ordering::Relaxed) {
             return Box::pin(self.refuse(asking, refusal)).await;
         }
-        self.made().count_refused("tools.max_calls");
-        Stopped::Refused(Told::from(refusal))
+        self.call_tally().count_refused("tools.max_calls");
+        PassError::Refused(CallErrorBody::from(refusal))
     }
 
     /// Counts a lookup of tools; refuses it beyond the limit on calls.
-    pub fn look_up(&self) -> Result<(), Stopped> {
+    pub fn count_lookup(&self) -> Result<(), PassError> {
         let most = self.max_calls();
         if self.calls.next_lookup() <= most {
             return Ok(());
         }
-        Err(Stopped::Refused(Told::from(Refusal::too_many_calls(most))))
+        Err(PassError::Refused(CallErrorBody::from(RequestRefusal::too_many_calls(
+            most,
+        ))))
     }
 
     /// Queues events for refusals that no event reports yet.
-    fn say_refusals(&self) {
-        for (kind, entries) in self.refusals().take("call_refused") {
-            let event = Event::host(self.session, Some(self.execution), kind);
-            self.ends.add(Kept(event, entries));
+    fn queue_refusal_counts(&self) {
+        for (kind, entries) in self.refusals().drain_events("call_refused") {
+            let event = Event::from_host(self.session, Some(self.execution), kind);
+            self.ends.add(EventWithEntries(event, entries));
         }
     }
 
@@ -446,32 +467,32 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
     }
 
     /// Queues the end of a call. The answer does not wait for its record; the end of the execution does.
-    fn ended(
+    fn queue_end(
         &self,
-        asking: &Asking<'_>,
+        asking: &ActiveCall<'_>,
         rule: &str,
         duration: Duration,
-        answered: &Result<String, (CallOutcome, Told)>,
+        answered: &Result<String, (CallOutcome, CallErrorBody)>,
     ) {
         let (outcome, error) = match answered {
             Ok(_) => (CallOutcome::Ok, None),
-            Err((outcome, told)) => (*outcome, Some(Text::clean(&told.code))),
+            Err((outcome, told)) => (*outcome, Some(CleanText::clean(&told.code))),
         };
         let text = answered.as_ref().ok();
         let (name, bytes) = (
             asking.name.unwrap_or_default(),
             text.map_or(0, |text| text.len() as u64),
         );
-        let kind = Kind::CallEnded {
+        let kind = EventKind::CallEnded {
             number: u64::from(asking.number),
-            tool: Text::clean(name),
+            tool: CleanText::clean(name),
             outcome,
             error,
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-            result: text.map(|text| Hash::of(text.as_bytes())),
+            result: text.map(|text| ContentHash::digest(text.as_bytes())),
             bytes,
         };
-        self.made().add(Made {
+        self.call_tally().add_call(CompletedCall {
             number: asking.number,
             tool: name.to_owned(),
             outcome,
@@ -488,35 +509,42 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
             rule: Some(rule),
             answer: answered.as_ref().map(String::as_str).map_err(|(_, told)| told),
         };
-        let entries = self.tape.ended(asking.number, &kept);
-        self.say_refusals();
-        let event = Event::host(self.session, Some(self.execution), kind);
-        self.ends.add(Kept(event, Vec::from_iter(entries)));
+        let entries = self.call_log.end_entry(asking.number, &kept);
+        self.queue_refusal_counts();
+        let event = Event::from_host(self.session, Some(self.execution), kind);
+        self.ends.add(EventWithEntries(event, Vec::from_iter(entries)));
     }
 
     /// Writes the pending end events and this event in one commit.
-    async fn record_after_ends(&self, kind: Kind, entries: Vec<Entry>) -> Result<(), Stopped> {
-        self.say_refusals();
-        let event = Event::host(self.session, Some(self.execution), kind);
-        let (ends, written) = tokio::join!(self.ends.write(), self.recorder.put(Kept(event, entries)));
-        ends.and(written).map_err(Stopped::Unrecorded)
+    async fn record_after_ends(&self, kind: EventKind, entries: Vec<ReplayEntry>) -> Result<(), PassError> {
+        self.queue_refusal_counts();
+        let event = Event::from_host(self.session, Some(self.execution), kind);
+        let (ends, written) = tokio::join!(
+            self.ends.flush(),
+            self.recorder.write_event(EventWithEntries(event, entries))
+        );
+        ends.and(written).map_err(PassError::Unrecorded)
     }
 
-    async fn record(&self, kind: Kind) -> Result<(), Stopped> {
-        let event = Event::host(self.session, Some(self.execution), kind);
-        self.recorder.record(event).await.map(drop).map_err(Stopped::Unrecorded)
+    async fn record(&self, kind: EventKind) -> Result<(), PassError> {
+        let event = Event::from_host(self.session, Some(self.execution), kind);
+        self.recorder
+            .record(event)
+            .await
+            .map(drop)
+            .map_err(PassError::Unrecorded)
     }
 
     /// Cancels the calls in flight: the program that made them is gone.
     pub fn cancel(&self) {
-        self.leaving.send_replace(Some(Leaving::Cancelled));
+        self.caller_exit.send_replace(Some(CallerExit::Cancelled));
     }
 
     /// Releases the calls that await approval: the program gave up its sandbox, and is run again when there is an
     /// answer. Calls in flight are completed.
     pub fn release(&self) {
-        self.leaving
-            .send_if_modified(|leaving| leaving.is_none() && leaving.replace(Leaving::Released).is_none());
+        self.caller_exit
+            .send_if_modified(|leaving| leaving.is_none() && leaving.replace(CallerExit::Released).is_none());
     }
 
     /// Ends calls of the built-in server: the program has finished and needs no answers. Calls of other servers are
@@ -526,29 +554,31 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
     }
 
     /// Waits until nobody needs the answer of a built-in call.
-    async fn needless(&self) {
+    async fn wait_until_unneeded(&self) {
         tokio::select! {
-            () = self.cancelled() => {}
-            () = self.ended_by_itself() => {}
+            () = self.wait_until_cancelled() => {}
+            () = self.wait_until_finished() => {}
         }
     }
 
-    async fn ended_by_itself(&self) {
+    async fn wait_until_finished(&self) {
         // This pass owns the sender, so waiting cannot fail.
         let _ = self.finished.subscribe().wait_for(|finished| *finished).await;
     }
 
-    async fn cancelled(&self) {
-        while self.left().await != Leaving::Cancelled {
-            let mut leaving = self.leaving.subscribe();
+    async fn wait_until_cancelled(&self) {
+        while self.wait_for_exit().await != CallerExit::Cancelled {
+            let mut leaving = self.caller_exit.subscribe();
             // This pass owns the sender, so waiting cannot fail.
-            let _ = leaving.wait_for(|leaving| *leaving == Some(Leaving::Cancelled)).await;
+            let _ = leaving
+                .wait_for(|leaving| *leaving == Some(CallerExit::Cancelled))
+                .await;
         }
     }
 
     /// Waits until the program goes away.
-    async fn left(&self) -> Leaving {
-        let mut leaving = self.leaving.subscribe();
+    async fn wait_for_exit(&self) -> CallerExit {
+        let mut leaving = self.caller_exit.subscribe();
         let left = leaving.wait_for(Option::is_some).await.ok().and_then(|left| *left);
         match left {
             Some(left) => left,
@@ -558,44 +588,44 @@ impl<R: KeepingRecorder + Clone + 'static> Pass<R> {
 
     /// Waits until every end event is written, and returns the calls that were made.
     pub async fn close(&self) -> Result<CallsMade, RecordError> {
-        self.say_refusals();
-        self.ends.write_all().await?;
-        Ok(self.made().finish())
+        self.queue_refusal_counts();
+        self.ends.flush_all().await?;
+        Ok(self.call_tally().finish())
     }
 
-    fn made(&self) -> MutexGuard<'_, CallTally> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    fn call_tally(&self) -> MutexGuard<'_, CallTally> {
+        self.completed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Clips a name that the program made up to a bounded length.
-fn clipped(mut name: String) -> String {
-    if let Some((end, _)) = name.char_indices().nth(2 * LONGEST_NAME) {
+fn clip_name(mut name: String) -> String {
+    if let Some((end, _)) = name.char_indices().nth(2 * MAX_NAME_BYTES) {
         name.truncate(end);
     }
     name
 }
 
 /// Returns the call's name as the program wrote it.
-fn words(what: What<&str>) -> String {
+fn display_name(what: CallKind<&str>) -> String {
     match what {
-        What::Tool { server, tool } => format!("{server}.{tool}"),
-        What::Fetch => FETCH.to_owned(),
-        What::Search | What::Describe | What::List => String::new(),
+        CallKind::Tool { server, tool } => format!("{server}.{tool}"),
+        CallKind::Fetch => FETCH_NAME.to_owned(),
+        CallKind::Search | CallKind::Describe | CallKind::List => String::new(),
     }
 }
 
 /// Returns the call's name for the journal: words that do not look like names are replaced.
-fn name(what: What<&str>) -> String {
+fn journal_name(what: CallKind<&str>) -> String {
     let looks_so = |word: &str| {
         let starts = word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-        starts && word.len() <= LONGEST_NAME && word.bytes().all(plain)
+        starts && word.len() <= MAX_NAME_BYTES && word.bytes().all(plain)
     };
     let shown = |word| if looks_so(word) { word } else { "unknown" };
     match what {
-        What::Tool { server, tool } => format!("{}.{}", shown(server), shown(tool)),
-        What::Fetch => FETCH.to_owned(),
-        What::Search | What::Describe | What::List => String::new(),
+        CallKind::Tool { server, tool } => format!("{}.{}", shown(server), shown(tool)),
+        CallKind::Fetch => FETCH_NAME.to_owned(),
+        CallKind::Search | CallKind::Describe | CallKind::List => String::new(),
     }
 }

@@ -1,7 +1,7 @@
 //! The upstream servers that the operator configured: the `servers` section, or an `mcpServers` file.
 
+mod assign_credentials;
 pub(crate) mod entry;
-mod given;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,22 +9,22 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use ringfence_catalog::identifier;
-use ringfence_policy::{SKILLS, is_unseen};
+use ringfence_policy::{SKILLS_SERVER, is_invisible};
 use serde_json::Value;
 use url::Url;
 
-use crate::credential::Written;
+use crate::credential::CredentialSource;
 
 /// Most bytes of a servers file.
-pub(crate) const MOST: usize = 1024 * 1024;
+pub(crate) const MAX_FILE_BYTES: usize = 1024 * 1024;
 /// Most servers in one configuration.
-const MOST_SERVERS: usize = 1_000;
+const MAX_SERVERS: usize = 1_000;
 /// Most bytes of a server's name.
-const NAME: usize = 80;
+const MAX_NAME_BYTES: usize = 80;
 
 /// Where the program of a stdio server runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum StdioPlacement {
     /// Outside of any sandbox, as a child process of the gateway.
     Host,
     /// In a sandbox of its own, under this policy.
@@ -33,22 +33,22 @@ pub enum Place {
 
 /// A server whose program speaks MCP on its standard input and output.
 #[derive(Debug, Clone)]
-pub struct Program {
+pub struct StdioServer {
     /// The program: a path, or a name to find on this process's `PATH`.
     pub command: String,
     /// Command-line arguments of the program.
     pub args: Vec<String>,
     /// Its whole environment, except for `PATH`.
-    pub env: BTreeMap<String, Written>,
+    pub env: BTreeMap<String, CredentialSource>,
     /// The folder it starts in; `None` means the current one.
     pub cwd: Option<PathBuf>,
     /// Whether it runs on the host or in a sandbox.
-    pub place: Place,
+    pub place: StdioPlacement,
 }
 
 /// How requests to a remote server are authorized beyond its headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Auth {
+pub enum RemoteAuth {
     /// By the configured headers alone.
     Headers,
     /// By a login of the operator.
@@ -57,13 +57,13 @@ pub enum Auth {
 
 /// A server that speaks MCP over streamable HTTP.
 #[derive(Debug, Clone)]
-pub struct Remote {
+pub struct RemoteServer {
     /// The MCP endpoint of the server.
     pub url: Url,
     /// Headers that are sent with every request.
-    pub headers: BTreeMap<String, Written>,
+    pub headers: BTreeMap<String, CredentialSource>,
     /// How requests are authorized beyond the headers.
-    pub auth: Auth,
+    pub auth: RemoteAuth,
     /// The client that this program is at the server's authorization server.
     pub client: OAuthClient,
 }
@@ -74,14 +74,14 @@ pub struct OAuthClient {
     /// The client id, if one was issued.
     pub id: Option<String>,
     /// The client secret, if it has one.
-    pub secret: Option<Written>,
+    pub secret: Option<CredentialSource>,
     /// The address of the client's metadata document, for authorization servers that read such documents.
     pub document: Option<Url>,
 }
 
 /// Where an `OpenAPI` document is.
 #[derive(Debug, Clone)]
-pub enum Document {
+pub enum OpenApiDocument {
     /// Path of a local file.
     File(PathBuf),
     /// Address to fetch the document from.
@@ -90,36 +90,36 @@ pub enum Document {
 
 /// An HTTP interface described by an `OpenAPI` document.
 #[derive(Debug, Clone)]
-pub struct Interface {
+pub struct OpenApiInterface {
     /// Where the document is read from.
-    pub document: Document,
+    pub document: OpenApiDocument,
     /// Headers that are sent with every request.
-    pub headers: BTreeMap<String, Written>,
+    pub headers: BTreeMap<String, CredentialSource>,
 }
 
 /// The kind of a server, with its settings.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum ServerKind {
     /// Configured by `command`: a child process that speaks on standard input and output.
-    Program(Program),
+    Program(StdioServer),
     /// Configured by `url`: a remote server over streamable HTTP.
-    Remote(Remote),
+    Remote(RemoteServer),
     /// Configured by `openapi`: the operations of a document.
-    Interface(Interface),
+    Interface(OpenApiInterface),
 }
 
 /// A server as the operator configured it.
 #[derive(Debug, Clone)]
-pub struct Server {
+pub struct ConfiguredServer {
     /// The operator's name for the server.
     pub name: String,
     /// The kind of the server, with its settings.
-    pub source: Source,
+    pub source: ServerKind,
 }
 
 /// A notice about a server that a caller may show to the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
+pub enum ServerNotice {
     /// The server runs outside of any sandbox.
     Host {
         /// Configured name of the server.
@@ -134,25 +134,25 @@ pub enum Notice {
     },
 }
 
-impl fmt::Display for Notice {
+impl fmt::Display for ServerNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Notice::Host { server } => write!(f, "server `{server}` runs on the host, outside of any sandbox"),
-            Notice::Ignored { server, key } => write!(f, "server `{server}`: `{key}` has no meaning here"),
+            ServerNotice::Host { server } => write!(f, "server `{server}` runs on the host, outside of any sandbox"),
+            ServerNotice::Ignored { server, key } => write!(f, "server `{server}`: `{key}` has no meaning here"),
         }
     }
 }
 
 /// One problem in a servers document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ServerProblem {
     /// The server that the problem is in; `None` if it concerns the whole document.
     pub server: Option<String>,
     /// The problem in words, with the key.
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ServerProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.server {
             Some(server) => write!(f, "server `{server}`: {}", self.message),
@@ -166,14 +166,14 @@ impl fmt::Display for Problem {
 #[error("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct ServersError {
     /// The problems, in the order of the document.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ServerProblem>,
 }
 
 impl ServersError {
-    fn one(message: impl Into<String>) -> ServersError {
+    fn single(message: impl Into<String>) -> ServersError {
         let message = message.into();
         ServersError {
-            problems: vec![Problem { server: None, message }],
+            problems: vec![ServerProblem { server: None, message }],
         }
     }
 }
@@ -181,55 +181,55 @@ impl ServersError {
 /// The configured servers, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Servers {
-    entries: BTreeMap<String, Server>,
-    notices: Vec<Notice>,
+    entries: BTreeMap<String, ConfiguredServer>,
+    notices: Vec<ServerNotice>,
 }
 
 impl Servers {
     /// Parses an `mcpServers` file, JSON or YAML; relative paths in it are below `base`.
     pub fn parse(text: &str, base: &Path) -> Result<Servers, ServersError> {
-        if text.len() > MOST {
-            return Err(ServersError::one("the servers file is longer than 1 MiB"));
+        if text.len() > MAX_FILE_BYTES {
+            return Err(ServersError::single("the servers file is longer than 1 MiB"));
         }
         let document: Value = match serde_json::from_str(text) {
             Ok(document) => document,
             Err(json) if text.trim_start().starts_with('{') => {
-                return Err(ServersError::one(format!("not JSON: {json}")));
+                return Err(ServersError::single(format!("not JSON: {json}")));
             }
             Err(_) => serde_saphyr::from_str(text)
-                .map_err(|error| ServersError::one(format!("neither JSON nor YAML: {error}")))?,
+                .map_err(|error| ServersError::single(format!("neither JSON nor YAML: {error}")))?,
         };
         let Value::Object(mut keys) = document else {
-            return Err(ServersError::one("expected an object with `mcpServers`"));
+            return Err(ServersError::single("expected an object with `mcpServers`"));
         };
         let section = keys.remove("mcpServers").or_else(|| keys.remove("servers"));
         let Some(section) = section else {
-            return Err(ServersError::one("no `mcpServers` in it"));
+            return Err(ServersError::single("no `mcpServers` in it"));
         };
-        Servers::section(&section, base)
+        Servers::from_section(&section, base)
     }
 
     /// Parses the `servers` section of the operator's file, which maps names to entries.
-    pub fn section(section: &Value, base: &Path) -> Result<Servers, ServersError> {
+    pub fn from_section(section: &Value, base: &Path) -> Result<Servers, ServersError> {
         let Value::Object(entries) = section else {
-            return Err(ServersError::one("`servers` must be names with their entries"));
+            return Err(ServersError::single("`servers` must be names with their entries"));
         };
-        if entries.len() > MOST_SERVERS {
-            return Err(ServersError::one(format!("more than {MOST_SERVERS} servers")));
+        if entries.len() > MAX_SERVERS {
+            return Err(ServersError::single(format!("more than {MAX_SERVERS} servers")));
         }
         let mut servers = Servers::default();
         let mut problems = Vec::new();
         for (name, entry) in entries {
-            let mut reader = entry::Reader::new(name, base);
-            if let Some(problem) = unfit(name) {
-                reader.wrong(problem);
+            let mut reader = entry::EntryParser::new(name, base);
+            if let Some(problem) = name_problem(name) {
+                reader.report_problem(problem);
             }
-            let source = reader.read(entry);
+            let source = reader.parse_entry(entry);
             problems.append(&mut reader.problems);
             servers.notices.append(&mut reader.notices);
             if let Some(source) = source {
                 let name = name.clone();
-                servers.entries.insert(name.clone(), Server { name, source });
+                servers.entries.insert(name.clone(), ConfiguredServer { name, source });
             }
         }
         if problems.is_empty() {
@@ -240,11 +240,11 @@ impl Servers {
     }
 
     /// Merges two sets of servers; a name in both is an error.
-    pub fn and(mut self, other: Servers) -> Result<Servers, ServersError> {
+    pub fn merge(mut self, other: Servers) -> Result<Servers, ServersError> {
         let mut problems = Vec::new();
         for (name, server) in other.entries {
             match self.entries.entry(name) {
-                Entry::Occupied(known) => problems.push(Problem {
+                Entry::Occupied(known) => problems.push(ServerProblem {
                     server: Some(known.key().clone()),
                     message: "configured twice: in the configuration and in the servers file".to_owned(),
                 }),
@@ -260,12 +260,12 @@ impl Servers {
     }
 
     /// Iterates over the servers in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = &Server> {
+    pub fn iter(&self) -> impl Iterator<Item = &ConfiguredServer> {
         self.entries.values()
     }
 
     /// Returns the server of this name.
-    pub fn get(&self, name: &str) -> Option<&Server> {
+    pub fn get(&self, name: &str) -> Option<&ConfiguredServer> {
         self.entries.get(name)
     }
 
@@ -275,30 +275,29 @@ impl Servers {
     }
 
     /// Returns the notices for the operator, servers on the host first.
-    pub fn notices(&self) -> Vec<Notice> {
-        let outside =
-            |server: &&Server| matches!(&server.source, Source::Program(program) if program.place == Place::Host);
-        let host = |server: &Server| Notice::Host {
+    pub fn notices(&self) -> Vec<ServerNotice> {
+        let outside = |server: &&ConfiguredServer| matches!(&server.source, ServerKind::Program(program) if program.place == StdioPlacement::Host);
+        let host = |server: &ConfiguredServer| ServerNotice::Host {
             server: server.name.clone(),
         };
-        let mut notices: Vec<Notice> = self.iter().filter(outside).map(host).collect();
+        let mut notices: Vec<ServerNotice> = self.iter().filter(outside).map(host).collect();
         notices.extend(self.notices.iter().cloned());
         notices
     }
 }
 
 /// Returns why a name is invalid for a server; `None` if it is valid.
-fn unfit(name: &str) -> Option<String> {
-    let bad = |c: char| c.is_whitespace() || c.is_control() || is_unseen(c) || matches!(c, '.' | '*' | '/' | '\\');
+fn name_problem(name: &str) -> Option<String> {
+    let bad = |c: char| c.is_whitespace() || c.is_control() || is_invisible(c) || matches!(c, '.' | '*' | '/' | '\\');
     if name.is_empty() {
         return Some("a server needs a name".to_owned());
     }
-    if name.len() > NAME {
-        return Some(format!("its name is longer than {NAME} bytes"));
+    if name.len() > MAX_NAME_BYTES {
+        return Some(format!("its name is longer than {MAX_NAME_BYTES} bytes"));
     }
-    if identifier(name) == SKILLS {
+    if identifier(name) == SKILLS_SERVER {
         return Some(format!(
-            "`{SKILLS}` is where saved programs are called: give it another name"
+            "`{SKILLS_SERVER}` is where saved programs are called: give it another name"
         ));
     }
     name.find(bad)

@@ -6,11 +6,11 @@ use std::fmt;
 use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::credential::Secret;
+use crate::credential::SecretString;
 
 /// The program to start, and the policy for its sandbox.
 #[derive(Debug)]
-pub struct Spawn<'a> {
+pub struct SpawnRequest<'a> {
     /// The operator's name for the server.
     pub server: &'a str,
     /// The program to run: a path or a name.
@@ -18,13 +18,13 @@ pub struct Spawn<'a> {
     /// Command-line arguments of the program.
     pub args: &'a [String],
     /// Its environment, which the sandbox may contain.
-    pub env: &'a [(String, Secret)],
+    pub env: &'a [(String, SecretString)],
     /// The policy that the server's entry names.
     pub policy: &'a str,
 }
 
 /// A started server: its streams, and the guard that keeps it alive.
-pub struct Spawned {
+pub struct SpawnedServer {
     /// The server's standard output, to read from.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
     /// The server's standard input, to write to.
@@ -35,7 +35,7 @@ pub struct Spawned {
     pub guard: Box<dyn Any + Send + Sync>,
 }
 
-impl fmt::Debug for Spawned {
+impl fmt::Debug for SpawnedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Spawned")
     }
@@ -54,5 +54,5 @@ pub struct SpawnError {
 /// Starts programs in sandboxes.
 pub trait Spawner: Send + Sync {
     /// Starts one server and returns its streams.
-    fn spawn<'a>(&'a self, spawn: Spawn<'a>) -> BoxFuture<'a, Result<Spawned, SpawnError>>;
+    fn spawn<'a>(&'a self, spawn: SpawnRequest<'a>) -> BoxFuture<'a, Result<SpawnedServer, SpawnError>>;
 }

@@ -6,44 +6,44 @@ use std::time::{Duration, Instant, SystemTime};
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
-use ringfence_catalog::{Digest, Listing};
+use ringfence_catalog::{DefinitionDigest, ServerListing};
 use serde_json::{Map, Value};
 
-use crate::answer::CallResult;
+use crate::call_result::CallResult;
 use crate::connect;
+use crate::connection::UpstreamConnection;
 use crate::conversation::ConversationState;
-use crate::error::{CallError, ServerError};
-use crate::keep::Era;
-use crate::link::Link;
-use crate::servers::Server;
-use crate::upstreams::{Happened, Hub};
+use crate::error::{ServerError, UpstreamCallError};
+use crate::server_cache::ProtocolEra;
+use crate::servers::ConfiguredServer;
+use crate::upstreams::{ServerEvent, UpstreamHub};
 
 /// The end of a connection that lived this long is not a failure.
-const STEADY: Duration = Duration::from_secs(10);
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+const MIN_STABLE_LIFETIME: Duration = Duration::from_secs(10);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
+const MAX_BACKOFF: Duration = Duration::from_mins(1);
 /// Announced changes of a server's tools are gathered for this long, and handled no more often.
-const GATHER: Duration = Duration::from_millis(100);
-const REST: Duration = Duration::from_secs(1);
+const CHANGE_GATHER_INTERVAL: Duration = Duration::from_millis(100);
+const RELIST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The known tools of a server.
 #[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) listing: Listing,
-    pub(crate) digests: HashMap<String, Digest>,
-    pub(crate) era: Option<Era>,
+pub(crate) struct ServerTools {
+    pub(crate) listing: ServerListing,
+    pub(crate) digests: HashMap<String, DefinitionDigest>,
+    pub(crate) era: Option<ProtocolEra>,
     /// Listed by this process, rather than read from the cache.
     pub(crate) fresh: bool,
 }
 
-impl Seen {
-    pub(crate) fn new(listing: Listing, era: Option<Era>, fresh: bool) -> Seen {
+impl ServerTools {
+    pub(crate) fn new(listing: ServerListing, era: Option<ProtocolEra>, fresh: bool) -> ServerTools {
         let digests = listing
             .tools
             .iter()
             .map(|tool| (tool.name.clone(), tool.digest()))
             .collect();
-        Seen {
+        ServerTools {
             listing,
             digests,
             era,
@@ -52,33 +52,33 @@ impl Seen {
     }
 }
 
-type Connecting = Shared<BoxFuture<'static, Result<Arc<Link>, ServerError>>>;
+type ConnectingFuture = Shared<BoxFuture<'static, Result<Arc<UpstreamConnection>, ServerError>>>;
 
-enum Now {
+enum UpstreamLinkState {
     Idle,
-    Connecting(Connecting),
-    Linked(Arc<Link>),
-    Off {
+    Connecting(ConnectingFuture),
+    Connected(Arc<UpstreamConnection>),
+    BackingOff {
         until: Instant,
         at: SystemTime,
         cause: ServerError,
     },
 }
 
-struct State {
-    now: Now,
+struct UpstreamState {
+    connection: UpstreamLinkState,
     failures: u32,
 }
 
 /// Whether a connection was reused or is new.
-pub(crate) enum Reached {
-    Before,
-    Now,
+pub(crate) enum LinkReuse {
+    Reused,
+    New,
 }
 
 /// The health of a server.
 #[derive(Debug, Clone)]
-pub enum Condition {
+pub enum UpstreamHealth {
     /// The server has not been needed yet.
     Idle,
     /// A connection is being made.
@@ -86,7 +86,7 @@ pub enum Condition {
     /// A connection to the server is open.
     Connected {
         /// The protocol it speaks; `None` for servers that do not speak MCP.
-        era: Option<Era>,
+        era: Option<ProtocolEra>,
     },
     /// The server failed and is not retried for a while.
     BackingOff {
@@ -97,25 +97,29 @@ pub enum Condition {
     },
 }
 
-pub(crate) struct Upstream {
-    pub(crate) server: Server,
-    hub: Weak<Hub>,
-    state: Mutex<State>,
-    seen: RwLock<Option<Arc<Seen>>>,
+pub(crate) struct UpstreamServer {
+    pub(crate) server: ConfiguredServer,
+    hub: Weak<UpstreamHub>,
+    state: Mutex<UpstreamState>,
+    tools: RwLock<Option<Arc<ServerTools>>>,
     /// Held during a listing, so that an older listing never replaces a newer one.
     relisting: tokio::sync::Mutex<()>,
 }
 
-impl Upstream {
-    pub(crate) fn new(server: Server, hub: Weak<Hub>, seen: Option<Seen>) -> Arc<Upstream> {
-        Arc::new(Upstream {
+impl UpstreamServer {
+    pub(crate) fn new(
+        server: ConfiguredServer,
+        hub: Weak<UpstreamHub>,
+        seen: Option<ServerTools>,
+    ) -> Arc<UpstreamServer> {
+        Arc::new(UpstreamServer {
             server,
             hub,
-            state: Mutex::new(State {
-                now: Now::Idle,
+            state: Mutex::new(UpstreamState {
+                connection: UpstreamLinkState::Idle,
                 failures: 0,
             }),
-            seen: RwLock::new(seen.map(Arc::new)),
+            tools: RwLock::new(seen.map(Arc::new)),
             relisting: tokio::sync::Mutex::default(),
         })
     }
@@ -124,30 +128,32 @@ impl Upstream {
         &self.server.name
     }
 
-    pub(crate) fn seen(&self) -> Option<Arc<Seen>> {
-        self.seen.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn tools(&self) -> Option<Arc<ServerTools>> {
+        self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn condition(&self) -> Condition {
-        match &self.state().now {
-            Now::Idle => Condition::Idle,
-            Now::Connecting(_) => Condition::Connecting,
-            Now::Linked(link) if link.is_closed() => Condition::Idle,
-            Now::Linked(link) => Condition::Connected { era: link.era() },
-            Now::Off { at, cause, .. } => Condition::BackingOff {
+    pub(crate) fn health(&self) -> UpstreamHealth {
+        match &self.state().connection {
+            UpstreamLinkState::Idle => UpstreamHealth::Idle,
+            UpstreamLinkState::Connecting(_) => UpstreamHealth::Connecting,
+            UpstreamLinkState::Connected(link) if link.is_closed() => UpstreamHealth::Idle,
+            UpstreamLinkState::Connected(link) => UpstreamHealth::Connected { era: link.era() },
+            UpstreamLinkState::BackingOff { at, cause, .. } => UpstreamHealth::BackingOff {
                 until: *at,
                 cause: cause.clone(),
             },
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, UpstreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the shared connection, with current tools: lists them again if the server announced a change.
-    pub(crate) async fn link(self: &Arc<Self>) -> Result<(Arc<Link>, Reached), ServerError> {
-        let (link, reached) = self.connected().await?;
+    pub(crate) async fn fresh_connection(
+        self: &Arc<Self>,
+    ) -> Result<(Arc<UpstreamConnection>, LinkReuse), ServerError> {
+        let (link, reached) = self.connection().await?;
         if !link.is_stale() {
             return Ok((link, reached));
         }
@@ -156,66 +162,66 @@ impl Upstream {
             self.relist(&link).await?;
         }
         drop(alone);
-        Ok((link, Reached::Now))
+        Ok((link, LinkReuse::New))
     }
 
     /// Lists the tools over this connection; the caller holds `relisting`.
-    async fn relist(&self, link: &Link) -> Result<(), ServerError> {
+    async fn relist(&self, link: &UpstreamConnection) -> Result<(), ServerError> {
         let hub = self.hub()?;
-        let listing = link.list(hub.options.list).await?;
-        self.learn(&hub, listing, link.era());
+        let listing = link.list(hub.options.list_timeout).await?;
+        self.store_listing(&hub, listing, link.era());
         Ok(())
     }
 
     /// Returns the shared connection, and opens it if there is none. A caller that goes away does not cancel that.
-    async fn connected(self: &Arc<Self>) -> Result<(Arc<Link>, Reached), ServerError> {
+    async fn connection(self: &Arc<Self>) -> Result<(Arc<UpstreamConnection>, LinkReuse), ServerError> {
         let connecting = {
             let mut state = self.state();
-            if let Now::Linked(link) = &state.now {
+            if let UpstreamLinkState::Connected(link) = &state.connection {
                 if !link.is_closed() {
-                    return Ok((Arc::clone(link), Reached::Before));
+                    return Ok((Arc::clone(link), LinkReuse::Reused));
                 }
                 let lived = link.since().elapsed();
                 let cause = ServerError::Closed {
                     server: self.name().to_owned(),
                     detail: link.fault().unwrap_or("it ended on its own").to_owned(),
                 };
-                state.failed(cause, lived);
+                state.note_failure(cause, lived);
             }
-            match &state.now {
-                Now::Connecting(connecting) => connecting.clone(),
-                Now::Off { until, at, cause } if *until > Instant::now() => {
+            match &state.connection {
+                UpstreamLinkState::Connecting(connecting) => connecting.clone(),
+                UpstreamLinkState::BackingOff { until, at, cause } if *until > Instant::now() => {
                     return Err(ServerError::BackingOff {
                         server: self.name().to_owned(),
                         until: *at,
                         cause: Box::new(cause.clone()),
                     });
                 }
-                Now::Idle | Now::Linked(_) | Now::Off { .. } => {
-                    let connecting = self.connecting();
-                    state.now = Now::Connecting(connecting.clone());
+                UpstreamLinkState::Idle | UpstreamLinkState::Connected(_) | UpstreamLinkState::BackingOff { .. } => {
+                    let connecting = self.connect_shared();
+                    state.connection = UpstreamLinkState::Connecting(connecting.clone());
                     connecting
                 }
             }
         };
-        connecting.await.map(|link| (link, Reached::Now))
+        connecting.await.map(|link| (link, LinkReuse::New))
     }
 
-    fn connecting(self: &Arc<Self>) -> Connecting {
+    fn connect_shared(self: &Arc<Self>) -> ConnectingFuture {
         let upstream = Arc::clone(self);
         let task = tokio::spawn(async move {
             let result = upstream.connect().await;
             let mut state = upstream.state();
             match &result {
-                Ok(link) => state.now = Now::Linked(Arc::clone(link)),
-                Err(error) => state.failed(error.clone(), Duration::ZERO),
+                Ok(link) => state.connection = UpstreamLinkState::Connected(Arc::clone(link)),
+                Err(error) => state.note_failure(error.clone(), Duration::ZERO),
             }
             result
         });
         let upstream = Arc::clone(self);
         async move {
             task.await.unwrap_or_else(|error| {
-                upstream.state().now = Now::Idle;
+                upstream.state().connection = UpstreamLinkState::Idle;
                 Err(ServerError::Connect {
                     server: upstream.name().to_owned(),
                     detail: error.to_string(),
@@ -226,7 +232,7 @@ impl Upstream {
         .shared()
     }
 
-    fn hub(&self) -> Result<Arc<Hub>, ServerError> {
+    fn hub(&self) -> Result<Arc<UpstreamHub>, ServerError> {
         self.hub.upgrade().ok_or_else(|| ServerError::Closed {
             server: self.name().to_owned(),
             detail: "everything is being closed".to_owned(),
@@ -234,30 +240,34 @@ impl Upstream {
     }
 
     /// Connects and lists: no tool is called by a definition that only the cache has.
-    async fn connect(self: &Arc<Self>) -> Result<Arc<Link>, ServerError> {
+    async fn connect(self: &Arc<Self>) -> Result<Arc<UpstreamConnection>, ServerError> {
         let hub = self.hub()?;
-        let before = self.seen().and_then(|seen| seen.era);
+        let before = self.tools().and_then(|seen| seen.era);
         let link = connect::connect(&hub, &self.server, before).await?;
-        let listing = link.list(hub.options.list).await?;
-        if before == Some(Era::Modern) && link.era() == Some(Era::Legacy) {
-            hub.tell(Happened::OlderProtocol {
+        let listing = link.list(hub.options.list_timeout).await?;
+        if before == Some(ProtocolEra::Modern) && link.era() == Some(ProtocolEra::Legacy) {
+            hub.publish(ServerEvent::OlderProtocol {
                 server: self.name().to_owned(),
             });
         }
         let link = Arc::new(link);
-        self.learn(&hub, listing, link.era());
+        self.store_listing(&hub, listing, link.era());
         drop(hub);
         if let Some(state) = link.state() {
-            let task = tokio::spawn(watch(Arc::downgrade(self), Arc::downgrade(&link), Arc::clone(state)));
+            let task = tokio::spawn(watch_tool_changes(
+                Arc::downgrade(self),
+                Arc::downgrade(&link),
+                Arc::clone(state),
+            ));
             link.attach(task.abort_handle());
         }
         Ok(link)
     }
 
     /// Stores a new listing, in memory and on disk, and reports what changed.
-    fn learn(&self, hub: &Hub, listing: Listing, era: Option<Era>) {
-        let new = Seen::new(listing, era, true);
-        let old = self.seen();
+    fn store_listing(&self, hub: &UpstreamHub, listing: ServerListing, era: Option<ProtocolEra>) {
+        let new = ServerTools::new(listing, era, true);
+        let old = self.tools();
         let (mut changed, mut added, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(old) = &old {
             for (name, digest) in &new.digests {
@@ -277,22 +287,22 @@ impl Upstream {
         let same = old
             .as_ref()
             .is_some_and(|old| old.listing == new.listing && old.era == era);
-        if !same && let Err(error) = hub.keep.write(&self.server, era, new.listing.clone()) {
+        if !same && let Err(error) = hub.cache.write(&self.server, era, new.listing.clone()) {
             tracing::warn!(
                 server = self.name(),
-                error = crate::talk::said(&error),
+                error = crate::mcp_client::error_chain(&error),
                 "a listing is not remembered"
             );
         }
-        *self.seen.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(new));
+        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(new));
         if !same {
-            hub.renew();
+            hub.bump_generation();
         }
         if !(changed.is_empty() && added.is_empty() && gone.is_empty()) {
             for names in [&mut changed, &mut added, &mut gone] {
                 names.sort();
             }
-            hub.tell(Happened::Changed {
+            hub.publish(ServerEvent::Changed {
                 server: self.name().to_owned(),
                 changed,
                 added,
@@ -302,13 +312,13 @@ impl Upstream {
     }
 
     /// Lists the tools again, over the current connection or a new one.
-    pub(crate) async fn refresh(self: &Arc<Self>) -> Result<Arc<Seen>, ServerError> {
-        let (link, reached) = self.link().await?;
-        if let Reached::Before = reached {
+    pub(crate) async fn refresh(self: &Arc<Self>) -> Result<Arc<ServerTools>, ServerError> {
+        let (link, reached) = self.fresh_connection().await?;
+        if let LinkReuse::Reused = reached {
             let _alone = self.relisting.lock().await;
             self.relist(&link).await?;
         }
-        self.seen().ok_or_else(|| ServerError::List {
+        self.tools().ok_or_else(|| ServerError::List {
             server: self.name().to_owned(),
             detail: "nothing was listed".to_owned(),
         })
@@ -319,14 +329,14 @@ impl Upstream {
         self: &Arc<Self>,
         tool: &str,
         arguments: Map<String, Value>,
-    ) -> Result<CallResult, CallError> {
-        let before = self.seen();
-        let (link, reached) = self.link().await?;
-        if let (Reached::Now, Some(before)) = (reached, before)
+    ) -> Result<CallResult, UpstreamCallError> {
+        let before = self.tools();
+        let (link, reached) = self.fresh_connection().await?;
+        if let (LinkReuse::New, Some(before)) = (reached, before)
             && let Some(old) = before.digests.get(tool)
-            && self.seen().is_some_and(|seen| seen.digests.get(tool) != Some(old))
+            && self.tools().is_some_and(|seen| seen.digests.get(tool) != Some(old))
         {
-            return Err(CallError::Changed {
+            return Err(UpstreamCallError::Changed {
                 server: self.name().to_owned(),
                 tool: tool.to_owned(),
             });
@@ -337,30 +347,30 @@ impl Upstream {
     /// Closes the connection; the next use opens another one.
     pub(crate) fn close(&self) {
         let mut state = self.state();
-        if let Now::Linked(_) = &state.now {
-            state.now = Now::Idle;
+        if let UpstreamLinkState::Connected(_) = &state.connection {
+            state.connection = UpstreamLinkState::Idle;
         }
     }
 }
 
-impl State {
+impl UpstreamState {
     /// Records a failure; the first is forgiven, and each later one doubles the backoff.
-    fn failed(&mut self, cause: ServerError, lived: Duration) {
+    fn note_failure(&mut self, cause: ServerError, lived: Duration) {
         // Errors that only the operator can fix are retried each time.
         let own = matches!(
             cause,
             ServerError::Credential { .. } | ServerError::NoSandbox { .. } | ServerError::Login { .. }
         );
-        if own || lived >= STEADY {
+        if own || lived >= MIN_STABLE_LIFETIME {
             self.failures = 0;
         }
         if own {
-            self.now = Now::Idle;
+            self.connection = UpstreamLinkState::Idle;
             return;
         }
         self.failures = self.failures.saturating_add(1);
-        let pause = pause(self.failures);
-        self.now = Now::Off {
+        let pause = backoff_delay(self.failures);
+        self.connection = UpstreamLinkState::BackingOff {
             until: Instant::now() + pause,
             at: SystemTime::now() + pause,
             cause,
@@ -370,35 +380,39 @@ impl State {
 
 /// Returns a delay that doubles each time, up to a minute, with 25 % jitter so that servers do not return all at
 /// once.
-fn pause(failures: u32) -> Duration {
+fn backoff_delay(failures: u32) -> Duration {
     if failures <= 1 {
         return Duration::ZERO;
     }
-    let doubled = FIRST_PAUSE.saturating_mul(1u32 << (failures - 2).min(10));
+    let doubled = INITIAL_BACKOFF.saturating_mul(1u32 << (failures - 2).min(10));
     let mut random = [0u8; 1];
     // Without randomness there is no jitter, which does no harm.
     let _ = getrandom::fill(&mut random);
     let [random] = random;
     let percent = 75 + u32::from(random) * 50 / 255;
-    doubled.min(LONGEST_PAUSE).saturating_mul(percent) / 100
+    doubled.min(MAX_BACKOFF).saturating_mul(percent) / 100
 }
 
 /// Lists the tools again whenever the server announces a change.
-async fn watch(upstream: Weak<Upstream>, link: Weak<Link>, state: Arc<ConversationState>) {
+async fn watch_tool_changes(
+    upstream: Weak<UpstreamServer>,
+    link: Weak<UpstreamConnection>,
+    state: Arc<ConversationState>,
+) {
     loop {
         state.changed.notified().await;
-        tokio::time::sleep(GATHER).await;
+        tokio::time::sleep(CHANGE_GATHER_INTERVAL).await;
         let (Some(upstream), Some(link)) = (upstream.upgrade(), link.upgrade()) else {
             return;
         };
         let alone = upstream.relisting.lock().await;
         if let Err(error) = upstream.relist(&link).await {
-            let error = error.without_words();
+            let error = error.without_stderr();
             tracing::warn!(server = upstream.name(), error, "its changed tools cannot be listed");
         }
         drop(alone);
         drop((upstream, link));
-        tokio::time::sleep(REST).await;
+        tokio::time::sleep(RELIST_INTERVAL).await;
     }
 }
 

@@ -9,64 +9,64 @@ use ringfence_catalog::{Catalog, Tool};
 use serde_json::{Map, Value};
 use tokio::sync::{broadcast, watch};
 
-use crate::answer::CallResult;
-use crate::credential::Environment;
-use crate::error::{CallError, ServerError};
-use crate::keep::{Era, Keep, PinError, Pinned};
-use crate::person::Person;
-use crate::servers::entry::nearest;
-use crate::servers::{Notice, Servers};
+use crate::call_result::CallResult;
+use crate::credential::EnvironmentLookup;
+use crate::elicitation::ElicitationHandler;
+use crate::error::{ServerError, UpstreamCallError};
+use crate::server_cache::{PinComparison, PinError, ProtocolEra, ServerCache};
+use crate::servers::entry::nearest_known;
+use crate::servers::{ServerNotice, Servers};
 use crate::spawner::Spawner;
-use crate::upstream::{Condition, Reached, Seen, Upstream};
+use crate::upstream::{LinkReuse, ServerTools, UpstreamHealth, UpstreamServer};
 use crate::vault::Vault;
 
 /// Most events that wait for a slow receiver.
-const EVENTS: usize = 256;
+const EVENT_CAPACITY: usize = 256;
 
 /// What upstream servers need from the program.
 #[derive(Clone)]
-pub struct Options {
-    /// Resolves `env:NAME` and `${NAME}`, and provides `PATH`.
-    pub environment: Environment,
+pub struct UpstreamOptions {
+    /// Resolves `env:NAME` and `${MAX_NAME_BYTES}`, and provides `PATH`.
+    pub environment: EnvironmentLookup,
     /// Starts servers whose entry names a policy; without it these cannot be used.
     pub spawner: Option<Arc<dyn Spawner>>,
     /// Answers elicitation requests of servers; without it servers cannot make any.
-    pub person: Option<Person>,
+    pub elicitation: Option<ElicitationHandler>,
     /// How long a program has to start and open the protocol: some download themselves first.
-    pub start: Duration,
+    pub start_timeout: Duration,
     /// How long a remote server has to open the protocol.
-    pub connect: Duration,
+    pub connect_timeout: Duration,
     /// How long a server has to list its tools.
-    pub list: Duration,
+    pub list_timeout: Duration,
 }
 
-impl Options {
+impl UpstreamOptions {
     /// Creates options with the default timeouts: two minutes to start a program, 30 s each to connect and to list.
-    pub fn new(environment: Environment) -> Options {
-        Options {
+    pub fn new(environment: EnvironmentLookup) -> UpstreamOptions {
+        UpstreamOptions {
             environment,
             spawner: None,
-            person: None,
-            start: Duration::from_mins(2),
-            connect: Duration::from_secs(30),
-            list: Duration::from_secs(30),
+            elicitation: None,
+            start_timeout: Duration::from_mins(2),
+            connect_timeout: Duration::from_secs(30),
+            list_timeout: Duration::from_secs(30),
         }
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for UpstreamOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
-            .field("start", &self.start)
-            .field("connect", &self.connect)
-            .field("list", &self.list)
+            .field("start", &self.start_timeout)
+            .field("connect", &self.connect_timeout)
+            .field("list", &self.list_timeout)
             .finish_non_exhaustive()
     }
 }
 
 /// An event of a server, for users.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Happened {
+pub enum ServerEvent {
     /// Tools of a server have changed.
     Changed {
         /// Configured name of the server.
@@ -95,12 +95,12 @@ pub enum Happened {
 }
 
 /// Most tool names that a message lists for one kind of change.
-const NAMED: usize = 5;
+const MAX_NAMED_TOOLS: usize = 5;
 
-impl fmt::Display for Happened {
+impl fmt::Display for ServerEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Happened::Changed {
+            ServerEvent::Changed {
                 server,
                 changed,
                 added,
@@ -108,20 +108,22 @@ impl fmt::Display for Happened {
             } => {
                 let kinds = [("changed", changed), ("new", added), ("gone", gone)];
                 let kinds = kinds.iter().filter(|(_, names)| !names.is_empty());
-                let kinds: Vec<String> = kinds.map(|(kind, names)| format!("{kind}: {}", some(names))).collect();
+                let kinds: Vec<String> = kinds
+                    .map(|(kind, names)| format!("{kind}: {}", abbreviate_names(names)))
+                    .collect();
                 write!(
                     f,
                     "the tools of server `{server}` are not what they were; {}",
                     kinds.join("; ")
                 )
             }
-            Happened::SlowStart { server, after, within } => write!(
+            ServerEvent::SlowStart { server, after, within } => write!(
                 f,
                 "server `{server}` was started and has not answered for {} s (it may be downloading itself); it has {} s in all",
                 after.as_secs(),
                 within.as_secs()
             ),
-            Happened::OlderProtocol { server } => write!(
+            ServerEvent::OlderProtocol { server } => write!(
                 f,
                 "server `{server}` spoke protocol 2026-07-28 before, and now says that it does not"
             ),
@@ -130,9 +132,13 @@ impl fmt::Display for Happened {
 }
 
 /// Returns the first of some names, and how many more there are.
-fn some(names: &[String]) -> String {
-    let first: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
-    match names.len().saturating_sub(NAMED) {
+fn abbreviate_names(names: &[String]) -> String {
+    let first: Vec<String> = names
+        .iter()
+        .take(MAX_NAMED_TOOLS)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    match names.len().saturating_sub(MAX_NAMED_TOOLS) {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
     }
@@ -140,16 +146,16 @@ fn some(names: &[String]) -> String {
 
 /// The result of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub struct ServerStatus {
     /// The number of tools that it listed.
     pub tools: usize,
     /// The protocol the server speaks; `None` for servers that do not speak MCP.
-    pub era: Option<Era>,
+    pub era: Option<ProtocolEra>,
 }
 
 /// A snapshot of the tools of all servers.
 #[derive(Debug)]
-pub struct Known {
+pub struct CatalogSnapshot {
     /// The tools, under canonical names.
     pub catalog: Catalog,
     /// Increases with every change; data built from the catalog is current if this matches.
@@ -159,61 +165,61 @@ pub struct Known {
 /// All upstream servers; cheap to clone.
 #[derive(Clone)]
 pub struct Upstreams {
-    hub: Arc<Hub>,
-    each: Arc<BTreeMap<String, Arc<Upstream>>>,
+    hub: Arc<UpstreamHub>,
+    by_name: Arc<BTreeMap<String, Arc<UpstreamServer>>>,
     servers: Arc<Servers>,
 }
 
 impl fmt::Debug for Upstreams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.each.keys()).finish()
+        f.debug_list().entries(self.by_name.keys()).finish()
     }
 }
 
 /// The state that all servers share.
-pub(crate) struct Hub {
-    pub(crate) keep: Keep,
-    pub(crate) options: Options,
+pub(crate) struct UpstreamHub {
+    pub(crate) cache: ServerCache,
+    pub(crate) options: UpstreamOptions,
     pub(crate) vault: Vault,
     generation: watch::Sender<u64>,
-    known: Mutex<Option<Arc<Known>>>,
-    events: broadcast::Sender<Happened>,
+    snapshot: Mutex<Option<Arc<CatalogSnapshot>>>,
+    events: broadcast::Sender<ServerEvent>,
 }
 
-impl Hub {
-    pub(crate) fn tell(&self, happened: Happened) {
+impl UpstreamHub {
+    pub(crate) fn publish(&self, happened: ServerEvent) {
         tracing::info!(?happened, "upstream");
         // Commands that only read have no receiver, which is fine.
         let _ = self.events.send(happened);
     }
 
-    pub(crate) fn renew(&self) {
+    pub(crate) fn bump_generation(&self) {
         self.generation.send_modify(|generation| *generation += 1);
     }
 }
 
 impl Upstreams {
     /// Loads the cached listings of these servers; connects to none.
-    pub fn new(servers: Servers, keep: Keep, options: Options) -> Upstreams {
-        let (events, _) = broadcast::channel(EVENTS);
-        let hub = Arc::new(Hub {
-            vault: Vault::find(keep.home(), &options.environment),
-            keep,
+    pub fn new(servers: Servers, keep: ServerCache, options: UpstreamOptions) -> Upstreams {
+        let (events, _) = broadcast::channel(EVENT_CAPACITY);
+        let hub = Arc::new(UpstreamHub {
+            vault: Vault::in_data_folder(keep.home(), &options.environment),
+            cache: keep,
             options,
             generation: watch::Sender::new(1),
-            known: Mutex::new(None),
+            snapshot: Mutex::new(None),
             events,
         });
-        let upstream = |server: &crate::servers::Server| {
-            let kept = hub.keep.read(server);
-            let seen = kept.map(|kept| Seen::new(kept.listing, kept.era, false));
-            let upstream = Upstream::new(server.clone(), Arc::downgrade(&hub), seen);
+        let upstream = |server: &crate::servers::ConfiguredServer| {
+            let kept = hub.cache.read(server);
+            let seen = kept.map(|kept| ServerTools::new(kept.listing, kept.era, false));
+            let upstream = UpstreamServer::new(server.clone(), Arc::downgrade(&hub), seen);
             (server.name.clone(), upstream)
         };
         let upstreams = servers.iter().map(upstream).collect();
         Upstreams {
             hub: Arc::clone(&hub),
-            each: Arc::new(upstreams),
+            by_name: Arc::new(upstreams),
             servers: Arc::new(servers),
         }
     }
@@ -224,12 +230,12 @@ impl Upstreams {
     }
 
     /// Returns the notices for the operator about the servers.
-    pub fn notices(&self) -> Vec<Notice> {
+    pub fn notices(&self) -> Vec<ServerNotice> {
         self.servers.notices()
     }
 
     /// Subscribes to the events of servers from now on.
-    pub fn events(&self) -> broadcast::Receiver<Happened> {
+    pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
         self.hub.events.subscribe()
     }
 
@@ -239,51 +245,51 @@ impl Upstreams {
     }
 
     /// Returns the health of a server.
-    pub fn condition(&self, server: &str) -> Result<Condition, ServerError> {
-        Ok(self.upstream(server)?.condition())
+    pub fn health(&self, server: &str) -> Result<UpstreamHealth, ServerError> {
+        Ok(self.find_upstream(server)?.health())
     }
 
-    fn upstream(&self, server: &str) -> Result<&Arc<Upstream>, ServerError> {
-        self.each.get(server).ok_or_else(|| {
-            let names: Vec<&str> = self.each.keys().map(String::as_str).collect();
+    fn find_upstream(&self, server: &str) -> Result<&Arc<UpstreamServer>, ServerError> {
+        self.by_name.get(server).ok_or_else(|| {
+            let names: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
             ServerError::Unknown {
                 server: server.chars().take(80).collect(),
-                nearest: nearest(server, &names).map(str::to_owned),
+                nearest: nearest_known(server, &names).map(str::to_owned),
             }
         })
     }
 
     /// Returns the last known tools without connecting to any server: listed by this process, or from the cache.
-    pub fn known(&self) -> Arc<Known> {
+    pub fn snapshot(&self) -> Arc<CatalogSnapshot> {
         let generation = *self.hub.generation.borrow();
-        let mut known = self.hub.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.hub.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.as_ref().filter(|known| known.generation == generation) {
             return Arc::clone(known);
         }
-        let seen = self.each.values().filter_map(|upstream| upstream.seen());
+        let seen = self.by_name.values().filter_map(|upstream| upstream.tools());
         let catalog = Catalog::new(seen.map(|seen| seen.listing.clone()));
-        let new = Arc::new(Known { catalog, generation });
+        let new = Arc::new(CatalogSnapshot { catalog, generation });
         *known = Some(Arc::clone(&new));
         new
     }
 
     /// Returns the last known tools; servers that were never listed are listed now, all at once. A server that fails
     /// has no tools, and its error is returned under its name.
-    pub async fn catalog(&self) -> (Arc<Known>, BTreeMap<String, ServerError>) {
-        let unseen = self.each.values().filter(|upstream| upstream.seen().is_none());
+    pub async fn list_unlisted(&self) -> (Arc<CatalogSnapshot>, BTreeMap<String, ServerError>) {
+        let unseen = self.by_name.values().filter(|upstream| upstream.tools().is_none());
         let failed = self.list(unseen.cloned().collect()).await;
         let failed = failed
             .into_iter()
             .filter_map(|(server, listed)| Some((server, listed.err()?)));
         let failed = failed.collect();
-        (self.known(), failed)
+        (self.snapshot(), failed)
     }
 
     /// Lists one server again, or all at once.
-    pub async fn refresh(&self, server: Option<&str>) -> BTreeMap<String, Result<Status, ServerError>> {
+    pub async fn refresh(&self, server: Option<&str>) -> BTreeMap<String, Result<ServerStatus, ServerError>> {
         let upstreams = match server {
-            None => self.each.values().cloned().collect(),
-            Some(server) => match self.upstream(server) {
+            None => self.by_name.values().cloned().collect(),
+            Some(server) => match self.find_upstream(server) {
                 Ok(upstream) => vec![Arc::clone(upstream)],
                 Err(error) => return BTreeMap::from([(server.to_owned(), Err(error))]),
             },
@@ -291,9 +297,9 @@ impl Upstreams {
         self.list(upstreams).await
     }
 
-    async fn list(&self, upstreams: Vec<Arc<Upstream>>) -> BTreeMap<String, Result<Status, ServerError>> {
-        let listing = |upstream: Arc<Upstream>| async move {
-            let listed = upstream.refresh().await.map(|seen| Status {
+    async fn list(&self, upstreams: Vec<Arc<UpstreamServer>>) -> BTreeMap<String, Result<ServerStatus, ServerError>> {
+        let listing = |upstream: Arc<UpstreamServer>| async move {
+            let listed = upstream.refresh().await.map(|seen| ServerStatus {
                 tools: seen.listing.tools.len(),
                 era: seen.era,
             });
@@ -306,15 +312,18 @@ impl Upstreams {
     }
 
     /// Connects a server if it is not connected, so that its tools are current. Cheap if it is connected.
-    pub async fn ready(&self, server: &str) -> Result<(), ServerError> {
-        self.upstream(server)?.link().await.map(|_: (_, Reached)| ())
+    pub async fn ensure_connected(&self, server: &str) -> Result<(), ServerError> {
+        self.find_upstream(server)?
+            .fresh_connection()
+            .await
+            .map(|_: (_, LinkReuse)| ())
     }
 
     /// Whether this process listed a server's tools.
     pub fn is_fresh(&self, server: &str) -> bool {
-        self.each
+        self.by_name
             .get(server)
-            .and_then(|upstream| upstream.seen())
+            .and_then(|upstream| upstream.tools())
             .is_some_and(|seen| seen.fresh)
     }
 
@@ -325,11 +334,11 @@ impl Upstreams {
         tool: &str,
         arguments: Map<String, Value>,
         timeout: Duration,
-    ) -> Result<CallResult, CallError> {
-        let upstream = self.upstream(server)?;
+    ) -> Result<CallResult, UpstreamCallError> {
+        let upstream = self.find_upstream(server)?;
         match tokio::time::timeout(timeout, upstream.call(tool, arguments)).await {
             Ok(result) => result,
-            Err(_) => Err(CallError::Timeout {
+            Err(_) => Err(UpstreamCallError::Timeout {
                 server: server.to_owned(),
                 tool: tool.to_owned(),
                 after: timeout,
@@ -338,15 +347,15 @@ impl Upstreams {
     }
 
     /// Pins a tool's definition at its first use, and compares later uses with the pin.
-    pub fn pin(&self, tool: &Tool) -> Result<Pinned, PinError> {
-        self.hub.keep.pins().pin(tool)
+    pub fn pin(&self, tool: &Tool) -> Result<PinComparison, PinError> {
+        self.hub.cache.pins().pin(tool)
     }
 
     /// Returns the tools of a server whose pins differ from their definitions in `catalog`; pins none.
     pub fn drifted(&self, catalog: &Catalog, server: &str) -> Result<Vec<String>, PinError> {
         let tools = catalog.server(server).map(|entry| entry.tools.clone());
         let tools = tools.and_then(|tools| catalog.tools().get(tools)).unwrap_or_default();
-        let pinned = self.hub.keep.pins().digests()?;
+        let pinned = self.hub.cache.pins().digests()?;
         let drifted = tools.iter().filter(|tool| {
             let pin = pinned.get(tool.name.as_str());
             pin.is_some_and(|digest| *digest != tool.digest.to_string())
@@ -356,12 +365,12 @@ impl Upstreams {
 
     /// Pins a tool's current definition.
     pub fn accept(&self, tool: &Tool) -> Result<(), PinError> {
-        self.hub.keep.pins().accept(tool)
+        self.hub.cache.pins().accept(tool)
     }
 
     /// Closes every connection; child processes end with them.
     pub fn close(&self) {
-        for upstream in self.each.values() {
+        for upstream in self.by_name.values() {
             upstream.close();
         }
     }

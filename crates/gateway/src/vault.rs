@@ -20,19 +20,19 @@ use ring::pbkdf2;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::credential::{Environment, Secret};
-use crate::keep::{read_bounded, replace};
+use crate::credential::{EnvironmentLookup, SecretString};
+use crate::server_cache::{read_bounded, replace_file};
 
 const VERSION: u32 = 1;
-const MOST: u64 = 16 << 20;
-const LONGEST_NAME: usize = 128;
-const LONGEST_VALUE: usize = 64 * 1024;
-const KEY: usize = 32;
-const SALT: usize = 16;
+const MAX_FILE_BYTES: u64 = 16 << 20;
+const MAX_NAME_BYTES: usize = 128;
+const MAX_VALUE_BYTES: usize = 64 * 1024;
+const KEY_BYTES: usize = 32;
+const SALT_BYTES: usize = 16;
 /// Rounds of the key derivation: one guess of a passphrase costs about a third of a second. Tests use fewer.
-const ROUNDS: u32 = if cfg!(test) { 1_000 } else { 600_000 };
+const KEY_DERIVATION_ROUNDS: u32 = if cfg!(test) { 1_000 } else { 600_000 };
 /// The name that is sealed with every vault, which tells a wrong key from a damaged secret.
-const CHECK: &str = "";
+const CHECK_NAME: &str = "";
 
 /// Why a secret cannot be read or stored; the error never contains one.
 #[derive(Debug, thiserror::Error)]
@@ -100,13 +100,13 @@ impl VaultError {
 #[derive(Clone)]
 pub struct Vault {
     file: PathBuf,
-    unlock: Unlock,
+    unlock: KeySource,
     /// The last derived key, because deriving one from a passphrase is slow.
-    made: Arc<Mutex<Option<Made>>>,
+    last_key: Arc<Mutex<Option<DerivedKey>>>,
 }
 
 /// A key, with the salt that it was derived with.
-struct Made {
+struct DerivedKey {
     salt: String,
     key: Arc<LessSafeKey>,
 }
@@ -118,14 +118,14 @@ impl fmt::Debug for Vault {
 }
 
 #[derive(Clone)]
-enum Unlock {
-    Passphrase(Secret),
+enum KeySource {
+    Passphrase(SecretString),
     File(PathBuf),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct VaultDocument {
     version: u32,
     /// The salt of the passphrase; empty if the key is in a file.
     salt: String,
@@ -135,20 +135,20 @@ struct Document {
 
 impl Vault {
     /// Locates the vault of a data folder; `environment` says where its key is.
-    pub fn find(home: &Path, environment: &Environment) -> Vault {
+    pub fn in_data_folder(home: &Path, environment: &EnvironmentLookup) -> Vault {
         let given = |name: &str| environment(name).filter(|value| !value.is_empty());
         let unlock = if let Some(passphrase) = given("RINGFENCE_VAULT_PASSPHRASE") {
-            Unlock::Passphrase(Secret::new(passphrase))
+            KeySource::Passphrase(SecretString::new(passphrase))
         } else {
             let folder = given("XDG_CONFIG_HOME").map(PathBuf::from);
             let folder = folder.or_else(|| given("HOME").map(|home| Path::new(&home).join(".config")));
             let folder = folder.map_or_else(|| home.to_owned(), |folder| folder.join("ringfence"));
-            Unlock::File(folder.join("vault.key"))
+            KeySource::File(folder.join("vault.key"))
         };
         Vault {
             file: home.join("vault.json"),
             unlock,
-            made: Arc::default(),
+            last_key: Arc::default(),
         }
     }
 
@@ -164,24 +164,24 @@ impl Vault {
     }
 
     /// Returns the secret of this name; `None` if there is none.
-    pub fn get(&self, name: &str) -> Result<Option<Secret>, VaultError> {
+    pub fn get(&self, name: &str) -> Result<Option<SecretString>, VaultError> {
         let Some(document) = self.read()? else { return Ok(None) };
         let Some(sealed) = document.secrets.get(name) else {
             return Ok(None);
         };
         let key = self.key(&document)?;
-        let value = open(&key, name, sealed).ok_or_else(|| self.damaged(format!("the secret `{name}`")))?;
+        let value = unseal(&key, name, sealed).ok_or_else(|| self.damaged(format!("the secret `{name}`")))?;
         let text = String::from_utf8(value).map_err(|_| self.damaged(format!("the secret `{name}`")))?;
-        Ok(Some(Secret::new(text)))
+        Ok(Some(SecretString::new(text)))
     }
 
     /// Stores a secret, and replaces one of the same name.
-    pub fn set(&self, name: &str, value: &Secret) -> Result<(), VaultError> {
+    pub fn set(&self, name: &str, value: &SecretString) -> Result<(), VaultError> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(fits) {
-            return Err(VaultError::Name(name.chars().take(LONGEST_NAME).collect()));
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(fits) {
+            return Err(VaultError::Name(name.chars().take(MAX_NAME_BYTES).collect()));
         }
-        if value.reveal().is_empty() || value.reveal().len() > LONGEST_VALUE {
+        if value.reveal().is_empty() || value.reveal().len() > MAX_VALUE_BYTES {
             return Err(VaultError::Length);
         }
         let _lock = self.lock()?;
@@ -190,7 +190,7 @@ impl Vault {
                 let key = self.key(&document)?;
                 (document, key)
             }
-            None => self.begin()?,
+            None => self.open_for_change()?,
         };
         document
             .secrets
@@ -211,18 +211,18 @@ impl Vault {
         Ok(was_there)
     }
 
-    fn begin(&self) -> Result<(Document, Arc<LessSafeKey>), VaultError> {
-        let salt = STANDARD.encode(random::<SALT>()?.as_slice());
-        if let Unlock::File(path) = &self.unlock
+    fn open_for_change(&self) -> Result<(VaultDocument, Arc<LessSafeKey>), VaultError> {
+        let salt = STANDARD.encode(random_bytes::<SALT_BYTES>()?.as_slice());
+        if let KeySource::File(path) = &self.unlock
             && matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
         {
-            let text = Zeroizing::new(STANDARD.encode(random::<KEY>()?.as_slice()));
-            replace(path, text.as_bytes()).map_err(|source| failed(path, source))?;
+            let text = Zeroizing::new(STANDARD.encode(random_bytes::<KEY_BYTES>()?.as_slice()));
+            replace_file(path, text.as_bytes()).map_err(|source| file_error(path, source))?;
         }
         let key = self.raw_key(&salt)?;
-        let document = Document {
+        let document = VaultDocument {
             version: VERSION,
-            check: seal(&key, CHECK, "ringfence")?,
+            check: seal(&key, CHECK_NAME, "ringfence")?,
             salt,
             secrets: BTreeMap::new(),
         };
@@ -230,25 +230,25 @@ impl Vault {
     }
 
     /// Returns the key, if it belongs to this vault.
-    fn key(&self, document: &Document) -> Result<Arc<LessSafeKey>, VaultError> {
+    fn key(&self, document: &VaultDocument) -> Result<Arc<LessSafeKey>, VaultError> {
         let key = self.raw_key(&document.salt)?;
-        match open(&key, CHECK, &document.check) {
+        match unseal(&key, CHECK_NAME, &document.check) {
             Some(_) => Ok(key),
             None => Err(VaultError::WrongKey(self.file.clone())),
         }
     }
 
     fn raw_key(&self, salt: &str) -> Result<Arc<LessSafeKey>, VaultError> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Unlock::Passphrase(_), Some(made)) = (&self.unlock, &*made)
+        let mut made = self.last_key.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (KeySource::Passphrase(_), Some(made)) = (&self.unlock, &*made)
             && made.salt == salt
         {
             return Ok(Arc::clone(&made.key));
         }
-        let mut bytes = Zeroizing::new([0_u8; KEY]);
+        let mut bytes = Zeroizing::new([0_u8; KEY_BYTES]);
         match &self.unlock {
-            Unlock::Passphrase(passphrase) => {
-                let rounds = NonZeroU32::new(ROUNDS).unwrap_or(NonZeroU32::MIN);
+            KeySource::Passphrase(passphrase) => {
+                let rounds = NonZeroU32::new(KEY_DERIVATION_ROUNDS).unwrap_or(NonZeroU32::MIN);
                 let passphrase = passphrase.reveal().as_bytes();
                 pbkdf2::derive(
                     pbkdf2::PBKDF2_HMAC_SHA256,
@@ -258,33 +258,36 @@ impl Vault {
                     &mut *bytes,
                 );
             }
-            Unlock::File(path) => self.key_file(path, &mut bytes)?,
+            KeySource::File(path) => self.key_file(path, &mut bytes)?,
         }
         let key = UnboundKey::new(&CHACHA20_POLY1305, bytes.as_slice());
         let key = key.map_err(|_| self.damaged("its key".to_owned()))?;
         let key = Arc::new(LessSafeKey::new(key));
-        *made = Some(Made {
+        *made = Some(DerivedKey {
             salt: salt.to_owned(),
             key: Arc::clone(&key),
         });
         Ok(key)
     }
 
-    fn key_file(&self, path: &Path, bytes: &mut [u8; KEY]) -> Result<(), VaultError> {
+    fn key_file(&self, path: &Path, bytes: &mut [u8; KEY_BYTES]) -> Result<(), VaultError> {
         use std::os::unix::fs::PermissionsExt as _;
         let text = match read_bounded(path, 1024) {
             Ok(text) => Zeroizing::new(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(VaultError::NoKey(path.to_owned())),
-            Err(source) => return Err(failed(path, source)),
+            Err(source) => return Err(file_error(path, source)),
         };
-        let found = path.metadata().map_err(|source| failed(path, source))?;
+        let found = path.metadata().map_err(|source| file_error(path, source))?;
         let mode = found.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             let path = path.to_owned();
             return Err(VaultError::Exposed { path, mode });
         }
         let decoded = STANDARD.decode(text.trim_ascii()).map(Zeroizing::new);
-        match decoded.ok().and_then(|key| <[u8; KEY]>::try_from(key.as_slice()).ok()) {
+        match decoded
+            .ok()
+            .and_then(|key| <[u8; KEY_BYTES]>::try_from(key.as_slice()).ok())
+        {
             Some(key) => bytes.copy_from_slice(&key),
             None => return Err(self.damaged(format!("`{}` holds no key", path.display()))),
         }
@@ -293,27 +296,27 @@ impl Vault {
 
     fn lock(&self) -> Result<File, VaultError> {
         let path = self.file.with_extension("lock");
-        crate::keep::lock(&path).map_err(|source| failed(&path, source))
+        crate::server_cache::lock_file(&path).map_err(|source| file_error(&path, source))
     }
 
-    fn read(&self) -> Result<Option<Document>, VaultError> {
-        let text = match read_bounded(&self.file, MOST) {
+    fn read(&self) -> Result<Option<VaultDocument>, VaultError> {
+        let text = match read_bounded(&self.file, MAX_FILE_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(failed(&self.file, source)),
+            Err(source) => return Err(file_error(&self.file, source)),
         };
-        let document: Document = serde_json::from_slice(&text).map_err(|error| self.damaged(error.to_string()))?;
+        let document: VaultDocument = serde_json::from_slice(&text).map_err(|error| self.damaged(error.to_string()))?;
         if document.version != VERSION {
             return Err(self.damaged(format!("version {} is not known", document.version)));
         }
         Ok(Some(document))
     }
 
-    fn write(&self, document: &Document) -> Result<(), VaultError> {
+    fn write(&self, document: &VaultDocument) -> Result<(), VaultError> {
         serde_json::to_vec(document)
             .map_err(io::Error::from)
-            .and_then(|text| replace(&self.file, &text))
-            .map_err(|source| failed(&self.file, source))
+            .and_then(|text| replace_file(&self.file, &text))
+            .map_err(|source| file_error(&self.file, source))
     }
 
     fn damaged(&self, what: String) -> VaultError {
@@ -322,12 +325,12 @@ impl Vault {
     }
 }
 
-fn failed(path: &Path, source: io::Error) -> VaultError {
+fn file_error(path: &Path, source: io::Error) -> VaultError {
     let path = path.to_owned();
     VaultError::File { path, source }
 }
 
-fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, VaultError> {
+fn random_bytes<const N: usize>() -> Result<Zeroizing<[u8; N]>, VaultError> {
     let mut bytes = Zeroizing::new([0; N]);
     getrandom::fill(bytes.as_mut_slice()).map_err(|_| VaultError::Entropy)?;
     Ok(bytes)
@@ -335,7 +338,7 @@ fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, VaultError> {
 
 /// Returns nonce and ciphertext, bound to the name.
 fn seal(key: &LessSafeKey, name: &str, value: &str) -> Result<String, VaultError> {
-    let nonce = random::<NONCE_LEN>()?;
+    let nonce = random_bytes::<NONCE_LEN>()?;
     let mut sealed = value.as_bytes().to_vec();
     key.seal_in_place_append_tag(
         Nonce::assume_unique_for_key(*nonce),
@@ -346,7 +349,7 @@ fn seal(key: &LessSafeKey, name: &str, value: &str) -> Result<String, VaultError
     Ok(STANDARD.encode([nonce.as_slice(), &sealed].concat()))
 }
 
-fn open(key: &LessSafeKey, name: &str, sealed: &str) -> Option<Vec<u8>> {
+fn unseal(key: &LessSafeKey, name: &str, sealed: &str) -> Option<Vec<u8>> {
     let bytes = STANDARD.decode(sealed).ok()?;
     let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
     let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;

@@ -1,39 +1,39 @@
 //! Aliases for personal data: the same value has the same alias within a table, and an alias reveals nothing about
 //! its value, about other aliases, or about their number.
 
-mod index;
-mod known;
+mod hide_reveal;
+mod known_values;
 mod mask;
 mod recognise;
 mod table;
-mod write;
+mod value_index;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 pub use recognise::resembles_alias;
-pub use table::{Aliases, NoRandomness, ReadError};
+pub use table::{AliasTableError, Aliases, RandomnessError};
 
 /// The kind word of text that only looked like an alias.
-pub(crate) const LITERAL: &str = "text";
+pub(crate) const LITERAL_WORD: &str = "text";
 
 /// Replaces a secret, which is removed for good.
-pub(crate) const SECRET: &str = "⟦secret removed⟧";
+pub(crate) const SECRET_REMOVED: &str = "⟦secret removed⟧";
 
 /// A text or value whose personal data is masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hidden<T> {
+pub struct Masked<T> {
     /// The masked text or value, which may be shown.
     pub shown: T,
     /// The number of findings of each kind that were masked.
-    pub counts: Counts,
+    pub counts: FindingCounts,
 }
 
 /// The number of findings of each kind: what an event may contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts(BTreeMap<String, u64>);
+pub struct FindingCounts(BTreeMap<String, u64>);
 
-impl Counts {
+impl FindingCounts {
     /// Iterates over the kind words with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(word, count)| (word.as_str(), *count))
@@ -50,13 +50,13 @@ impl Counts {
     }
 
     /// Adds the counts of another text.
-    pub fn add(&mut self, other: &Counts) {
+    pub fn add(&mut self, other: &FindingCounts) {
         for (word, count) in &other.0 {
             *self.0.entry(word.clone()).or_default() += count;
         }
     }
 
-    pub(crate) fn one(&mut self, word: &str) {
+    pub(crate) fn increment(&mut self, word: &str) {
         match self.0.get_mut(word) {
             Some(count) => *count += 1,
             None => {
@@ -68,12 +68,12 @@ impl Counts {
 
 /// An alias that this table never issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invented {
+pub struct UnknownAlias {
     /// The alias as it is written in the text.
     pub alias: String,
 }
 
-impl fmt::Display for Invented {
+impl fmt::Display for UnknownAlias {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
@@ -83,7 +83,7 @@ impl fmt::Display for Invented {
     }
 }
 
-impl std::error::Error for Invented {}
+impl std::error::Error for UnknownAlias {}
 
 #[cfg(test)]
 mod tests;

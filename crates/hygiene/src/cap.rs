@@ -7,11 +7,11 @@ mod text;
 
 pub use clean::Cleaner;
 pub use json::JsonCap;
-pub use text::{Keep, TextCap};
+pub use text::{KeptPart, TextCap};
 
 /// Limits on the shown output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct CapLimits {
     /// Bytes in all, not counting notices.
     pub bytes: usize,
     /// Lines of a text; items of any list and members of any object in JSON.
@@ -28,12 +28,12 @@ pub struct Capped<T> {
     /// The shown output, with notices where something is missing.
     pub shown: T,
     /// The amounts that are missing or changed.
-    pub left_out: LeftOut,
+    pub left_out: OmittedCounts,
 }
 
 /// How much was omitted or changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct OmittedCounts {
     /// Bytes of the input.
     pub seen: u64,
     /// Bytes of the input that are not shown.
@@ -50,7 +50,7 @@ pub struct LeftOut {
     pub broken_at: Option<u64>,
 }
 
-impl LeftOut {
+impl OmittedCounts {
     /// Whether everything is shown.
     pub fn is_whole(&self) -> bool {
         self.bytes == 0 && self.rows == 0 && self.cut == 0 && self.deep == 0 && self.broken_at.is_none()
@@ -59,7 +59,7 @@ impl LeftOut {
 
 /// Where the caller can find more than is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum At<'a> {
+pub enum MoreLocation<'a> {
     /// The place where the whole output is.
     Whole(&'a str),
     /// The place where a part of the output was kept; the rest is lost.
@@ -67,25 +67,30 @@ pub enum At<'a> {
 }
 
 /// Formats a notice, in brackets that are removed from all other text.
-fn notice(what: &str, at: Option<At<'_>>) -> String {
+fn format_notice(what: &str, at: Option<MoreLocation<'_>>) -> String {
     let mut words = String::from("⟦ringfence: ");
     words.push_str(what);
     if let Some(at) = at {
         let (is, place) = match at {
-            At::Whole(place) => ("the whole is", place),
-            At::Kept(place) => ("there was more, and as much as was kept is", place),
+            MoreLocation::Whole(place) => ("the whole is", place),
+            MoreLocation::Kept(place) => ("there was more, and as much as was kept is", place),
         };
         words.push_str("; ");
         words.push_str(is);
         words.push_str(" at ");
-        words.extend(place.chars().filter(|letter| !letter.is_control()).map(clean::bracket));
+        words.extend(
+            place
+                .chars()
+                .filter(|letter| !letter.is_control())
+                .map(clean::plain_bracket),
+        );
     }
     words.push('⟧');
     words
 }
 
 /// Formats a number with commas between thousands.
-fn grouped(number: u64) -> String {
+fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -98,13 +103,13 @@ fn grouped(number: u64) -> String {
 }
 
 /// Converts `usize` to `u64`, which holds it on every supported machine.
-fn wide(number: usize) -> u64 {
+fn to_u64(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 /// Truncates a text at a byte limit, before the word or number that the cut would split: half a card number would be
 /// shown where a whole one is hidden.
-fn cut_before(text: &str, most: usize) -> &str {
+fn truncate_at_word(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;
     }
@@ -112,20 +117,20 @@ fn cut_before(text: &str, most: usize) -> &str {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    without_half(&text[..end])
+    trim_partial_word(&text[..end])
 }
 
 /// Removes the incomplete last line of a text that was cut; if that is most of the text, only the incomplete word or
 /// number.
-pub fn whole_lines(text: &str) -> &str {
+pub fn trim_partial_line(text: &str) -> &str {
     match text.rfind('\n') {
         Some(end) if end * 2 >= text.len() => &text[..=end],
-        Some(_) | None => without_half(text),
+        Some(_) | None => trim_partial_word(text),
     }
 }
 
 /// Removes the word or number at the end of a cut text, which may be incomplete.
-fn without_half(kept: &str) -> &str {
+fn trim_partial_word(kept: &str) -> &str {
     let word = kept.rfind(char::is_whitespace).map_or("", |space| &kept[..space]);
     let number = |letter: char| {
         letter.is_ascii_digit()
@@ -135,13 +140,13 @@ fn without_half(kept: &str) -> &str {
                 '-' | '.' | '/' | '(' | ')' | '+' | '\u{2010}'..='\u{2015}' | '\u{2212}'
             )
     };
-    let uncut = |text| before_account(before_account(text).trim_end_matches(number));
+    let uncut = |text| trim_partial_account(trim_partial_account(text).trim_end_matches(number));
     let whole = uncut(word);
     // A text without spaces or words is cut anyway, less what may be a value.
     if whole.len() * 2 >= kept.len() {
         return whole;
     }
-    let mut end = kept.len().saturating_sub(LONGEST_VALUE);
+    let mut end = kept.len().saturating_sub(MAX_VALUE_BYTES);
     while !kept.is_char_boundary(end) {
         end -= 1;
     }
@@ -149,7 +154,7 @@ fn without_half(kept: &str) -> &str {
 }
 
 /// Removes the start of a bank account number at the end of a text, in groups of letters and digits.
-fn before_account(text: &str) -> &str {
+fn trim_partial_account(text: &str) -> &str {
     let mut end = text.len();
     let mut letters = 0;
     // The longest number has 34 letters, in nine groups.
@@ -175,7 +180,7 @@ fn before_account(text: &str) -> &str {
 }
 
 /// Longer than an account number, a card number or most addresses.
-const LONGEST_VALUE: usize = 64;
+const MAX_VALUE_BYTES: usize = 64;
 
 #[cfg(test)]
 mod tests;

@@ -7,42 +7,42 @@ use crate::table;
 
 /// How many bytes of the end are carried, in whole lines, and how many first lines, which may be rows of a table
 /// without a header.
-const TAIL: usize = 8 * 1024;
-const FIRST: usize = 40;
-const FIRST_BYTES: usize = 8 * 1024;
+const TAIL_BYTES: usize = 8 * 1024;
+const MAX_FIRST_LINES: usize = 40;
+const MAX_FIRST_LINES_BYTES: usize = 8 * 1024;
 
 /// Returns the part of `text` that [`Detector::find`](crate::Detector::find) needs in front of the next piece. Its
 /// size is bounded, and carrying from a carried text with a new piece is as good as carrying from the whole text.
 pub fn carry(text: &str) -> String {
-    let (mut tail, mut carried) = (tail(text), String::new());
+    let (mut tail, mut carried) = (tail_start(text), String::new());
     match table::open_csv(text) {
         // A table that continues needs its header.
-        table::Open::Under(start, end) => {
-            carried.push_str(before(text, start, end, tail));
+        table::CsvEnd::Under(start, end) => {
+            carried.push_str(part_before_tail(text, start, end, tail));
             tail = tail.max(start.min(text.len()));
         }
         // The next header comes after the last table.
-        table::Open::Closed(end) => tail = tail.max(end.min(text.len())),
-        table::Open::Never => carried.push_str(before(text, 0, first(text), tail)),
+        table::CsvEnd::Closed(end) => tail = tail.max(end.min(text.len())),
+        table::CsvEnd::Never => carried.push_str(part_before_tail(text, 0, first_lines_end(text), tail)),
     }
     for (start, end) in table::open_ruled(text) {
-        carried.push_str(before(text, start, end, tail));
+        carried.push_str(part_before_tail(text, start, end, tail));
     }
     if let Some((start, end)) = secret::open_key(text) {
-        carried.push_str(before(text, start, end, tail));
+        carried.push_str(part_before_tail(text, start, end, tail));
     }
     carried.push_str(text.get(tail..).unwrap_or_default());
     carried
 }
 
 /// Returns the part of a range that is before the tail.
-fn before(text: &str, start: usize, end: usize, tail: usize) -> &str {
+fn part_before_tail(text: &str, start: usize, end: usize, tail: usize) -> &str {
     text.get(start..end.min(tail)).unwrap_or_default()
 }
 
 /// Returns where the tail begins: at the start of a line.
-fn tail(text: &str) -> usize {
-    let from = text.len().saturating_sub(TAIL);
+fn tail_start(text: &str) -> usize {
+    let from = text.len().saturating_sub(TAIL_BYTES);
     if from == 0 {
         return 0;
     }
@@ -54,12 +54,12 @@ fn tail(text: &str) -> usize {
 }
 
 /// Returns where the first lines end.
-fn first(text: &str) -> usize {
-    let lines = text.split_inclusive('\n').take(FIRST);
+fn first_lines_end(text: &str) -> usize {
+    let lines = text.split_inclusive('\n').take(MAX_FIRST_LINES);
     lines
         .scan(0, |end, line| {
             *end += line.len();
-            (*end <= FIRST_BYTES).then_some(*end)
+            (*end <= MAX_FIRST_LINES_BYTES).then_some(*end)
         })
         .last()
         .unwrap_or(0)

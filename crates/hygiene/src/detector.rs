@@ -5,159 +5,160 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::finding::{Evidence, Finding, resolve};
-use crate::hints::Hints;
-use crate::json::{Columns, DEPTH, Standing};
-use crate::kind::{Kind, Kinds};
-use crate::own::Own;
-use crate::scan::{Place, Scanned, scan};
-use crate::unseen::look_through;
-use crate::value::Ground;
+use crate::custom::CustomKind;
+use crate::finding::{Evidence, SensitiveSpan, resolve_overlaps};
+use crate::hints::SchemaHints;
+use crate::json_context::{JsonColumns, MAX_DEPTH, ValueContext};
+use crate::kind::{SensitiveKind, SensitiveKinds};
+use crate::scan::{ScanResult, ScanScope, scan_text};
+use crate::value::HintSource;
+use crate::zero_width::find_in_readings;
 use crate::{secret, table, value};
 
 /// The configuration of a detector.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct DetectorConfig {
     /// The kinds of personal data to find.
-    pub kinds: Kinds,
+    pub kinds: SensitiveKinds,
     /// How names, places and addresses are found.
-    pub names: Names,
+    pub names: NameDetection,
     /// What happens to secrets.
-    pub secrets: Secrets,
+    pub secrets: SecretDetection,
     /// Custom kinds of the operator, searched in addition to `kinds`.
-    pub own: Vec<Own>,
+    pub own: Vec<CustomKind>,
 }
 
 /// How names of people, places and addresses are found.
 #[derive(Clone)]
 #[non_exhaustive]
-pub enum Names {
+pub enum NameDetection {
     /// By the key, column or label before them.
     Keys,
     /// Also in prose, by dictionaries. Organisations need a reader with a model.
     Dictionary,
     /// Also in prose, by a reader of the operator, such as one with a model.
-    Reader(Arc<dyn Prose>),
+    Reader(Arc<dyn ProseReader>),
 }
 
 /// Finds names, places and organisations in running text, which only a reader can recognise.
-pub trait Prose: Send + Sync {
+pub trait ProseReader: Send + Sync {
     /// Returns the findings in a text, in any order. Findings outside the text or inside a character are dropped.
-    fn find(&self, text: &str) -> Vec<Finding>;
+    fn find(&self, text: &str) -> Vec<SensitiveSpan>;
 }
 
 /// Whether secrets are detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Secrets {
+pub enum SecretDetection {
     /// Secrets are detected and removed.
     Redact,
     /// Secrets are not detected.
     Off,
 }
 
-impl fmt::Debug for Names {
+impl fmt::Debug for NameDetection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Names::Keys => "Keys",
-            Names::Dictionary => "Dictionary",
-            Names::Reader(_) => "Reader",
+            NameDetection::Keys => "Keys",
+            NameDetection::Dictionary => "Dictionary",
+            NameDetection::Reader(_) => "Reader",
         })
     }
 }
 
 /// A finding in a JSON value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JsonFinding {
+pub struct SensitiveJsonSpan {
     /// JSON pointer to the string or number.
     pub pointer: String,
     /// Whether it is in the key at the end of the pointer, rather than in the value.
     pub in_key: bool,
     /// The finding, in bytes of that string or of the number as written.
-    pub finding: Finding,
+    pub finding: SensitiveSpan,
 }
 
 /// Finds personal data and secrets. Create it once and share it.
 #[derive(Debug, Clone)]
 pub struct Detector {
-    settings: Settings,
+    settings: DetectorConfig,
 }
 
 impl Detector {
     /// Creates a detector from its configuration.
-    pub fn new(settings: &Settings) -> Detector {
+    pub fn new(settings: &DetectorConfig) -> Detector {
         let mut settings = settings.clone();
         settings.kinds = match settings.secrets {
-            Secrets::Redact => settings.kinds.with(Kind::Secret),
-            Secrets::Off => settings.kinds.without(Kind::Secret),
+            SecretDetection::Redact => settings.kinds.with(SensitiveKind::Secret),
+            SecretDetection::Off => settings.kinds.without(SensitiveKind::Secret),
         };
         Detector { settings }
     }
 
     /// Returns the findings in a text, in order and without overlaps. CSV and Markdown tables are read by their
     /// headers.
-    pub fn find(&self, text: &str) -> Vec<Finding> {
-        look_through(text, |text| {
+    pub fn find(&self, text: &str) -> Vec<SensitiveSpan> {
+        find_in_readings(text, |text| {
             let mut found = Vec::new();
-            self.tables(text, &mut found);
-            self.everything(text, Place::Text, found)
+            self.find_in_tables(text, &mut found);
+            self.find_everything(text, ScanScope::Text, found)
         })
     }
 
     /// Returns the findings in one value, given the kind that its key or column states.
-    pub fn find_value(&self, text: &str, said: Option<Kind>) -> Vec<Finding> {
-        look_through(text, |text| {
+    pub fn find_value(&self, text: &str, said: Option<SensitiveKind>) -> Vec<SensitiveSpan> {
+        find_in_readings(text, |text| {
             let mut found = Vec::new();
             if let Some(kind) = said {
-                self.borne_out(text, 0, kind, &mut found);
+                self.add_confirmed(text, 0, kind, &mut found);
             }
             if text.contains('\n') {
-                self.tables(text, &mut found);
+                self.find_in_tables(text, &mut found);
             }
-            self.everything(text, Place::Value, found)
+            self.find_everything(text, ScanScope::Value, found)
         })
     }
 
     /// Returns the findings in a JSON value, keys included. Values at excessive depth are not checked.
-    pub fn find_json(&self, value: &Value, hints: &Hints) -> Vec<JsonFinding> {
-        let mut walk = Walk {
+    pub fn find_json(&self, value: &Value, hints: &SchemaHints) -> Vec<SensitiveJsonSpan> {
+        let mut walk = JsonWalk {
             detector: self,
             pointer: String::new(),
             out: Vec::new(),
         };
-        walk.value(value, Standing::top(hints), DEPTH);
+        walk.visit_value(value, ValueContext::root(hints), MAX_DEPTH);
         walk.out
     }
 
     /// Returns the kind of a whole JSON number, as a finding.
-    pub(crate) fn find_number(&self, number: &str, said: Option<Kind>) -> Option<Finding> {
+    pub(crate) fn find_number(&self, number: &str, said: Option<SensitiveKind>) -> Option<SensitiveSpan> {
         let mut found = Vec::new();
         if let Some(kind) = said {
-            self.borne_out(number, 0, kind, &mut found);
+            self.add_confirmed(number, 0, kind, &mut found);
         }
-        let found = self.everything(number, Place::Value, found);
-        let whole = |one: &&Finding| one.start == 0 && one.end == number.len();
+        let found = self.find_everything(number, ScanScope::Value, found);
+        let whole = |one: &&SensitiveSpan| one.start == 0 && one.end == number.len();
         // Without a key hint only numbers with a checksum are findings.
-        let sure =
-            |one: &&Finding| one.by == Evidence::Key || one.kind == Kind::Card || matches!(one.kind, Kind::Own(_));
+        let sure = |one: &&SensitiveSpan| {
+            one.by == Evidence::Key || one.kind == SensitiveKind::Card || matches!(one.kind, SensitiveKind::Custom(_))
+        };
         found.iter().find(whole).filter(sure).copied()
     }
 
     /// Finds values in table columns whose header states a kind.
-    fn tables(&self, text: &str, found: &mut Vec<Finding>) {
-        table::cells(text, &mut |text, cell| {
+    fn find_in_tables(&self, text: &str, found: &mut Vec<SensitiveSpan>) {
+        table::visit_cells(text, &mut |text, cell| {
             let value = &text[cell.start..cell.end];
-            if let Some(kind) = value::meant(cell.telling, cell.whose, value) {
-                self.borne_out(value, cell.start, kind, found);
+            if let Some(kind) = value::kind_of_value(cell.telling, cell.whose, value) {
+                self.add_confirmed(value, cell.start, kind, found);
             }
         });
     }
 
-    fn borne_out(&self, text: &str, offset: usize, kind: Kind, out: &mut Vec<Finding>) {
-        if !self.settings.kinds.has(kind) {
+    fn add_confirmed(&self, text: &str, offset: usize, kind: SensitiveKind, out: &mut Vec<SensitiveSpan>) {
+        if !self.settings.kinds.contains(kind) {
             return;
         }
-        if let Some((start, end)) = value::borne_out(text, kind, Ground::Key) {
-            out.push(Finding {
+        if let Some((start, end)) = value::confirmed_part(text, kind, HintSource::Key) {
+            out.push(SensitiveSpan {
                 start: offset + start,
                 end: offset + end,
                 kind,
@@ -166,67 +167,69 @@ impl Detector {
         }
     }
 
-    fn everything(&self, text: &str, place: Place, found: Vec<Finding>) -> Vec<Finding> {
-        let Scanned {
+    fn find_everything(&self, text: &str, place: ScanScope, found: Vec<SensitiveSpan>) -> Vec<SensitiveSpan> {
+        let ScanResult {
             mut found,
             long,
             printed,
-        } = scan(text, self.settings.kinds, place, found);
+        } = scan_text(text, self.settings.kinds, place, found);
         if printed {
-            crate::printed::find(text, self.settings.kinds, &mut found);
+            crate::printed::find_in_printed(text, self.settings.kinds, &mut found);
         }
-        if self.settings.secrets == Secrets::Redact {
-            secret::find(text, &long, &mut found);
+        if self.settings.secrets == SecretDetection::Redact {
+            secret::find_secrets(text, &long, &mut found);
         }
         for own in &self.settings.own {
             own.find(text, &mut found);
         }
         match &self.settings.names {
-            Names::Keys => {}
-            Names::Dictionary => crate::prose::find(text, self.settings.kinds, &mut found),
-            Names::Reader(reader) => found.extend(reader.find(text).into_iter().filter(|one| {
-                one.start < one.end && text.get(one.start..one.end).is_some() && self.settings.kinds.has(one.kind)
+            NameDetection::Keys => {}
+            NameDetection::Dictionary => crate::prose::find_names(text, self.settings.kinds, &mut found),
+            NameDetection::Reader(reader) => found.extend(reader.find(text).into_iter().filter(|one| {
+                one.start < one.end && text.get(one.start..one.end).is_some() && self.settings.kinds.contains(one.kind)
             })),
         }
-        resolve(text, found)
+        resolve_overlaps(text, found)
     }
 }
 
 /// Walks over JSON and tracks the JSON pointer.
-struct Walk<'d> {
+struct JsonWalk<'d> {
     detector: &'d Detector,
     pointer: String,
-    out: Vec<JsonFinding>,
+    out: Vec<SensitiveJsonSpan>,
 }
 
-impl Walk<'_> {
-    fn value(&mut self, value: &Value, standing: Standing<'_>, depth: usize) {
+impl JsonWalk<'_> {
+    fn visit_value(&mut self, value: &Value, standing: ValueContext<'_>, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else { return };
         match value {
             Value::String(text) => {
-                let found = self.detector.find_value(text, standing.kind_of(text));
-                self.note(found, false);
+                let found = self.detector.find_value(text, standing.text_kind(text));
+                self.add_findings(found, false);
             }
             Value::Number(number) => {
                 let written = number.to_string();
-                let found = self.detector.find_number(&written, standing.kind_of_number(&written));
-                self.note(found, false);
+                let found = self.detector.find_number(&written, standing.number_kind(&written));
+                self.add_findings(found, false);
             }
             Value::Array(items) => {
-                let heading = Columns::heading(items);
-                let standing = standing.list(heading.as_ref());
+                let heading = JsonColumns::from_first_row(items);
+                let standing = standing.for_list(heading.as_ref());
                 for (index, item) in items.iter().enumerate() {
-                    self.under(&index.to_string(), |walk| walk.value(item, standing.item(index), depth));
+                    self.with_key(&index.to_string(), |walk| {
+                        walk.visit_value(item, standing.for_item(index), depth)
+                    });
                 }
             }
             Value::Object(members) => {
-                let columns = Columns::beside(members);
-                let standing = standing.object(members, columns.as_ref());
+                let columns = JsonColumns::from_members(members);
+                let standing = standing.for_object(members, columns.as_ref());
                 for (key, member) in members {
-                    self.under(key, |walk| {
+                    self.with_key(key, |walk| {
                         let found = walk.detector.find_value(key, None);
-                        walk.note(found, true);
-                        walk.value(member, standing.member(key), depth);
+                        walk.add_findings(found, true);
+                        walk.visit_value(member, standing.for_member(key), depth);
                     });
                 }
             }
@@ -234,7 +237,7 @@ impl Walk<'_> {
         }
     }
 
-    fn under(&mut self, key: &str, walk: impl FnOnce(&mut Self)) {
+    fn with_key(&mut self, key: &str, walk: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
         self.pointer.push('/');
         for letter in key.chars() {
@@ -248,9 +251,9 @@ impl Walk<'_> {
         self.pointer.truncate(length);
     }
 
-    fn note(&mut self, found: impl IntoIterator<Item = Finding>, in_key: bool) {
+    fn add_findings(&mut self, found: impl IntoIterator<Item = SensitiveSpan>, in_key: bool) {
         let pointer = &self.pointer;
-        self.out.extend(found.into_iter().map(|finding| JsonFinding {
+        self.out.extend(found.into_iter().map(|finding| SensitiveJsonSpan {
             pointer: pointer.clone(),
             in_key,
             finding,

@@ -1,16 +1,16 @@
 //! Findings, and how overlapping ones are resolved.
 
-use crate::kind::Kind;
+use crate::kind::SensitiveKind;
 
 /// A range of a text that is personal data or a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finding {
+pub struct SensitiveSpan {
     /// Offset of the first byte.
     pub start: usize,
     /// Offset of the byte after the last.
     pub end: usize,
     /// The kind of data in the range.
-    pub kind: Kind,
+    pub kind: SensitiveKind,
     /// The evidence for the kind.
     pub by: Evidence,
 }
@@ -27,13 +27,13 @@ pub enum Evidence {
     Form,
 }
 
-impl Finding {
+impl SensitiveSpan {
     /// Returns the priority in an overlap: secrets, custom kinds, structured kinds under a key, forms, other keys,
     /// prose.
     fn rank(&self) -> u8 {
         match (self.kind, self.by) {
-            (Kind::Secret, _) => 6,
-            (Kind::Own(_), _) => 5,
+            (SensitiveKind::Secret, _) => 6,
+            (SensitiveKind::Custom(_), _) => 5,
             (kind, Evidence::Key) if kind.is_structured() => 4,
             (_, Evidence::Form) => 3,
             (_, Evidence::Key) => 2,
@@ -44,7 +44,7 @@ impl Finding {
 
 /// Sorts findings and removes overlaps. Of two, the higher rank stays, then the longer, then the earlier; the
 /// uncovered part of the other stays as a separate finding, so that no finding is shown.
-pub(crate) fn resolve(text: &str, mut findings: Vec<Finding>) -> Vec<Finding> {
+pub(crate) fn resolve_overlaps(text: &str, mut findings: Vec<SensitiveSpan>) -> Vec<SensitiveSpan> {
     findings.sort_unstable_by_key(|one| (one.start, one.end));
     if findings.windows(2).all(|pair| pair[0].end <= pair[1].start) {
         return findings;
@@ -61,13 +61,13 @@ pub(crate) fn resolve(text: &str, mut findings: Vec<Finding>) -> Vec<Finding> {
         });
         let count = more.count();
         let (stretch, others) = rest.split_at_mut(count);
-        kept.extend(resolve_stretch(text, stretch));
+        kept.extend(resolve_cluster(text, stretch));
         rest = others;
     }
     kept
 }
 
-fn resolve_stretch(text: &str, findings: &mut [Finding]) -> Vec<Finding> {
+fn resolve_cluster(text: &str, findings: &mut [SensitiveSpan]) -> Vec<SensitiveSpan> {
     findings.sort_by_key(|one| {
         (
             std::cmp::Reverse(one.rank()),
@@ -76,22 +76,22 @@ fn resolve_stretch(text: &str, findings: &mut [Finding]) -> Vec<Finding> {
             one.kind,
         )
     });
-    let mut kept: Vec<Finding> = Vec::with_capacity(findings.len());
+    let mut kept: Vec<SensitiveSpan> = Vec::with_capacity(findings.len());
     for finding in findings {
-        place(text, &mut kept, *finding);
+        insert_free_parts(text, &mut kept, *finding);
     }
     kept
 }
 
 /// Inserts the uncovered parts of a finding.
-fn place(text: &str, kept: &mut Vec<Finding>, finding: Finding) {
+fn insert_free_parts(text: &str, kept: &mut Vec<SensitiveSpan>, finding: SensitiveSpan) {
     let mut start = finding.start;
     let mut index = kept.partition_point(|one| one.end <= finding.start);
     while start < finding.end {
         let next = kept.get(index).copied();
         let end = next.map_or(finding.end, |one| one.start.clamp(start, finding.end));
-        if let Some((first, last)) = trimmed(text, start, end, finding) {
-            let part = Finding {
+        if let Some((first, last)) = trim_punctuation(text, start, end, finding) {
+            let part = SensitiveSpan {
                 start: first,
                 end: last,
                 ..finding
@@ -106,7 +106,7 @@ fn place(text: &str, kept: &mut Vec<Finding>, finding: Finding) {
 }
 
 /// Trims punctuation from the ends of a part between two findings; a whole finding is not trimmed.
-pub(crate) fn trimmed(text: &str, start: usize, end: usize, whole: Finding) -> Option<(usize, usize)> {
+pub(crate) fn trim_punctuation(text: &str, start: usize, end: usize, whole: SensitiveSpan) -> Option<(usize, usize)> {
     if start == whole.start && end == whole.end {
         return Some((start, end));
     }

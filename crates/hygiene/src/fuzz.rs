@@ -2,10 +2,10 @@
 //! on seeded inputs, and any fuzzer can.
 
 use crate::alias::Aliases;
-use crate::cap::{JsonCap, Keep, Limits, TextCap};
-use crate::detector::{Detector, Names, Secrets, Settings};
-use crate::hints::Hints;
-use crate::kind::Kinds;
+use crate::cap::{CapLimits, JsonCap, KeptPart, TextCap};
+use crate::detector::{Detector, DetectorConfig, NameDetection, SecretDetection};
+use crate::hints::SchemaHints;
+use crate::kind::SensitiveKinds;
 
 /// Checks any text: findings are inside it and in order; hidden values can be revealed; JSON and text of any bytes
 /// are capped.
@@ -13,23 +13,23 @@ use crate::kind::Kinds;
 /// # Panics
 /// When an invariant is broken.
 pub fn fuzz_hygiene(bytes: &[u8]) {
-    let limits = Limits {
+    let limits = CapLimits {
         bytes: 4096,
         rows: 16,
         depth: 8,
         string: 256,
     };
-    let mut text = TextCap::new(limits, Keep::Ends, None);
+    let mut text = TextCap::new(limits, KeptPart::Ends, None);
     text.push(bytes);
     let shown = text.finish().shown;
     assert!(shown.len() < 4 * limits.bytes, "a text is capped");
     let mut json = JsonCap::new(limits, None);
     json.push(bytes);
     let value = json.finish().shown;
-    let detector = Detector::new(&Settings {
-        kinds: Kinds::all(),
-        names: Names::Dictionary,
-        secrets: Secrets::Off,
+    let detector = Detector::new(&DetectorConfig {
+        kinds: SensitiveKinds::all(),
+        names: NameDetection::Dictionary,
+        secrets: SecretDetection::Off,
         own: Vec::new(),
     });
     let Ok(mut aliases) = Aliases::new() else { return };
@@ -49,7 +49,7 @@ pub fn fuzz_hygiene(bytes: &[u8]) {
         Ok(shown.as_str()),
         "what is hidden comes back"
     );
-    let hidden = aliases.hide_json(&detector, value.clone(), &Hints::none());
+    let hidden = aliases.hide_json(&detector, value.clone(), &SchemaHints::none());
     assert_eq!(aliases.reveal_json(hidden.shown), Ok(value), "in JSON too");
 }
 

@@ -1,25 +1,25 @@
 //! Key hints: keys, column names and labels that state the kind of their values, and whether a value confirms it.
 
-mod tongues;
-mod whose;
+mod languages;
+mod name_owner;
 
 use std::sync::LazyLock;
 
-use crate::kind::Kind;
-use crate::lists::Lists;
-use crate::unseen::is_unseen;
-pub(crate) use whose::{KeyHint, Whose};
+use crate::kind::SensitiveKind;
+use crate::word_lists::WordLists;
+use crate::zero_width::is_invisible;
+pub(crate) use name_owner::{NameOwner, NameOwnerHint};
 
 /// What a key says about its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Telling {
-    pub(crate) kind: Kind,
-    pub(crate) trust: Trust,
+pub(crate) struct KeyHint {
+    pub(crate) kind: SensitiveKind,
+    pub(crate) trust: HintTrust,
 }
 
 /// How much a key hint is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Trust {
+pub(crate) enum HintTrust {
     /// Things have such a key more often than people: `name`, `location`.
     Vague,
     /// It usually holds this kind, and sometimes something else: `owner`, `pin`, `zip`.
@@ -28,73 +28,73 @@ pub(crate) enum Trust {
     Sure,
 }
 
-impl Telling {
-    fn sure(kind: Kind) -> Telling {
-        let trust = Trust::Sure;
-        Telling { kind, trust }
+impl KeyHint {
+    fn sure(kind: SensitiveKind) -> KeyHint {
+        let trust = HintTrust::Sure;
+        KeyHint { kind, trust }
     }
 
-    fn likely(kind: Kind) -> Telling {
-        let trust = Trust::Likely;
-        Telling { kind, trust }
+    fn likely(kind: SensitiveKind) -> KeyHint {
+        let trust = HintTrust::Likely;
+        KeyHint { kind, trust }
     }
 
-    fn vague(kind: Kind) -> Telling {
-        let trust = Trust::Vague;
-        Telling { kind, trust }
+    fn vague(kind: SensitiveKind) -> KeyHint {
+        let trust = HintTrust::Vague;
+        KeyHint { kind, trust }
     }
 
     pub(crate) fn is_vague(self) -> bool {
-        self.trust == Trust::Vague
+        self.trust == HintTrust::Vague
     }
 
     /// Whether the hint is trusted whatever its surroundings.
     pub(crate) fn is_sure(self) -> bool {
-        self.trust == Trust::Sure
+        self.trust == HintTrust::Sure
     }
 }
 
 /// Most words of a key.
-const MOST: usize = 6;
+const MAX_KEY_WORDS: usize = 6;
 
 /// The words of a key in lower case: `billingEmail2`, `billing_email`, `Billing e-mail`.
-struct Words {
+struct KeyWords {
     letters: String,
-    ends: [usize; MOST],
+    ends: [usize; MAX_KEY_WORDS],
     count: usize,
 }
 
-impl Words {
-    fn of(key: &str) -> Option<Words> {
+impl KeyWords {
+    fn split(key: &str) -> Option<KeyWords> {
         if key.is_empty() || key.len() > 48 {
             return None;
         }
-        let mut words = Words {
+        let mut words = KeyWords {
             letters: String::with_capacity(key.len()),
-            ends: [0; MOST],
+            ends: [0; MAX_KEY_WORDS],
             count: 0,
         };
         let mut before = ' ';
         let mut letters = key.chars().peekable();
         while let Some(letter) = letters.next() {
-            if is_unseen(letter) {
+            if is_invisible(letter) {
                 continue;
             }
             let next_small = letters.peek().is_some_and(|next| next.is_lowercase());
             let humps = letter.is_uppercase() && (before.is_lowercase() || before.is_uppercase() && next_small);
             if humps || !letter.is_alphabetic() {
-                words.close()?;
+                words.end_word()?;
             }
             if letter.is_alphabetic() {
                 words.letters.extend(letter.to_lowercase());
             }
             before = letter;
         }
-        words.close()?;
+        words.end_word()?;
         (words.count > 0).then_some(words)
     }
 
-    fn close(&mut self) -> Option<()> {
+    fn end_word(&mut self) -> Option<()> {
         let begun = self.count.checked_sub(1).map_or(0, |last| self.ends[last]);
         if self.letters.len() > begun {
             *self.ends.get_mut(self.count)? = self.letters.len();
@@ -117,7 +117,7 @@ impl Words {
     }
 
     fn any(&self, wanted: u16) -> bool {
-        self.is_any(|word| is(word, wanted))
+        self.is_any(|word| is_in_list(word, wanted))
     }
 
     fn is_any(&self, good: impl Fn(&str) -> bool) -> bool {
@@ -130,72 +130,77 @@ impl Words {
 }
 
 /// Whether a word is in a list.
-fn is(word: &str, list: u16) -> bool {
-    WORDS.of(word) & list != 0
+fn is_in_list(word: &str, list: u16) -> bool {
+    WORD_LISTS.flags(word) & list != 0
 }
 
 /// Returns the hint of a key; `None` if the key says nothing.
-pub(crate) fn telling(key: &str) -> Option<Telling> {
-    let words = Words::of(key)?;
-    if let Some(telling) = whole(words.joined()) {
+pub(crate) fn key_hint(key: &str) -> Option<KeyHint> {
+    let words = KeyWords::split(key)?;
+    if let Some(telling) = compound_key_hint(words.joined()) {
         return Some(telling);
     }
-    let hashed = words.last() == "hash" && words.any(SECRETS);
-    if words.count > 1 && !hashed && (is(words.last(), ABOUT) || is(words.get(0), FLAGS)) {
+    let hashed = words.last() == "hash" && words.any(SECRET_WORDS);
+    if words.count > 1 && !hashed && (is_in_list(words.last(), METADATA_WORDS) || is_in_list(words.get(0), FLAG_WORDS))
+    {
         return None;
     }
-    if let Some(telling) = secret(&words) {
+    if let Some(telling) = secret_hint(&words) {
         return Some(telling);
     }
     let kind = match words.last() {
-        "email" | "emails" | "mail" | "mailto" | "correo" | "courriel" => Kind::Email,
+        "email" | "emails" | "mail" | "mailto" | "correo" | "courriel" => SensitiveKind::Email,
         "phone" | "phones" | "tel" | "telephone" | "mobile" | "cellphone" | "fax" | "msisdn" | "whatsapp"
-        | "telefon" | "telefono" | "téléphone" | "teléfono" | "landline" => Kind::Phone,
+        | "telefon" | "telefono" | "téléphone" | "teléfono" | "landline" => SensitiveKind::Phone,
         // Plans and machines have nicknames too.
-        "nickname" => return Some(Telling::likely(Kind::Name)),
-        "cell" | "handy" => return Some(Telling::likely(Kind::Phone)),
-        "iban" => Kind::Iban,
-        "ssn" | "itin" => Kind::Ssn,
-        "ip" | "ipv" | "ipaddress" | "ipaddr" => Kind::Ip,
-        "mac" => Kind::Mac,
-        "dob" | "birthday" | "birthdate" | "geburtsdatum" | "born" => Kind::BirthDate,
+        "nickname" => return Some(KeyHint::likely(SensitiveKind::Name)),
+        "cell" | "handy" => return Some(KeyHint::likely(SensitiveKind::Phone)),
+        "iban" => SensitiveKind::Iban,
+        "ssn" | "itin" => SensitiveKind::Ssn,
+        "ip" | "ipv" | "ipaddress" | "ipaddr" => SensitiveKind::Ip,
+        "mac" => SensitiveKind::Mac,
+        "dob" | "birthday" | "birthdate" | "geburtsdatum" | "born" => SensitiveKind::BirthDate,
         "passport" | "nino" | "pesel" | "bsn" | "cpf" | "dni" | "nif" | "aadhaar" | "curp" | "cnp" | "personnummer" => {
-            Kind::NationalId
+            SensitiveKind::NationalId
         }
-        "url" | "uri" | "website" | "homepage" | "webpage" => Kind::Url,
+        "url" | "uri" | "website" | "homepage" | "webpage" => SensitiveKind::Url,
         "surname" | "forename" | "firstname" | "lastname" | "fullname" | "username" | "vorname" | "nachname"
-        | "apellido" | "apellidos" | "prénom" | "maidenname" => Kind::Name,
+        | "apellido" | "apellidos" | "prénom" | "maidenname" => SensitiveKind::Name,
         "address" | "street" | "addr" | "addresses" | "postcode" | "zip" | "zipcode" | "plz" | "anschrift"
-        | "adresse" | "direccion" | "dirección" | "street1" | "streetaddress" | "suburb" => return address(&words),
+        | "adresse" | "direccion" | "dirección" | "street1" | "streetaddress" | "suburb" => {
+            return address_hint(&words);
+        }
         "city" | "town" | "village" | "municipality" | "hometown" | "birthplace" | "stadt" | "ville" | "ciudad" => {
-            return Some(Telling::likely(Kind::Place));
+            return Some(KeyHint::likely(SensitiveKind::Place));
         }
         "employer" | "company" | "organisation" | "organization" | "companyname" => {
-            return Some(Telling::likely(Kind::Organisation));
+            return Some(KeyHint::likely(SensitiveKind::Organisation));
         }
-        "location" | "place" | "locality" | "region" | "county" => return Some(Telling::vague(Kind::Place)),
-        "name" | "names" => return name(&words),
-        "user" if words.count == 1 => return Some(Telling::vague(Kind::Name)),
-        last if is(last, PEOPLE) => Kind::Name,
-        last if is(last, ROLES) => return Some(Telling::likely(Kind::Name)),
+        "location" | "place" | "locality" | "region" | "county" => return Some(KeyHint::vague(SensitiveKind::Place)),
+        "name" | "names" => return name_hint(&words),
+        "user" if words.count == 1 => return Some(KeyHint::vague(SensitiveKind::Name)),
+        last if is_in_list(last, PERSON_WORDS) => SensitiveKind::Name,
+        last if is_in_list(last, ROLE_WORDS) => return Some(KeyHint::likely(SensitiveKind::Name)),
         _ => {
-            return pairs(&words).map(Telling::sure).or_else(|| tongues::telling(&words));
+            return word_pair_kind(&words)
+                .map(KeyHint::sure)
+                .or_else(|| languages::foreign_key_hint(&words));
         }
     };
-    Some(Telling::sure(kind))
+    Some(KeyHint::sure(kind))
 }
 
 /// Returns the hint of compound keys with one meaning.
-fn whole(joined: &str) -> Option<Telling> {
-    Some(Telling::sure(match joined {
-        "socialsecuritynumber" | "socialsecurity" | "ssnnumber" | "socialsecurityno" => Kind::Ssn,
+fn compound_key_hint(joined: &str) -> Option<KeyHint> {
+    Some(KeyHint::sure(match joined {
+        "socialsecuritynumber" | "socialsecurity" | "ssnnumber" | "socialsecurityno" => SensitiveKind::Ssn,
         "cardnumber" | "creditcard" | "creditcardnumber" | "ccnumber" | "cardno" | "debitcard" | "debitcardnumber"
-        | "paymentcard" | "ccnum" | "creditcardno" => Kind::Card,
+        | "paymentcard" | "ccnum" | "creditcardno" => SensitiveKind::Card,
         // A board has cards, and a camera pans.
-        "card" | "pan" => return Some(Telling::likely(Kind::Card)),
-        "dateofbirth" | "birthdate" | "bornon" | "dateborn" | "birthday" => Kind::BirthDate,
-        "ibannumber" | "bankaccountiban" | "ibancode" => Kind::Iban,
-        "macaddress" | "hardwareaddress" => Kind::Mac,
+        "card" | "pan" => return Some(KeyHint::likely(SensitiveKind::Card)),
+        "dateofbirth" | "birthdate" | "bornon" | "dateborn" | "birthday" => SensitiveKind::BirthDate,
+        "ibannumber" | "bankaccountiban" | "ibancode" => SensitiveKind::Iban,
+        "macaddress" | "hardwareaddress" => SensitiveKind::Mac,
         "nationalid"
         | "nationalidnumber"
         | "taxid"
@@ -210,13 +215,13 @@ fn whole(joined: &str) -> Option<Telling> {
         | "driverlicense"
         | "steuerid"
         | "personalidnumber"
-        | "nhsnumber" => Kind::NationalId,
+        | "nhsnumber" => SensitiveKind::NationalId,
         _ => return None,
     }))
 }
 
 /// Returns the kind of keys whose last word alone says nothing.
-fn pairs(words: &Words) -> Option<Kind> {
+fn word_pair_kind(words: &KeyWords) -> Option<SensitiveKind> {
     let numbered = matches!(
         words.last(),
         "number" | "no" | "num" | "nr" | "nummer" | "address" | "code" | "line"
@@ -226,30 +231,31 @@ fn pairs(words: &Words) -> Option<Kind> {
         return None;
     }
     Some(match wanted {
-        "email" | "mail" => Kind::Email,
-        "phone" | "telephone" | "mobile" | "cell" | "fax" | "contact" | "tel" => Kind::Phone,
-        "ssn" => Kind::Ssn,
-        "iban" => Kind::Iban,
-        "ip" => Kind::Ip,
-        "mac" => Kind::Mac,
-        "zip" | "postal" | "post" | "postleit" => Kind::Address,
+        "email" | "mail" => SensitiveKind::Email,
+        "phone" | "telephone" | "mobile" | "cell" | "fax" | "contact" | "tel" => SensitiveKind::Phone,
+        "ssn" => SensitiveKind::Ssn,
+        "iban" => SensitiveKind::Iban,
+        "ip" => SensitiveKind::Ip,
+        "mac" => SensitiveKind::Mac,
+        "zip" | "postal" | "post" | "postleit" => SensitiveKind::Address,
         _ => return None,
     })
 }
 
 /// Returns the hint of keys for secrets. `password_policy` is about one, and a `pin` may be on a plug.
-fn secret(words: &Words) -> Option<Telling> {
+fn secret_hint(words: &KeyWords) -> Option<KeyHint> {
     let last = words.last();
-    if words.any(SECRETS) {
-        return (is(last, SECRETS) || !is(last, BESIDE)).then_some(Telling::sure(Kind::Secret));
+    if words.any(SECRET_WORDS) {
+        return (is_in_list(last, SECRET_WORDS) || !is_in_list(last, ABOUT_SECRET_WORDS))
+            .then_some(KeyHint::sure(SensitiveKind::Secret));
     }
     let numbered = words.count > 1 && matches!(last, "code" | "number" | "no" | "value" | "header");
-    if is(if numbered { words.before_last() } else { last }, GUARDS) {
+    if is_in_list(if numbered { words.before_last() } else { last }, CREDENTIAL_WORDS) {
         let bare = words.count == 1 && last == "pin";
         return Some(if bare {
-            Telling::likely(Kind::Secret)
+            KeyHint::likely(SensitiveKind::Secret)
         } else {
-            Telling::sure(Kind::Secret)
+            KeyHint::sure(SensitiveKind::Secret)
         });
     }
     let sure = match last {
@@ -260,17 +266,17 @@ fn secret(words: &Words) -> Option<Telling> {
         ),
         _ => false,
     };
-    let kind = Kind::Secret;
+    let kind = SensitiveKind::Secret;
     if sure {
-        Some(Telling::sure(kind))
+        Some(KeyHint::sure(kind))
     } else {
-        is_credential(words).then(|| Telling::vague(kind))
+        is_credential(words).then(|| KeyHint::vague(kind))
     }
 }
 
 /// Whether a key holds another token or key; `token` alone may count a model's tokens. A cursor for the next page is
 /// not a secret: without it a program could not turn the page.
-fn is_credential(words: &Words) -> bool {
+fn is_credential(words: &KeyWords) -> bool {
     match words.last() {
         "token" => !matches!(
             words.before_last(),
@@ -293,90 +299,92 @@ fn is_credential(words: &Words) -> bool {
     }
 }
 
-fn address(words: &Words) -> Option<Telling> {
+fn address_hint(words: &KeyWords) -> Option<KeyHint> {
     let kind = match words.before_last() {
-        "email" | "mail" => Kind::Email,
-        "ip" | "ipv" | "remote" | "client" | "source" | "destination" => Kind::Ip,
-        "mac" | "hardware" | "ethernet" => Kind::Mac,
+        "email" | "mail" => SensitiveKind::Email,
+        "ip" | "ipv" | "remote" | "client" | "source" | "destination" => SensitiveKind::Ip,
+        "mac" | "hardware" | "ethernet" => SensitiveKind::Mac,
         "web" | "site" | "server" | "memory" | "contract" | "wallet" | "bind" | "listen" | "base" | "token" => {
             return None;
         }
-        "" => return Some(Telling::likely(Kind::Address)),
-        _ => Kind::Address,
+        "" => return Some(KeyHint::likely(SensitiveKind::Address)),
+        _ => SensitiveKind::Address,
     };
-    Some(Telling::sure(kind))
+    Some(KeyHint::sure(kind))
 }
 
-fn name(words: &Words) -> Option<Telling> {
+fn name_hint(words: &KeyWords) -> Option<KeyHint> {
     if words.count == 1 {
-        return Some(Telling::vague(Kind::Name));
+        return Some(KeyHint::vague(SensitiveKind::Name));
     }
     Some(match words.before_last() {
-        "street" | "road" => Telling::likely(Kind::Address),
-        "city" | "town" => Telling::likely(Kind::Place),
-        "place" => Telling::vague(Kind::Place),
-        "company" | "organisation" | "organization" | "org" | "employer" => Telling::likely(Kind::Organisation),
+        "street" | "road" => KeyHint::likely(SensitiveKind::Address),
+        "city" | "town" => KeyHint::likely(SensitiveKind::Place),
+        "place" => KeyHint::vague(SensitiveKind::Place),
+        "company" | "organisation" | "organization" | "org" | "employer" => {
+            KeyHint::likely(SensitiveKind::Organisation)
+        }
         "first" | "last" | "middle" | "full" | "given" | "family" | "sur" | "nick" | "maiden" | "birth" | "legal"
-        | "preferred" | "real" | "user" | "screen" | "holder" | "cardholder" => Telling::sure(Kind::Name),
-        "display" | "account" => Telling::vague(Kind::Name),
-        before if is(before, PEOPLE) => Telling::sure(Kind::Name),
-        before if is(before, ROLES) => Telling::likely(Kind::Name),
+        | "preferred" | "real" | "user" | "screen" | "holder" | "cardholder" => KeyHint::sure(SensitiveKind::Name),
+        "display" | "account" => KeyHint::vague(SensitiveKind::Name),
+        before if is_in_list(before, PERSON_WORDS) => KeyHint::sure(SensitiveKind::Name),
+        before if is_in_list(before, ROLE_WORDS) => KeyHint::likely(SensitiveKind::Name),
         _ => return None,
     })
 }
 
 /// Words for people: a key that ends with one holds a name.
-const PEOPLE: u16 = 1;
+const PERSON_WORDS: u16 = 1;
 /// Last words of keys about a value rather than with it: `email_count`, `phone_verified`.
-const ABOUT: u16 = 1 << 1;
+const METADATA_WORDS: u16 = 1 << 1;
 /// First words of keys with a flag or a count.
-const FLAGS: u16 = 1 << 2;
+const FLAG_WORDS: u16 = 1 << 2;
 /// Words of keys that hold secrets.
-const SECRETS: u16 = 1 << 3;
+const SECRET_WORDS: u16 = 1 << 3;
 /// Last words of keys that hold a credential, such as a cookie or a one-time code.
-const GUARDS: u16 = 1 << 7;
+const CREDENTIAL_WORDS: u16 = 1 << 7;
 /// Last words of keys that are about a secret.
-const BESIDE: u16 = 1 << 8;
+const ABOUT_SECRET_WORDS: u16 = 1 << 8;
 /// Words for people that also name programs, machines and organisations.
-const ROLES: u16 = 1 << 4;
+const ROLE_WORDS: u16 = 1 << 4;
 
-static WORDS: LazyLock<Lists> = LazyLock::new(|| {
-    Lists::new(&[
+static WORD_LISTS: LazyLock<WordLists> = LazyLock::new(|| {
+    WordLists::new(&[
         (
-            PEOPLE,
+            PERSON_WORDS,
             "customer person patient employee assignee student teacher doctor passenger buyer attendee applicant",
         ),
         (
-            PEOPLE,
+            PERSON_WORDS,
             "cardholder beneficiary spouse father mother participant salutation requester organizer organiser payer payee",
         ),
         (
-            ROLES,
+            ROLE_WORDS,
             "client contact author reporter recipient sender owner manager guest tenant seller candidate member driver",
         ),
-        (ROLES, "agent reviewer approver subscriber"),
+        (ROLE_WORDS, "agent reviewer approver subscriber"),
         (
-            ABOUT,
+            METADATA_WORDS,
             "count id ids type status verified enabled sent at total valid format template subject body",
         ),
         (
-            ABOUT,
+            METADATA_WORDS,
             "length size index label hash required schema pattern field column regex version date time",
         ),
-        (ABOUT, "preference"),
-        (FLAGS, "has is can should allow use show num"),
+        (METADATA_WORDS, "preference"),
+        (FLAG_WORDS, "has is can should allow use show num"),
         (
-            SECRETS,
+            SECRET_WORDS,
             "password passwords passwd pwd secret apikey passphrase passcode privatekey credential credentials passwort",
         ),
-        (SECRETS, "contraseña"),
-        (GUARDS, "authorization cookie cookies pin cvv cvc otp totp"),
+        (SECRET_WORDS, "contraseña"),
+        (CREDENTIAL_WORDS, "authorization cookie cookies pin cvv cvc otp totp"),
         (
-            BESIDE,
+            ABOUT_SECRET_WORDS,
             "policy policies url uri link endpoint endpoints server servers arn name names path file ref reference",
         ),
         (
-            BESIDE,
+            ABOUT_SECRET_WORDS,
             "manager provider strength rules requirements expiry expires expiration reset hint min max method methods",
         ),
     ])

@@ -5,7 +5,7 @@ use std::fmt;
 /// A kind of personal data or secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum SensitiveKind {
     /// An e-mail address, such as `ann@example.com`.
     Email,
     /// A national or international telephone number.
@@ -37,69 +37,69 @@ pub enum Kind {
     /// A key, an access token or a password.
     Secret,
     /// A custom kind of the operator.
-    Own(Word),
+    Custom(CustomKindName),
 }
 
-impl Kind {
+impl SensitiveKind {
     /// Every kind except custom ones.
-    pub const ALL: [Kind; 15] = [
-        Kind::Email,
-        Kind::Phone,
-        Kind::Card,
-        Kind::Iban,
-        Kind::Ssn,
-        Kind::NationalId,
-        Kind::Ip,
-        Kind::Mac,
-        Kind::Url,
-        Kind::BirthDate,
-        Kind::Name,
-        Kind::Place,
-        Kind::Address,
-        Kind::Organisation,
-        Kind::Secret,
+    pub const ALL: [SensitiveKind; 15] = [
+        SensitiveKind::Email,
+        SensitiveKind::Phone,
+        SensitiveKind::Card,
+        SensitiveKind::Iban,
+        SensitiveKind::Ssn,
+        SensitiveKind::NationalId,
+        SensitiveKind::Ip,
+        SensitiveKind::Mac,
+        SensitiveKind::Url,
+        SensitiveKind::BirthDate,
+        SensitiveKind::Name,
+        SensitiveKind::Place,
+        SensitiveKind::Address,
+        SensitiveKind::Organisation,
+        SensitiveKind::Secret,
     ];
 
     /// Returns the word for the kind in aliases and counts.
-    pub fn word(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         match self {
-            Kind::Email => "email",
-            Kind::Phone => "phone",
-            Kind::Card => "card",
-            Kind::Iban => "iban",
-            Kind::Ssn => "ssn",
-            Kind::NationalId => "id",
-            Kind::Ip => "ip",
-            Kind::Mac => "mac",
-            Kind::Url => "url",
-            Kind::BirthDate => "born",
-            Kind::Name => "name",
-            Kind::Place => "place",
-            Kind::Address => "address",
-            Kind::Organisation => "org",
-            Kind::Secret => "secret",
-            Kind::Own(word) => word.as_str(),
+            SensitiveKind::Email => "email",
+            SensitiveKind::Phone => "phone",
+            SensitiveKind::Card => "card",
+            SensitiveKind::Iban => "iban",
+            SensitiveKind::Ssn => "ssn",
+            SensitiveKind::NationalId => "id",
+            SensitiveKind::Ip => "ip",
+            SensitiveKind::Mac => "mac",
+            SensitiveKind::Url => "url",
+            SensitiveKind::BirthDate => "born",
+            SensitiveKind::Name => "name",
+            SensitiveKind::Place => "place",
+            SensitiveKind::Address => "address",
+            SensitiveKind::Organisation => "org",
+            SensitiveKind::Secret => "secret",
+            SensitiveKind::Custom(word) => word.as_str(),
         }
     }
 
     fn bit(self) -> u32 {
         match self {
-            Kind::Email => 1,
-            Kind::Phone => 1 << 1,
-            Kind::Card => 1 << 2,
-            Kind::Iban => 1 << 3,
-            Kind::Ssn => 1 << 4,
-            Kind::NationalId => 1 << 5,
-            Kind::Ip => 1 << 6,
-            Kind::Mac => 1 << 7,
-            Kind::Url => 1 << 8,
-            Kind::BirthDate => 1 << 9,
-            Kind::Name => 1 << 10,
-            Kind::Place => 1 << 11,
-            Kind::Address => 1 << 12,
-            Kind::Organisation => 1 << 13,
-            Kind::Secret => 1 << 14,
-            Kind::Own(_) => 1 << 15,
+            SensitiveKind::Email => 1,
+            SensitiveKind::Phone => 1 << 1,
+            SensitiveKind::Card => 1 << 2,
+            SensitiveKind::Iban => 1 << 3,
+            SensitiveKind::Ssn => 1 << 4,
+            SensitiveKind::NationalId => 1 << 5,
+            SensitiveKind::Ip => 1 << 6,
+            SensitiveKind::Mac => 1 << 7,
+            SensitiveKind::Url => 1 << 8,
+            SensitiveKind::BirthDate => 1 << 9,
+            SensitiveKind::Name => 1 << 10,
+            SensitiveKind::Place => 1 << 11,
+            SensitiveKind::Address => 1 << 12,
+            SensitiveKind::Organisation => 1 << 13,
+            SensitiveKind::Secret => 1 << 14,
+            SensitiveKind::Custom(_) => 1 << 15,
         }
     }
 
@@ -107,37 +107,42 @@ impl Kind {
     pub(crate) fn is_structured(self) -> bool {
         !matches!(
             self,
-            Kind::Name | Kind::Place | Kind::Address | Kind::Organisation | Kind::Own(_)
+            SensitiveKind::Name
+                | SensitiveKind::Place
+                | SensitiveKind::Address
+                | SensitiveKind::Organisation
+                | SensitiveKind::Custom(_)
         )
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for SensitiveKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.word())
+        formatter.write_str(self.as_str())
     }
 }
 
 /// The name of a custom kind: one to twelve lower-case letters, as aliases require.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Word {
-    letters: [u8; Word::MOST],
+pub struct CustomKindName {
+    letters: [u8; CustomKindName::MAX_LENGTH],
     length: u8,
 }
 
-impl Word {
-    const MOST: usize = 12;
+impl CustomKindName {
+    const MAX_LENGTH: usize = 12;
 
     /// Returns the name if it is valid and no built-in kind has it.
-    pub fn new(name: &str) -> Option<Word> {
-        let fits = (1..=Word::MOST).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_lowercase());
-        if !fits || name == crate::alias::LITERAL || Kind::ALL.iter().any(|kind| kind.word() == name) {
+    pub fn new(name: &str) -> Option<CustomKindName> {
+        let fits = (1..=CustomKindName::MAX_LENGTH).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_lowercase());
+        if !fits || name == crate::alias::LITERAL_WORD || SensitiveKind::ALL.iter().any(|kind| kind.as_str() == name) {
             return None;
         }
-        let mut letters = [0; Word::MOST];
+        let mut letters = [0; CustomKindName::MAX_LENGTH];
         letters[..name.len()].copy_from_slice(name.as_bytes());
         let length = u8::try_from(name.len()).ok()?;
-        Some(Word { letters, length })
+        Some(CustomKindName { letters, length })
     }
 
     /// Returns the name as text.
@@ -148,48 +153,48 @@ impl Word {
 
 /// A set of kinds. Custom kinds are always in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kinds(u32);
+pub struct SensitiveKinds(u32);
 
-impl Kinds {
+impl SensitiveKinds {
     /// Returns a set with custom kinds only.
-    pub const fn none() -> Kinds {
-        Kinds(1 << 15)
+    pub const fn none() -> SensitiveKinds {
+        SensitiveKinds(1 << 15)
     }
 
     /// Returns a set with every kind.
-    pub const fn all() -> Kinds {
-        Kinds(u32::MAX)
+    pub const fn all() -> SensitiveKinds {
+        SensitiveKinds(u32::MAX)
     }
 
     /// Adds one kind to the set.
     #[must_use]
-    pub fn with(self, kind: Kind) -> Kinds {
-        Kinds(self.0 | kind.bit())
+    pub fn with(self, kind: SensitiveKind) -> SensitiveKinds {
+        SensitiveKinds(self.0 | kind.bit())
     }
 
     /// Removes one kind from the set.
     #[must_use]
-    pub fn without(self, kind: Kind) -> Kinds {
-        Kinds(self.0 & !kind.bit() | 1 << 15)
+    pub fn without(self, kind: SensitiveKind) -> SensitiveKinds {
+        SensitiveKinds(self.0 & !kind.bit() | 1 << 15)
     }
 
     /// Returns the kinds that one word of a policy stands for: `ssn` is every national number, `ip` every address of
     /// a machine, `name` everything that says who and where a person is.
-    pub fn named(word: &str) -> Option<Kinds> {
-        let kinds: &[Kind] = match word {
-            "email" => &[Kind::Email],
-            "phone" => &[Kind::Phone],
-            "card" => &[Kind::Card],
-            "iban" => &[Kind::Iban],
-            "ssn" => &[Kind::Ssn, Kind::NationalId],
-            "ip" => &[Kind::Ip, Kind::Mac],
-            "url" => &[Kind::Url],
+    pub fn from_policy_name(word: &str) -> Option<SensitiveKinds> {
+        let kinds: &[SensitiveKind] = match word {
+            "email" => &[SensitiveKind::Email],
+            "phone" => &[SensitiveKind::Phone],
+            "card" => &[SensitiveKind::Card],
+            "iban" => &[SensitiveKind::Iban],
+            "ssn" => &[SensitiveKind::Ssn, SensitiveKind::NationalId],
+            "ip" => &[SensitiveKind::Ip, SensitiveKind::Mac],
+            "url" => &[SensitiveKind::Url],
             "name" => &[
-                Kind::Name,
-                Kind::BirthDate,
-                Kind::Place,
-                Kind::Address,
-                Kind::Organisation,
+                SensitiveKind::Name,
+                SensitiveKind::BirthDate,
+                SensitiveKind::Place,
+                SensitiveKind::Address,
+                SensitiveKind::Organisation,
             ],
             _ => return None,
         };
@@ -198,19 +203,19 @@ impl Kinds {
 
     /// Returns the union with another set.
     #[must_use]
-    pub fn and(self, other: Kinds) -> Kinds {
-        Kinds(self.0 | other.0)
+    pub fn union(self, other: SensitiveKinds) -> SensitiveKinds {
+        SensitiveKinds(self.0 | other.0)
     }
 
     /// Whether a kind is in the set.
-    pub fn has(self, kind: Kind) -> bool {
+    pub fn contains(self, kind: SensitiveKind) -> bool {
         self.0 & kind.bit() != 0
     }
 }
 
-impl FromIterator<Kind> for Kinds {
-    fn from_iter<T: IntoIterator<Item = Kind>>(kinds: T) -> Kinds {
-        kinds.into_iter().fold(Kinds::none(), Kinds::with)
+impl FromIterator<SensitiveKind> for SensitiveKinds {
+    fn from_iter<T: IntoIterator<Item = SensitiveKind>>(kinds: T) -> SensitiveKinds {
+        kinds.into_iter().fold(SensitiveKinds::none(), SensitiveKinds::with)
     }
 }
 

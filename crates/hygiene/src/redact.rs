@@ -2,36 +2,36 @@
 
 use serde_json::{Map, Value};
 
-use crate::alias::{Counts, Hidden, SECRET};
+use crate::alias::{FindingCounts, Masked, SECRET_REMOVED};
 use crate::detector::Detector;
-use crate::finding::Finding;
-use crate::hints::Hints;
-use crate::json::{Columns, DEPTH, Standing};
-use crate::kind::Kind;
+use crate::finding::SensitiveSpan;
+use crate::hints::SchemaHints;
+use crate::json_context::{JsonColumns, MAX_DEPTH, ValueContext};
+use crate::kind::SensitiveKind;
 
 impl Detector {
     /// Removes the findings of this detector from a text.
-    pub fn redact(&self, text: &str) -> Hidden<String> {
-        let mut counts = Counts::default();
-        let shown = blacked_out(text, &self.find(text), &mut counts);
-        Hidden { shown, counts }
+    pub fn redact(&self, text: &str) -> Masked<String> {
+        let mut counts = FindingCounts::default();
+        let shown = black_out(text, &self.find(text), &mut counts);
+        Masked { shown, counts }
     }
 
     /// Works like [`Detector::redact`] on the part of a text from `from` on, with the part before as context.
-    pub fn redact_from(&self, text: &str, from: usize) -> Hidden<String> {
-        let mut counts = Counts::default();
-        let shown = blacked_out(
+    pub fn redact_from(&self, text: &str, from: usize) -> Masked<String> {
+        let mut counts = FindingCounts::default();
+        let shown = black_out(
             text.get(from..).unwrap_or_default(),
             &self.find_from(text, from),
             &mut counts,
         );
-        Hidden { shown, counts }
+        Masked { shown, counts }
     }
 
     /// Returns the findings in the part of a text from `from` on, with offsets from there.
-    pub(crate) fn find_from(&self, text: &str, from: usize) -> Vec<Finding> {
+    pub(crate) fn find_from(&self, text: &str, from: usize) -> Vec<SensitiveSpan> {
         let found = self.find(text).into_iter().filter(|one| one.end > from);
-        let shifted = found.map(|one| Finding {
+        let shifted = found.map(|one| SensitiveSpan {
             start: one.start.max(from) - from,
             end: one.end - from,
             ..one
@@ -40,58 +40,64 @@ impl Detector {
     }
 
     /// Removes the findings of this detector from a JSON value.
-    pub fn redact_json(&self, value: Value, hints: &Hints) -> Hidden<Value> {
-        let mut counts = Counts::default();
-        let shown = self.redact_at(value, Standing::top(hints), DEPTH, &mut counts);
-        Hidden { shown, counts }
+    pub fn redact_json(&self, value: Value, hints: &SchemaHints) -> Masked<Value> {
+        let mut counts = FindingCounts::default();
+        let shown = self.redact_value(value, ValueContext::root(hints), MAX_DEPTH, &mut counts);
+        Masked { shown, counts }
     }
 
-    fn redact_at(&self, value: Value, standing: Standing<'_>, depth: usize, counts: &mut Counts) -> Value {
+    fn redact_value(
+        &self,
+        value: Value,
+        standing: ValueContext<'_>,
+        depth: usize,
+        counts: &mut FindingCounts,
+    ) -> Value {
         let Some(depth) = depth.checked_sub(1) else {
             return Value::Null;
         };
         match value {
             Value::String(text) => {
-                let found = self.find_value(&text, standing.kind_of(&text));
+                let found = self.find_value(&text, standing.text_kind(&text));
                 Value::String(if found.is_empty() {
                     text
                 } else {
-                    blacked_out(&text, &found, counts)
+                    black_out(&text, &found, counts)
                 })
             }
             Value::Number(number) => {
                 let written = number.to_string();
-                match self.find_number(&written, standing.kind_of_number(&written)) {
+                match self.find_number(&written, standing.number_kind(&written)) {
                     Some(finding) => {
-                        counts.one(finding.kind.word());
-                        Value::String(removed(finding.kind))
+                        counts.increment(finding.kind.as_str());
+                        Value::String(removed_notice(finding.kind))
                     }
                     None => Value::Number(number),
                 }
             }
             Value::Array(items) => {
-                let heading = Columns::heading(&items);
-                let standing = standing.list(heading.as_ref());
+                let heading = JsonColumns::from_first_row(&items);
+                let standing = standing.for_list(heading.as_ref());
                 let items = items.into_iter().enumerate();
                 Value::Array(
                     items
-                        .map(|(index, item)| self.redact_at(item, standing.item(index), depth, counts))
+                        .map(|(index, item)| self.redact_value(item, standing.for_item(index), depth, counts))
                         .collect(),
                 )
             }
             Value::Object(members) => {
-                let columns = Columns::beside(&members);
-                let standing = standing.object(&members, columns.as_ref());
+                let columns = JsonColumns::from_members(&members);
+                let standing = standing.for_object(&members, columns.as_ref());
                 let mut shown = Map::new();
                 for (key, member) in members {
-                    let under = standing.member(&key);
+                    let under = standing.for_member(&key);
                     let found = self.find_value(&key, None);
                     let key = if found.is_empty() {
                         key
                     } else {
-                        blacked_out(&key, &found, counts)
+                        black_out(&key, &found, counts)
                     };
-                    shown.insert(key, self.redact_at(member, under, depth, counts));
+                    shown.insert(key, self.redact_value(member, under, depth, counts));
                 }
                 Value::Object(shown)
             }
@@ -100,21 +106,21 @@ impl Detector {
     }
 }
 
-fn removed(kind: Kind) -> String {
-    if kind == Kind::Secret {
-        SECRET.to_owned()
+fn removed_notice(kind: SensitiveKind) -> String {
+    if kind == SensitiveKind::Secret {
+        SECRET_REMOVED.to_owned()
     } else {
-        format!("⟦{} removed⟧", kind.word())
+        format!("⟦{} removed⟧", kind.as_str())
     }
 }
 
-fn blacked_out(text: &str, found: &[Finding], counts: &mut Counts) -> String {
+fn black_out(text: &str, found: &[SensitiveSpan], counts: &mut FindingCounts) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut done = 0;
     for one in found {
-        counts.one(one.kind.word());
+        counts.increment(one.kind.as_str());
         shown.push_str(&text[done..one.start]);
-        shown.push_str(&removed(one.kind));
+        shown.push_str(&removed_notice(one.kind));
         done = one.end;
     }
     shown.push_str(&text[done..]);

@@ -2,29 +2,29 @@
 //! there. Checksums are computed where they are needed, so ordinary text costs only the walk.
 
 mod address;
-mod around;
 mod assigned;
 mod card;
-pub(crate) mod checks;
-pub(crate) mod context;
+pub(crate) mod checksums;
 mod credential;
 mod element;
+mod email_url;
 mod iban;
-mod ids;
-mod internet;
 mod label;
+mod national_ids;
 mod number;
 mod phone;
+mod surrounding_keys;
+pub(crate) mod word_context;
 
-pub(crate) use iban::begun as account_length;
+pub(crate) use iban::begun_iban_length as account_length;
 
-use crate::finding::{Evidence, Finding};
-use crate::keys::{self, Telling};
-use crate::kind::{Kind, Kinds};
+use crate::finding::{Evidence, SensitiveSpan};
+use crate::keys::{self, KeyHint};
+use crate::kind::{SensitiveKind, SensitiveKinds};
 
 /// How certain the surroundings are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ScanScope {
     /// Somewhere in a running text.
     Text,
     /// A whole value, such as a string in JSON or a cell of a table.
@@ -35,8 +35,8 @@ pub(crate) enum Place {
 pub(crate) struct Scan<'t> {
     pub(crate) text: &'t str,
     pub(crate) bytes: &'t [u8],
-    pub(crate) kinds: Kinds,
-    pub(crate) place: Place,
+    pub(crate) kinds: SensitiveKinds,
+    pub(crate) place: ScanScope,
     /// Everything before this offset is done.
     floor: usize,
     /// End of the URL that is being read.
@@ -50,16 +50,16 @@ pub(crate) struct Scan<'t> {
     /// End of the last value that a secret key was given.
     given: usize,
     /// A cache of key hints: most texts repeat the same few keys.
-    asked: Vec<Option<(&'t str, Option<Telling>)>>,
+    asked: Vec<Option<(&'t str, Option<KeyHint>)>>,
     long: Vec<(usize, usize)>,
     /// A cache of name owner hints, because each key is beside many others.
-    hints: around::KeyHints,
-    out: Vec<Finding>,
+    hints: surrounding_keys::NearbyKeyHints,
+    out: Vec<SensitiveSpan>,
 }
 
 /// The result of a scan.
-pub(crate) struct Scanned {
-    pub(crate) found: Vec<Finding>,
+pub(crate) struct ScanResult {
+    pub(crate) found: Vec<SensitiveSpan>,
     /// Long words with digits, among which are tokens.
     pub(crate) long: Vec<(usize, usize)>,
     /// Whether the text contains a printed structure in which one value says what another is.
@@ -70,10 +70,10 @@ pub(crate) struct Scanned {
 const ASKED: usize = 64;
 
 /// A word of this length or more may be a token.
-const LONG: usize = 12;
+const MIN_TOKEN_BYTES: usize = 12;
 /// How far a word is followed, back and ahead.
-const BACK: usize = 128;
-const AHEAD: usize = 4096;
+const MAX_WORD_BYTES_BACK: usize = 128;
+const MAX_WORD_BYTES_AHEAD: usize = 4096;
 
 const DIGIT: u8 = 1;
 const AT: u8 = 2;
@@ -82,7 +82,7 @@ const EQUALS: u8 = 4;
 const CLOSES: u8 = 5;
 
 /// The bytes at which the scan stops.
-static STOPS: [u8; 256] = {
+static STOP_BYTES: [u8; 256] = {
     let mut table = [0; 256];
     let mut digit = b'0';
     while digit <= b'9' {
@@ -97,7 +97,7 @@ static STOPS: [u8; 256] = {
 };
 
 /// Finds everything in a text that has a form.
-pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) -> Scanned {
+pub(crate) fn scan_text(text: &str, kinds: SensitiveKinds, place: ScanScope, out: Vec<SensitiveSpan>) -> ScanResult {
     let mut scan = Scan {
         text,
         bytes: text.as_bytes(),
@@ -111,7 +111,7 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
         given: 0,
         asked: Vec::new(),
         long: Vec::new(),
-        hints: around::KeyHints::default(),
+        hints: surrounding_keys::NearbyKeyHints::default(),
         out,
     };
     let mut at = 0;
@@ -119,7 +119,7 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
         scan.bytes[at..]
             .iter()
             .enumerate()
-            .find_map(|(index, byte)| match STOPS[usize::from(*byte)] {
+            .find_map(|(index, byte)| match STOP_BYTES[usize::from(*byte)] {
                 0 => None,
                 stop => Some((index, stop)),
             })
@@ -130,34 +130,34 @@ pub(crate) fn scan(text: &str, kinds: Kinds, place: Place, out: Vec<Finding>) ->
                 let next = if at < scan.page {
                     number::in_page(&mut scan, at)
                 } else {
-                    number::at(&mut scan, at)
+                    number::scan_number(&mut scan, at)
                 };
-                scan.long_word(at);
-                scan.long_word(next.saturating_sub(1));
+                scan.note_long_word(at);
+                scan.note_long_word(next.saturating_sub(1));
                 next
             }
-            AT => internet::email_at(&mut scan, at),
+            AT => email_url::scan_email(&mut scan, at),
             EQUALS => {
-                label::value_at(&mut scan, at);
+                label::scan_value(&mut scan, at);
                 at + 1
             }
             CLOSES => {
-                element::at(&mut scan, at);
+                element::scan_element(&mut scan, at);
                 at + 1
             }
-            _ => scan.colon_at(at),
+            _ => scan.scan_colon(at),
         };
         at = next.max(at + 1);
     }
-    if scan.kinds.has(Kind::Secret) {
+    if scan.kinds.contains(SensitiveKind::Secret) {
         if [" --", " -p", "curl"].iter().any(|part| text.contains(part)) {
-            credential::options(&mut scan);
+            credential::scan_options(&mut scan);
         }
-        credential::sentences(&mut scan);
+        credential::scan_sentences(&mut scan);
     }
     let begins = || ["[[", "[ [", "[\n"].iter().any(|begin| text.contains(begin));
     let printed = scan.printed || scan.pairs == (true, true) || text.contains('[') && begins() && has_heading(text);
-    Scanned {
+    ScanResult {
         found: scan.out,
         long: scan.long,
         printed,
@@ -179,7 +179,7 @@ fn has_heading(text: &str) -> bool {
 
 impl<'t> Scan<'t> {
     /// Returns the hint of a key in this text.
-    fn telling(&mut self, key: &'t str) -> Option<Telling> {
+    fn telling(&mut self, key: &'t str) -> Option<KeyHint> {
         let fold = |sum: usize, byte: &u8| sum.wrapping_mul(31).wrapping_add(usize::from(*byte));
         let place = key.as_bytes().iter().rev().take(8).fold(key.len(), fold) % ASKED;
         if let Some(Some((asked, said))) = self.asked.get(place)
@@ -189,63 +189,67 @@ impl<'t> Scan<'t> {
         }
         // A short value hardly has a key, so the cache is allocated late.
         self.asked.resize(ASKED, None);
-        let said = keys::telling(key);
+        let said = keys::key_hint(key);
         self.asked[place] = Some((key, said));
         said
     }
 
     /// Returns the byte at an offset, or a space outside the text.
-    fn byte(&self, at: usize) -> u8 {
+    fn byte_at(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(b' ')
     }
 
     /// Returns the byte before an offset, or a space at the start.
-    fn before(&self, at: usize) -> u8 {
-        at.checked_sub(1).map_or(b' ', |index| self.byte(index))
+    fn byte_before(&self, at: usize) -> u8 {
+        at.checked_sub(1).map_or(b' ', |index| self.byte_at(index))
     }
 
     /// Adds a finding if its kind is wanted; its range is done in any case.
-    fn found(&mut self, start: usize, end: usize, kind: Kind) -> usize {
-        self.noted(start, end, kind, Evidence::Form)
+    fn add_finding(&mut self, start: usize, end: usize, kind: SensitiveKind) -> usize {
+        self.add_finding_by(start, end, kind, Evidence::Form)
     }
 
-    fn noted(&mut self, start: usize, end: usize, kind: Kind, by: Evidence) -> usize {
-        if self.kinds.has(kind) {
-            self.out.push(Finding { start, end, kind, by });
+    fn add_finding_by(&mut self, start: usize, end: usize, kind: SensitiveKind, by: Evidence) -> usize {
+        if self.kinds.contains(kind) {
+            self.out.push(SensitiveSpan { start, end, kind, by });
         }
         self.floor = self.floor.max(end);
         end
     }
 
     /// Records the word around a byte if it is long.
-    fn long_word(&mut self, at: usize) {
+    fn note_long_word(&mut self, at: usize) {
         let letter = |byte: &&u8| {
             byte.is_ascii_alphanumeric() || matches!(**byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=' | b'~')
         };
-        if at < self.word || !letter(&&self.byte(at)) {
+        if at < self.word || !letter(&&self.byte_at(at)) {
             return;
         }
         let back = self.bytes[self.word..at]
             .iter()
             .rev()
-            .take(BACK)
+            .take(MAX_WORD_BYTES_BACK)
             .take_while(letter)
             .count();
-        let ahead = self.bytes[at..].iter().take(AHEAD).take_while(letter).count();
+        let ahead = self.bytes[at..]
+            .iter()
+            .take(MAX_WORD_BYTES_AHEAD)
+            .take_while(letter)
+            .count();
         self.word = at + ahead;
-        if back + ahead >= LONG {
+        if back + ahead >= MIN_TOKEN_BYTES {
             self.long.push((at - back, at + ahead));
         }
     }
 
-    fn colon_at(&mut self, at: usize) -> usize {
+    fn scan_colon(&mut self, at: usize) -> usize {
         if self.bytes[at + 1..].starts_with(b"//") {
             return self.page_at(at);
         }
-        if let Some(end) = address::hex_at(self, at) {
+        if let Some(end) = address::scan_hex(self, at) {
             return end;
         }
-        label::value_at(self, at);
+        label::scan_value(self, at);
         at + 1
     }
 
@@ -255,9 +259,9 @@ impl<'t> Scan<'t> {
         let end = if at < self.page {
             at + 3
         } else {
-            internet::url_at(self, at)
+            email_url::scan_url(self, at)
         };
-        let host = internet::login_at(self, at + 3);
+        let host = email_url::login_at(self, at + 3);
         if end == at + 3 {
             return host;
         }
@@ -266,21 +270,21 @@ impl<'t> Scan<'t> {
             self.long.push((at.max(self.word), end));
             self.word = end;
         }
-        if !self.kinds.has(Kind::Url) {
+        if !self.kinds.contains(SensitiveKind::Url) {
             self.page = end;
             return host;
         }
         let kinds = self.kinds;
-        self.kinds = if kinds.has(Kind::Secret) {
-            Kinds::none().with(Kind::Secret)
+        self.kinds = if kinds.contains(SensitiveKind::Secret) {
+            SensitiveKinds::none().with(SensitiveKind::Secret)
         } else {
-            Kinds::none()
+            SensitiveKinds::none()
         };
         for equals in (host..end)
             .filter(|index| self.bytes[*index] == b'=')
             .collect::<Vec<_>>()
         {
-            label::value_at(self, equals);
+            label::scan_value(self, equals);
         }
         self.kinds = kinds;
         end

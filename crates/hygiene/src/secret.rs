@@ -6,38 +6,38 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use crate::finding::{Evidence, Finding};
-use crate::kind::Kind;
-use tokens::{Letters, TOKENS};
+use crate::finding::{Evidence, SensitiveSpan};
+use crate::kind::SensitiveKind;
+use tokens::{TOKEN_PREFIXES, TokenAlphabet};
 
 /// Words to which a secret is assigned: `password = …`, `"api_key": "…"`.
-const GIVEN: &str = "password passwd passphrase secret api_key apikey api-key access_key accesskey token private_key \
+const SECRET_KEY_WORDS: &str = "password passwd passphrase secret api_key apikey api-key access_key accesskey token private_key \
     privatekey credential auth_key accountkey access_id client_id";
 
 /// Names of services: a random value assigned to one of them is its key.
-const SERVICES: &str = "adafruit adobe airtable algolia alibaba artifactory asana atlassian confluence jira beamer bitbucket \
+const SERVICE_NAMES: &str = "adafruit adobe airtable algolia alibaba artifactory asana atlassian confluence jira beamer bitbucket \
     bittrex meraki cloudflare codecov cohere coinbase confluent contentful databricks datadog discord droneci dropbox etsy \
     facebook fastly finicity finnhub flickr freshbooks gitter heroku hubspot intercom jfrog kraken kucoin launchdarkly \
     linkedin looker mailchimp mailgun mattermost messagebird netlify newrelic new-relic nytimes okta plaid rapidapi \
     sendbird sentry sidekiq snyk sonar squarespace sumologic telegram travis twilio twitch twitter typeform yandex zendesk";
 
-const JWT: &str = "eyJ";
-const PEM: &str = "-----BEGIN";
-const BEARER: [&str; 2] = ["bearer ", "basic "];
-const HOOKS: [&str; 3] = [
+const JWT_PREFIX: &str = "eyJ";
+const PEM_PREFIX: &str = "-----BEGIN";
+const BEARER_PREFIXES: [&str; 2] = ["bearer ", "basic "];
+const WEBHOOK_PREFIXES: [&str; 3] = [
     "hooks.slack.com/",
     "discord.com/api/webhooks/",
     "webhook.office.com/webhookb2/",
 ];
-const URL: &str = "://";
+const URL_SEPARATOR: &str = "://";
 /// Marks a secret of Azure in its middle, and one of `MaxMind` at its end.
-const AZURE: &str = "Q~";
-const MAXMIND: &str = "_mmk";
+const AZURE_MARKER: &str = "Q~";
+const MAXMIND_SUFFIX: &str = "_mmk";
 
 /// What a match of the search means.
 #[derive(Debug, Clone, Copy)]
-enum Rule {
-    Token(&'static str, Letters, usize),
+enum SecretMatcher {
+    Token(&'static str, TokenAlphabet, usize),
     Given,
     Service,
     Jwt,
@@ -47,26 +47,34 @@ enum Rule {
     Around,
 }
 
-struct Search {
+struct SecretSearch {
     automaton: AhoCorasick,
-    rules: Vec<Rule>,
+    rules: Vec<SecretMatcher>,
 }
 
-static SEARCH: LazyLock<Option<Search>> = LazyLock::new(|| {
-    let mut words: Vec<(&str, Rule)> = Vec::new();
-    for (letters, least, begins) in TOKENS {
+static SECRET_SEARCH: LazyLock<Option<SecretSearch>> = LazyLock::new(|| {
+    let mut words: Vec<(&str, SecretMatcher)> = Vec::new();
+    for (letters, least, begins) in TOKEN_PREFIXES {
         words.extend(
             begins
                 .split_ascii_whitespace()
-                .map(|begin| (begin, Rule::Token(begin, letters, least))),
+                .map(|begin| (begin, SecretMatcher::Token(begin, letters, least))),
         );
     }
-    words.extend(GIVEN.split_ascii_whitespace().map(|word| (word, Rule::Given)));
-    words.extend(SERVICES.split_ascii_whitespace().map(|word| (word, Rule::Service)));
-    words.extend(BEARER.map(|word| (word, Rule::Bearer)));
-    words.extend(HOOKS.map(|word| (word, Rule::Hook)));
-    words.extend([AZURE, MAXMIND].map(|word| (word, Rule::Around)));
-    words.extend([(JWT, Rule::Jwt), (URL, Rule::Login)]);
+    words.extend(
+        SECRET_KEY_WORDS
+            .split_ascii_whitespace()
+            .map(|word| (word, SecretMatcher::Given)),
+    );
+    words.extend(
+        SERVICE_NAMES
+            .split_ascii_whitespace()
+            .map(|word| (word, SecretMatcher::Service)),
+    );
+    words.extend(BEARER_PREFIXES.map(|word| (word, SecretMatcher::Bearer)));
+    words.extend(WEBHOOK_PREFIXES.map(|word| (word, SecretMatcher::Hook)));
+    words.extend([AZURE_MARKER, MAXMIND_SUFFIX].map(|word| (word, SecretMatcher::Around)));
+    words.extend([(JWT_PREFIX, SecretMatcher::Jwt), (URL_SEPARATOR, SecretMatcher::Login)]);
     let automaton = AhoCorasick::builder()
         .kind(Some(AhoCorasickKind::DFA))
         .match_kind(MatchKind::LeftmostLongest)
@@ -74,48 +82,48 @@ static SEARCH: LazyLock<Option<Search>> = LazyLock::new(|| {
         .build(words.iter().map(|(word, _)| *word))
         .ok()?;
     let rules = words.into_iter().map(|(_, rule)| rule).collect();
-    Some(Search { automaton, rules })
+    Some(SecretSearch { automaton, rules })
 });
 
 /// Tokens that may have no digits.
-const LETTERED: [&str; 2] = ["hf_", "api_org_"];
+const DIGITLESS_TOKENS: [&str; 2] = ["hf_", "api_org_"];
 
 /// How far before a long word the search begins.
-const BEFORE: usize = 96;
+const MAX_BYTES_BEFORE: usize = 96;
 
 /// Finds the secrets in a text, given its long words with digits: all secrets are in these, except private keys and a
 /// few tokens.
-pub(crate) fn find(text: &str, long: &[(usize, usize)], out: &mut Vec<Finding>) {
+pub(crate) fn find_secrets(text: &str, long: &[(usize, usize)], out: &mut Vec<SensitiveSpan>) {
     let mut note = |start: usize, end: usize| {
-        out.push(Finding {
+        out.push(SensitiveSpan {
             start,
             end,
-            kind: Kind::Secret,
+            kind: SensitiveKind::Secret,
             by: Evidence::Form,
         });
     };
-    for begin in LETTERED {
+    for begin in DIGITLESS_TOKENS {
         for (start, _) in text.match_indices(begin) {
-            if let Some((start, end)) = token(text, start, begin, Letters::Alnum, 30) {
+            if let Some((start, end)) = token_span(text, start, begin, TokenAlphabet::Alnum, 30) {
                 note(start, end);
             }
         }
     }
-    if text.contains(PEM) {
+    if text.contains(PEM_PREFIX) {
         let mut floor = 0;
-        for (start, _) in text.match_indices(PEM) {
+        for (start, _) in text.match_indices(PEM_PREFIX) {
             if start >= floor
-                && let Some((start, end)) = pem(text, start)
+                && let Some((start, end)) = pem_span(text, start)
             {
                 floor = end;
                 note(start, end);
             }
         }
     }
-    let Some(search) = SEARCH.as_ref() else { return };
+    let Some(search) = SECRET_SEARCH.as_ref() else { return };
     let (mut floor, mut seen) = (0, 0);
     for (start, end) in long {
-        let from = start.saturating_sub(BEFORE).max(seen);
+        let from = start.saturating_sub(MAX_BYTES_BEFORE).max(seen);
         seen = *end;
         for hit in search.automaton.find_iter(&text.as_bytes()[from..*end]) {
             let rule = search.rules.get(hit.pattern().as_usize());
@@ -130,31 +138,31 @@ pub(crate) fn find(text: &str, long: &[(usize, usize)], out: &mut Vec<Finding>) 
     }
 }
 
-impl Rule {
+impl SecretMatcher {
     fn apply(self, text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
         match self {
-            Rule::Token(begin, letters, least) => token(text, start, begin, letters, least),
-            Rule::Given => given(text, end, Letters::Wide),
-            Rule::Service => given(text, end, Letters::Dotted),
-            Rule::Jwt => jwt(text, start),
-            Rule::Bearer => bearer(text, end),
-            Rule::Hook => {
-                let length = run(text, end, Letters::Base64);
+            SecretMatcher::Token(begin, letters, least) => token_span(text, start, begin, letters, least),
+            SecretMatcher::Given => assigned_value_span(text, end, TokenAlphabet::Wide),
+            SecretMatcher::Service => assigned_value_span(text, end, TokenAlphabet::Dotted),
+            SecretMatcher::Jwt => jwt_span(text, start),
+            SecretMatcher::Bearer => bearer_span(text, end),
+            SecretMatcher::Hook => {
+                let length = run_length(text, end, TokenAlphabet::Base64);
                 (length >= 20).then_some((end, end + length))
             }
-            Rule::Login => login(text, end),
-            Rule::Around => around(text, start, end),
+            SecretMatcher::Login => login_password_span(text, end),
+            SecretMatcher::Around => token_around(text, start, end),
         }
     }
 }
 
 /// Most bytes of a value that are checked, so that no text makes every word scan all the rest.
-const VALUE: usize = 1024;
+const MAX_VALUE_BYTES: usize = 1024;
 /// Most bytes of a private key.
-const KEY: usize = 1 << 16;
+const MAX_KEY_BYTES: usize = 1 << 16;
 
 /// Truncates a text at a character boundary.
-fn first(text: &str, most: usize) -> &str {
+fn truncate(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -163,22 +171,22 @@ fn first(text: &str, most: usize) -> &str {
 }
 
 /// Returns how many bytes from here on are in this alphabet.
-fn run(text: &str, from: usize, letters: Letters) -> usize {
+fn run_length(text: &str, from: usize, letters: TokenAlphabet) -> usize {
     text.as_bytes()[from..]
         .iter()
-        .take(VALUE * 4)
-        .take_while(|byte| letters.has(**byte))
+        .take(MAX_VALUE_BYTES * 4)
+        .take_while(|byte| letters.contains(**byte))
         .count()
 }
 
-fn token(text: &str, start: usize, begin: &str, letters: Letters, least: usize) -> Option<(usize, usize)> {
+fn token_span(text: &str, start: usize, begin: &str, letters: TokenAlphabet, least: usize) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let from = start + begin.len();
     if !bytes[start..].starts_with(begin.as_bytes()) {
         return None;
     }
     let inside = start > 0 && (bytes[start - 1].is_ascii_alphanumeric() || bytes[start - 1] == b'_');
-    let length = run(text, from, letters);
+    let length = run_length(text, from, letters);
     let value = &bytes[from..from + length];
     (!inside && length >= least && is_irregular(value, letters)).then(|| {
         (
@@ -189,11 +197,11 @@ fn token(text: &str, start: usize, begin: &str, letters: Letters, least: usize) 
 }
 
 /// Whether the text after a known prefix is a token, rather than the rest of a name in a program.
-fn is_irregular(value: &[u8], letters: Letters) -> bool {
+fn is_irregular(value: &[u8], letters: TokenAlphabet) -> bool {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let least = match letters {
-        Letters::Upper | Letters::Hex | Letters::Alnum => 1,
-        Letters::Wide | Letters::Dotted | Letters::Base64 => 2,
+        TokenAlphabet::Upper | TokenAlphabet::Hex | TokenAlphabet::Alnum => 1,
+        TokenAlphabet::Wide | TokenAlphabet::Dotted | TokenAlphabet::Base64 => 2,
     };
     let small = value.iter().filter(|byte| byte.is_ascii_lowercase()).count();
     let large = value.iter().filter(|byte| byte.is_ascii_uppercase()).count();
@@ -201,33 +209,33 @@ fn is_irregular(value: &[u8], letters: Letters) -> bool {
 }
 
 /// Finds three parts with dots, the first two of which are JSON.
-fn jwt(text: &str, start: usize) -> Option<(usize, usize)> {
+fn jwt_span(text: &str, start: usize) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
-    if !bytes[start..].starts_with(JWT.as_bytes()) || start > 0 && bytes[start - 1].is_ascii_alphanumeric() {
+    if !bytes[start..].starts_with(JWT_PREFIX.as_bytes()) || start > 0 && bytes[start - 1].is_ascii_alphanumeric() {
         return None;
     }
-    let length = run(text, start, Letters::Dotted);
+    let length = run_length(text, start, TokenAlphabet::Dotted);
     let mut parts = text[start..start + length].split('.');
     let head = parts.next().is_some_and(|part| part.len() >= 12);
     let body = parts
         .next()
-        .is_some_and(|part| part.starts_with(JWT) && part.len() >= 12);
+        .is_some_and(|part| part.starts_with(JWT_PREFIX) && part.len() >= 12);
     (head && body).then_some((start, start + length))
 }
 
 /// Returns the first line of a private key that the end of the text cuts off.
 pub(crate) fn open_key(text: &str) -> Option<(usize, usize)> {
-    let start = text.rfind(PEM)?;
-    let (_, end) = pem(text, start)?;
+    let start = text.rfind(PEM_PREFIX)?;
+    let (_, end) = pem_span(text, start)?;
     let rest = text.get(start..end)?;
     let is_open = !rest.contains("-----END");
     is_open.then(|| (start, start + rest.find('\n').map_or(rest.len(), |at| at + 1)))
 }
 
 /// Finds a private key, up to its last line, or to the end of the text if that line is missing.
-fn pem(text: &str, start: usize) -> Option<(usize, usize)> {
-    let rest = first(&text[start..], KEY);
-    if !first(rest, 80).lines().next()?.contains("PRIVATE KEY") {
+fn pem_span(text: &str, start: usize) -> Option<(usize, usize)> {
+    let rest = truncate(&text[start..], MAX_KEY_BYTES);
+    if !truncate(rest, 80).lines().next()?.contains("PRIVATE KEY") {
         return None;
     }
     let Some(last) = rest.find("-----END") else {
@@ -239,28 +247,28 @@ fn pem(text: &str, start: usize) -> Option<(usize, usize)> {
 }
 
 /// Finds a token by the mark in its middle or at its end.
-fn around(text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
-    let letters = |byte: &&u8| Letters::Base64.has(**byte);
+fn token_around(text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
+    let letters = |byte: &&u8| TokenAlphabet::Base64.contains(**byte);
     let back = text.as_bytes()[..start]
         .iter()
         .rev()
         .take(64)
         .take_while(letters)
         .count();
-    let ahead = run(text, end, Letters::Base64);
+    let ahead = run_length(text, end, TokenAlphabet::Base64);
     let value = &text[start - back..end + ahead];
     ((34..=80).contains(&value.len()) && is_random(value)).then_some((start - back, end + ahead))
 }
 
-fn bearer(text: &str, from: usize) -> Option<(usize, usize)> {
-    let length = run(text, from, Letters::Base64);
+fn bearer_span(text: &str, from: usize) -> Option<(usize, usize)> {
+    let length = run_length(text, from, TokenAlphabet::Base64);
     let value = &text[from..from + length];
     (length >= 16 && is_random(value)).then_some((from, from + length))
 }
 
 /// Finds a password in a URL.
-fn login(text: &str, from: usize) -> Option<(usize, usize)> {
-    let rest = first(&text[from..], VALUE);
+fn login_password_span(text: &str, from: usize) -> Option<(usize, usize)> {
+    let rest = truncate(&text[from..], MAX_VALUE_BYTES);
     let host =
         rest.find(|letter: char| letter.is_whitespace() || matches!(letter, '/' | '?' | '#' | '"' | '\'' | '<' | '>'));
     let host = &rest[..host.unwrap_or(rest.len())];
@@ -273,10 +281,10 @@ fn login(text: &str, from: usize) -> Option<(usize, usize)> {
 
 /// Finds the value assigned to a word: after `=`, `:`, `=>` and similar, quoted or not. The name may continue after
 /// the word.
-fn given(text: &str, from: usize, name: Letters) -> Option<(usize, usize)> {
-    let goes_on = |byte: &&u8| name.has(**byte) || matches!(**byte, b' ' | b'\t');
+fn assigned_value_span(text: &str, from: usize, name: TokenAlphabet) -> Option<(usize, usize)> {
+    let goes_on = |byte: &&u8| name.contains(**byte) || matches!(**byte, b' ' | b'\t');
     let tail = text.as_bytes()[from..].iter().take(24).take_while(goes_on).count();
-    let rest = first(&text[from + tail..], VALUE);
+    let rest = truncate(&text[from + tail..], MAX_VALUE_BYTES);
     let after = rest.trim_start_matches(['"', '\'', '`', ' ', '\t', '\\', ']', '\r', '\n']);
     let value = after.trim_start_matches(['=', ':', '>', '?', '|', ',']);
     let operator = after.len() - value.len();
@@ -297,7 +305,7 @@ fn given(text: &str, from: usize, name: Letters) -> Option<(usize, usize)> {
     };
     let start = from + tail + rest.len() - value.len();
     let value = &value[..end];
-    let chosen = quote.is_some() && direct && matches!(name, Letters::Wide) && is_password(value);
+    let chosen = quote.is_some() && direct && matches!(name, TokenAlphabet::Wide) && is_password(value);
     let random =
         is_random(value) && !value.contains(['(', '{', '[']) && !value.contains("://") && !value.starts_with("//");
     (chosen || random).then_some((start, start + value.len()))

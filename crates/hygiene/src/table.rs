@@ -1,51 +1,51 @@
 //! Tables in text: CSV, Markdown and drawn ones, whose headers state what the columns hold.
 
-mod bare;
+mod headerless;
 
-use crate::keys::{self, Telling, Whose};
-use crate::kind::Kind;
-use crate::value::{self, Ground};
+use crate::keys::{self, KeyHint, NameOwner};
+use crate::kind::SensitiveKind;
+use crate::value::{self, HintSource};
 
 /// Most columns that are read.
-const COLUMNS: usize = 256;
+const MAX_COLUMNS: usize = 256;
 /// Most lines before a CSV header, and most lines after it that are checked to confirm it.
-const BEFORE: usize = 12;
-const AFTER: usize = 8;
+const MAX_LINES_BEFORE: usize = 12;
+const MAX_LINES_AFTER: usize = 8;
 /// Most bytes of a header, and of a name in it.
-const HEADER: usize = 4096;
-const NAME: usize = 48;
+const MAX_HEADER_BYTES: usize = 4096;
+const MAX_NAME_BYTES: usize = 48;
 /// Most bytes of a quoted cell: a quote that is not closed within it is an ordinary character.
-const QUOTED: usize = 4096;
+const MAX_QUOTED_BYTES: usize = 4096;
 
 /// A cell in a column with a key hint.
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    pub(crate) telling: Telling,
+    pub(crate) telling: KeyHint,
     /// Who or what the names in the table belong to, by its other columns.
-    pub(crate) whose: Whose,
+    pub(crate) whose: NameOwner,
 }
 
 /// Visits the cells of columns with a key hint, in all tables of a text.
-pub(crate) fn cells(text: &str, each: &mut dyn FnMut(&str, Cell)) {
+pub(crate) fn visit_cells(text: &str, each: &mut dyn FnMut(&str, TableCell)) {
     let mut from = 0;
-    while let Some((header, separator)) = csv(text, from) {
-        from = rows(text, header, &Split::Csv(separator), each);
+    while let Some((header, separator)) = find_csv_header(text, from) {
+        from = visit_rows(text, header, &RowFormat::Csv(separator), each);
     }
     if from == 0 {
-        bare::cells(text, each);
+        headerless::visit_headerless_cells(text, each);
     }
     if text.contains('|') && ["|-", "| -", "|:", "| :", "-+-"].iter().any(|mark| text.contains(mark)) {
-        ruled(text, '|', each);
+        visit_ruled_tables(text, '|', each);
     }
-    if !text.is_ascii() && text.contains(BAR) {
-        ruled(text, BAR, each);
+    if !text.is_ascii() && text.contains(TABLE_BAR) {
+        visit_ruled_tables(text, TABLE_BAR, each);
     }
 }
 
 /// Whether a text ends inside a CSV table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Open {
+pub(crate) enum CsvEnd {
     /// Inside a table; the range of its header.
     Under(usize, usize),
     /// After a table, which ended at this offset.
@@ -55,14 +55,14 @@ pub(crate) enum Open {
 }
 
 /// Returns the header of the CSV table that a text ends in.
-pub(crate) fn open_csv(text: &str) -> Open {
-    let (mut from, mut open) = (0, Open::Never);
-    while let Some((header, separator)) = csv(text, from) {
-        from = rows(text, header, &Split::Csv(separator), &mut |_, _| {});
+pub(crate) fn open_csv(text: &str) -> CsvEnd {
+    let (mut from, mut open) = (0, CsvEnd::Never);
+    while let Some((header, separator)) = find_csv_header(text, from) {
+        from = visit_rows(text, header, &RowFormat::Csv(separator), &mut |_, _| {});
         open = if from >= text.len() {
-            Open::Under(header, header + line_at(text, header).len() + 1)
+            CsvEnd::Under(header, header + line_at(text, header).len() + 1)
         } else {
-            Open::Closed(from)
+            CsvEnd::Closed(from)
         };
     }
     open
@@ -70,7 +70,7 @@ pub(crate) fn open_csv(text: &str) -> Open {
 
 /// Returns the headers, rulers included, of the drawn tables that a text ends in.
 pub(crate) fn open_ruled(text: &str) -> impl Iterator<Item = (usize, usize)> {
-    ['|', BAR].into_iter().filter_map(|bar| {
+    ['|', TABLE_BAR].into_iter().filter_map(|bar| {
         let (mut before, mut at, mut open) = (None, 0, None);
         while at < text.len() {
             let line = line_at(text, at);
@@ -89,22 +89,22 @@ pub(crate) fn open_ruled(text: &str) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// The separator between the cells of drawn tables.
-const BAR: char = '│';
+const TABLE_BAR: char = '│';
 
-enum Split {
+enum RowFormat {
     Csv(u8),
     Bars(char),
 }
 
 /// Finds the first CSV header from here on, and its separator.
-fn csv(text: &str, from: usize) -> Option<(usize, u8)> {
+fn find_csv_header(text: &str, from: usize) -> Option<(usize, u8)> {
     let mut at = from;
     let mut lines = 0;
-    while at < text.len() && lines < BEFORE {
+    while at < text.len() && lines < MAX_LINES_BEFORE {
         let line = line_at(text, at);
         if !line.trim().is_empty() {
             lines += 1;
-            if let Some(separator) = header(text, at, line) {
+            if let Some(separator) = csv_header_separator(text, at, line) {
                 return Some((at, separator));
             }
         }
@@ -114,11 +114,14 @@ fn csv(text: &str, from: usize) -> Option<(usize, u8)> {
 }
 
 /// Returns the separator if a line names columns, one of which has a hint, and the lines after it have such columns.
-fn header(text: &str, at: usize, line: &str) -> Option<u8> {
+fn csv_header_separator(text: &str, at: usize, line: &str) -> Option<u8> {
     let separators = [b',', b';', b'\t'];
-    let first = line.bytes().take(NAME + 1).position(|byte| separators.contains(&byte));
+    let first = line
+        .bytes()
+        .take(MAX_NAME_BYTES + 1)
+        .position(|byte| separators.contains(&byte));
     // Sentences have commas too: their length rules them out before any lookup.
-    if line.len() > HEADER || !is_name(&line[..first.unwrap_or(line.len())]) {
+    if line.len() > MAX_HEADER_BYTES || !is_name(&line[..first.unwrap_or(line.len())]) {
         return None;
     }
     let count = |separator: u8| line.bytes().filter(|byte| *byte == separator).count();
@@ -128,14 +131,14 @@ fn header(text: &str, at: usize, line: &str) -> Option<u8> {
     }
     let (cells, next) = split_csv(text, at, separator);
     let names = cells.iter().map(|(start, end)| &text[*start..*end]);
-    let telling: Vec<Telling> = names.clone().filter_map(keys::telling).collect();
+    let telling: Vec<KeyHint> = names.clone().filter_map(keys::key_hint).collect();
     let one = telling.first()?;
     if cells.len() == 1 {
         return is_column(&text[next.min(text.len())..], *one).then_some(separator);
     }
     let mut at = next;
     let mut widths = Vec::new();
-    while at < text.len() && widths.len() < AFTER {
+    while at < text.len() && widths.len() < MAX_LINES_AFTER {
         let (row, next) = split_csv(text, at, separator);
         if row.len() > 1 || row.iter().any(|(start, end)| start < end) {
             widths.push(row.len());
@@ -156,27 +159,30 @@ fn is_name(cell: &str) -> bool {
             b'.' | b':' | b'!' | b'?' | b'{' | b'}' | b'=' | b'<' | b'>' | b'|' | b'\\' | b'@'
         )
     };
-    cell.len() <= NAME && !cell.bytes().any(never) && cell.split_whitespace().count() <= 3
+    cell.len() <= MAX_NAME_BYTES && !cell.bytes().any(never) && cell.split_whitespace().count() <= 3
 }
 
 /// Whether the lines after a name are cells of its column: each one a value, none a sentence.
-fn is_column(rest: &str, telling: Telling) -> bool {
+fn is_column(rest: &str, telling: KeyHint) -> bool {
     let lines = rest.lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut lines = lines.map(|line| line.trim_matches('"')).take(AFTER).peekable();
+    let mut lines = lines
+        .map(|line| line.trim_matches('"'))
+        .take(MAX_LINES_AFTER)
+        .peekable();
     let short =
         |line: &str| line.split_whitespace().count() <= 8 && !line.contains(": ") && !line.ends_with(['.', ':']);
     let alone = |line: &str| {
-        if [Kind::Name, Kind::Place, Kind::Organisation].contains(&telling.kind) {
+        if [SensitiveKind::Name, SensitiveKind::Place, SensitiveKind::Organisation].contains(&telling.kind) {
             value::looks_titled(line)
-        } else if telling.kind == Kind::Address {
+        } else if telling.kind == SensitiveKind::Address {
             line.bytes().any(|byte| byte.is_ascii_digit())
         } else {
             !line.contains(char::is_whitespace) || line.bytes().any(|byte| byte.is_ascii_digit())
         }
     };
     let good = |line: &str| {
-        value::meant(telling, Whose::Unsaid, line)
-            .is_some_and(|kind| value::borne_out(line, kind, Ground::Label).is_some())
+        value::kind_of_value(telling, NameOwner::Unknown, line)
+            .is_some_and(|kind| value::confirmed_part(line, kind, HintSource::Label).is_some())
     };
     lines.peek().is_some() && lines.all(|line| short(line) && alone(line) && good(line))
 }
@@ -186,13 +192,13 @@ fn line_at(text: &str, at: usize) -> &str {
 }
 
 /// Finds the ruler below each header.
-fn ruled(text: &str, bar: char, each: &mut dyn FnMut(&str, Cell)) {
+fn visit_ruled_tables(text: &str, bar: char, each: &mut dyn FnMut(&str, TableCell)) {
     let mut before: Option<usize> = None;
     let mut at = 0;
     while at < text.len() {
         let line = line_at(text, at);
         if let (true, Some(header)) = (is_ruler(line), before) {
-            at = rows(text, header, &Split::Bars(bar), each);
+            at = visit_rows(text, header, &RowFormat::Bars(bar), each);
             before = None;
             continue;
         }
@@ -214,38 +220,38 @@ fn is_ruler(line: &str) -> bool {
 }
 
 /// Visits the rows of a table whose header begins here.
-fn rows(text: &str, header: usize, way: &Split, each: &mut dyn FnMut(&str, Cell)) -> usize {
-    let (names, mut at) = split(text, header, way);
-    let columns: Vec<Option<Telling>> = names
+fn visit_rows(text: &str, header: usize, way: &RowFormat, each: &mut dyn FnMut(&str, TableCell)) -> usize {
+    let (names, mut at) = split_row(text, header, way);
+    let columns: Vec<Option<KeyHint>> = names
         .iter()
-        .map(|(start, end)| keys::telling(&text[*start..*end]))
+        .map(|(start, end)| keys::key_hint(&text[*start..*end]))
         .collect();
-    let whose = Whose::Unsaid.beside(names.iter().map(|(start, end)| &text[*start..*end]));
-    if matches!(way, Split::Bars(_)) {
+    let whose = NameOwner::Unknown.with_siblings(names.iter().map(|(start, end)| &text[*start..*end]));
+    if matches!(way, RowFormat::Bars(_)) {
         // Skips the ruler.
-        at = split(text, at, way).1;
+        at = split_row(text, at, way).1;
     }
     let mut blank = false;
     while at < text.len() {
-        let (cells, next) = split(text, at, way);
+        let (cells, next) = split_row(text, at, way);
         let empty = cells.iter().all(|(start, end)| start == end);
         let over = match way {
-            Split::Bars(_) => cells.len() < 2,
+            RowFormat::Bars(_) => cells.len() < 2,
             // After a blank line something else may begin.
-            Split::Csv(_) => blank && !empty && cells.len() != names.len(),
+            RowFormat::Csv(_) => blank && !empty && cells.len() != names.len(),
         };
         if over {
             return at;
         }
         blank = empty;
-        if empty && matches!(way, Split::Csv(_)) {
+        if empty && matches!(way, RowFormat::Csv(_)) {
             at = next;
             continue;
         }
-        row(text, &cells, &columns, &mut |start, end, telling| {
+        visit_row(text, &cells, &columns, &mut |start, end, telling| {
             each(
                 text,
-                Cell {
+                TableCell {
                     start,
                     end,
                     telling,
@@ -260,13 +266,19 @@ fn rows(text: &str, header: usize, way: &Split, each: &mut dyn FnMut(&str, Cell)
 
 /// Visits the cells of a row in columns with a hint. In a row with too many cells one cell was split: then columns
 /// are counted from both ends.
-fn row(text: &str, cells: &[(usize, usize)], columns: &[Option<Telling>], each: &mut dyn FnMut(usize, usize, Telling)) {
+fn visit_row(
+    text: &str,
+    cells: &[(usize, usize)],
+    columns: &[Option<KeyHint>],
+    each: &mut dyn FnMut(usize, usize, KeyHint),
+) {
     let over = cells.len().saturating_sub(columns.len());
     for (index, (start, end)) in cells.iter().enumerate() {
         let left = columns.get(index).copied().flatten();
         let right = index.checked_sub(over).filter(|_| over > 0);
         let right = right.and_then(|index| columns.get(index).copied().flatten());
-        let borne = |telling: &Telling| value::borne_out(&text[*start..*end], telling.kind, Ground::Label).is_some();
+        let borne =
+            |telling: &KeyHint| value::confirmed_part(&text[*start..*end], telling.kind, HintSource::Label).is_some();
         if let Some(telling) = left.filter(|one| over == 0 || borne(one)).or(right) {
             each(*start, *end, telling);
         }
@@ -275,10 +287,10 @@ fn row(text: &str, cells: &[(usize, usize)], columns: &[Option<Telling>], each: 
 
 /// Splits the row that begins here into cells without surrounding quotes and spaces, and returns where the next row
 /// begins.
-fn split(text: &str, from: usize, way: &Split) -> (Vec<(usize, usize)>, usize) {
+fn split_row(text: &str, from: usize, way: &RowFormat) -> (Vec<(usize, usize)>, usize) {
     match way {
-        Split::Csv(separator) => split_csv(text, from, *separator),
-        Split::Bars(bar) => split_bars(text, from, *bar),
+        RowFormat::Csv(separator) => split_csv(text, from, *separator),
+        RowFormat::Bars(bar) => split_bars(text, from, *bar),
     }
 }
 
@@ -289,12 +301,12 @@ fn split_csv(text: &str, from: usize, separator: u8) -> (Vec<(usize, usize)>, us
     loop {
         // A quote encloses a cell only at its start: `5" pipe` stays as it is.
         at = quoted_end(bytes, at, separator).unwrap_or(at);
-        let ends = |byte: &u8| *byte == b'\n' || *byte == separator && cells.len() < COLUMNS;
+        let ends = |byte: &u8| *byte == b'\n' || *byte == separator && cells.len() < MAX_COLUMNS;
         at = bytes[at..]
             .iter()
             .position(ends)
             .map_or(bytes.len(), |length| at + length);
-        cells.push(trim(text, start, at));
+        cells.push(trim_span(text, start, at));
         match bytes.get(at) {
             Some(byte) if *byte == separator => {
                 at += 1;
@@ -313,7 +325,7 @@ fn quoted_end(bytes: &[u8], from: usize, separator: u8) -> Option<usize> {
     if bytes.get(at) != Some(&b'"') {
         return None;
     }
-    let most = bytes.len().min(at + QUOTED);
+    let most = bytes.len().min(at + MAX_QUOTED_BYTES);
     loop {
         at += 1 + bytes.get(at + 1..most)?.iter().position(|byte| *byte == b'"')?;
         let after = at + 1;
@@ -336,15 +348,15 @@ fn split_bars(text: &str, from: usize, bar: char) -> (Vec<(usize, usize)>, usize
     let inner = inner.strip_suffix(bar).unwrap_or(inner);
     let mut cells = Vec::new();
     if line.contains(bar) {
-        for cell in inner.split(bar).take(COLUMNS) {
-            cells.push(trim(text, at, at + cell.len()));
+        for cell in inner.split(bar).take(MAX_COLUMNS) {
+            cells.push(trim_span(text, at, at + cell.len()));
             at += cell.len() + bar.len_utf8();
         }
     }
     (cells, from + line.len() + 1)
 }
 
-fn trim(text: &str, start: usize, end: usize) -> (usize, usize) {
+fn trim_span(text: &str, start: usize, end: usize) -> (usize, usize) {
     let cell = &text[start..end];
     let around = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '*' | '\'' | '\u{feff}');
     let inner = cell.trim_matches(around);

@@ -1,21 +1,21 @@
 //! Checks whether a value confirms what its key says, and which part of it is meant.
 
-mod named;
+mod person_name;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use crate::keys::{Telling, Trust, Whose};
-use crate::kind::Kind;
+use crate::keys::{HintTrust, KeyHint, NameOwner};
+use crate::kind::SensitiveKind;
 use crate::secret;
-pub(crate) use named::{is_ordinary, is_persons};
+pub(crate) use person_name::{is_ordinary, is_person_name};
 
 /// Most bytes of a value that a key makes a finding as a whole; longer ones are texts, and are scanned as such.
-const LONGEST: usize = 240;
+const MAX_VALUE_BYTES: usize = 240;
 
 /// The source of a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ground {
+pub(crate) enum HintSource {
     /// A key, a column or a schema: its value contains nothing else.
     Key,
     /// A label in running text: a sentence may follow it.
@@ -23,13 +23,13 @@ pub(crate) enum Ground {
 }
 
 /// Returns the part of a value that can be of this kind.
-pub(crate) fn borne_out(value: &str, kind: Kind, ground: Ground) -> Option<(usize, usize)> {
-    let (value, cut) = before_notice(value);
+pub(crate) fn confirmed_part(value: &str, kind: SensitiveKind, ground: HintSource) -> Option<(usize, usize)> {
+    let (value, cut) = strip_notice(value);
     let trimmed = value.trim();
     let start = value.len() - value.trim_start().len();
     // A cookie may have any length.
-    let long = trimmed.len() > LONGEST && kind != Kind::Secret;
-    if trimmed.is_empty() || long || is_nothing(trimmed) || is_removed(trimmed) {
+    let long = trimmed.len() > MAX_VALUE_BYTES && kind != SensitiveKind::Secret;
+    if trimmed.is_empty() || long || is_empty_word(trimmed) || is_removed_secret(trimmed) {
         return None;
     }
     let plain = without_aliases(trimmed);
@@ -39,70 +39,74 @@ pub(crate) fn borne_out(value: &str, kind: Kind, ground: Ground) -> Option<(usiz
     }
     // The missing part of a truncated value might have confirmed it.
     let good = match ground {
-        Ground::Key => can_be(&plain, kind) || cut && plain.contains(char::is_alphanumeric),
-        Ground::Label => is_form(&plain, kind),
+        HintSource::Key => can_be_kind(&plain, kind) || cut && plain.contains(char::is_alphanumeric),
+        HintSource::Label => has_form(&plain, kind),
     };
     good.then_some((start, start + trimmed.len()))
 }
 
 /// Whether a value under a key of this kind can be one at all, even if unusually written, encoded, or with words
 /// around it.
-fn can_be(value: &str, kind: Kind) -> bool {
+fn can_be_kind(value: &str, kind: SensitiveKind) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     match kind {
-        Kind::Email => is_mail(value),
-        Kind::Phone => digits >= 3 && !is_version(value),
-        Kind::Card => digits >= 4 && value.len() <= LONGEST_NUMBER,
-        Kind::Iban | Kind::Ssn | Kind::NationalId => digits >= 1 && value.len() <= LONGEST_NUMBER && !is_version(value),
-        Kind::Secret => !is_reference(value) && !is_covered(value),
-        Kind::Ip
-        | Kind::Mac
-        | Kind::Url
-        | Kind::BirthDate
-        | Kind::Name
-        | Kind::Place
-        | Kind::Address
-        | Kind::Organisation
-        | Kind::Own(_) => is_form(value, kind),
+        SensitiveKind::Email => looks_like_email(value),
+        SensitiveKind::Phone => digits >= 3 && !is_version(value),
+        SensitiveKind::Card => digits >= 4 && value.len() <= MAX_NUMBER_BYTES,
+        SensitiveKind::Iban | SensitiveKind::Ssn | SensitiveKind::NationalId => {
+            digits >= 1 && value.len() <= MAX_NUMBER_BYTES && !is_version(value)
+        }
+        SensitiveKind::Secret => !is_reference(value) && !is_already_masked(value),
+        SensitiveKind::Ip
+        | SensitiveKind::Mac
+        | SensitiveKind::Url
+        | SensitiveKind::BirthDate
+        | SensitiveKind::Name
+        | SensitiveKind::Place
+        | SensitiveKind::Address
+        | SensitiveKind::Organisation
+        | SensitiveKind::Custom(_) => has_form(value, kind),
     }
 }
 
 /// Most bytes of an account number or national number with the text around it.
-const LONGEST_NUMBER: usize = 64;
+const MAX_NUMBER_BYTES: usize = 64;
 
 /// Whether a value has the form of a kind, as far as the kind has one.
-fn is_form(value: &str, kind: Kind) -> bool {
+fn has_form(value: &str, kind: SensitiveKind) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let letters = value.chars().filter(|letter| letter.is_alphabetic()).count();
     match kind {
-        Kind::Own(_) => false,
-        Kind::Email => is_mail(value) && !value.contains(char::is_whitespace),
-        Kind::Phone => (4..=20).contains(&digits) && is_dialled(value),
-        Kind::Card => (8..=24).contains(&digits) && letters == 0,
-        Kind::Iban => digits >= 4 && (12..=42).contains(&value.len()) && is_plain(value),
-        Kind::Ssn => (4..=11).contains(&digits) && letters <= 2 && value.len() <= 16,
-        Kind::NationalId => digits >= 3 && value.len() <= 32 && is_plain(value),
-        Kind::Ip => value
+        SensitiveKind::Custom(_) => false,
+        SensitiveKind::Email => looks_like_email(value) && !value.contains(char::is_whitespace),
+        SensitiveKind::Phone => (4..=20).contains(&digits) && is_dialled(value),
+        SensitiveKind::Card => (8..=24).contains(&digits) && letters == 0,
+        SensitiveKind::Iban => digits >= 4 && (12..=42).contains(&value.len()) && is_plain(value),
+        SensitiveKind::Ssn => (4..=11).contains(&digits) && letters <= 2 && value.len() <= 16,
+        SensitiveKind::NationalId => digits >= 3 && value.len() <= 32 && is_plain(value),
+        SensitiveKind::Ip => value
             .parse::<IpAddr>()
             .is_ok_and(|address| !address.is_loopback() && !address.is_unspecified()),
-        Kind::Mac => value.bytes().filter(u8::is_ascii_hexdigit).count() == 12 && value.len() <= 17,
-        Kind::Url => {
+        SensitiveKind::Mac => value.bytes().filter(u8::is_ascii_hexdigit).count() == 12 && value.len() <= 17,
+        SensitiveKind::Url => {
             value.contains('.')
                 && !value.contains(char::is_whitespace)
                 && letters >= 3
                 && !value.starts_with(['.', '/'])
         }
-        Kind::BirthDate => (2..=20).contains(&digits) && value.len() <= 40,
-        Kind::Name => letters >= 1 && digits <= 4 && value.chars().count() <= 80 && is_called(value),
-        Kind::Place | Kind::Organisation => letters >= 1 && value.chars().count() <= 120 && !value.contains("://"),
-        Kind::Address => letters + digits >= 1 && is_postal(value),
-        Kind::Secret => value.len() >= 4 && !value.contains(char::is_whitespace) && !is_placeholder(value),
+        SensitiveKind::BirthDate => (2..=20).contains(&digits) && value.len() <= 40,
+        SensitiveKind::Name => letters >= 1 && digits <= 4 && value.chars().count() <= 80 && can_be_name(value),
+        SensitiveKind::Place | SensitiveKind::Organisation => {
+            letters >= 1 && value.chars().count() <= 120 && !value.contains("://")
+        }
+        SensitiveKind::Address => letters + digits >= 1 && can_be_postal_address(value),
+        SensitiveKind::Secret => value.len() >= 4 && !value.contains(char::is_whitespace) && !is_placeholder(value),
     }
 }
 
 /// Whether a cell is exactly an e-mail address.
-pub(crate) fn is_address(cell: &str) -> bool {
-    cell.contains('@') && is_form(cell, Kind::Email)
+pub(crate) fn is_email(cell: &str) -> bool {
+    cell.contains('@') && has_form(cell, SensitiveKind::Email)
 }
 
 /// Whether nobody reads mail to an e-mail address: the name beside it may be a program's.
@@ -122,12 +126,12 @@ pub(crate) fn is_dialable(cell: &str) -> bool {
     (7..=15).contains(&digits)
         && !letters
         && !dated
-        && is_form(cell, Kind::Phone)
+        && has_form(cell, SensitiveKind::Phone)
         && (begun && !cell.contains('.') || parted && digits >= 9)
 }
 
 /// Whether a value can be a person's name: no path, no system account.
-fn is_called(value: &str) -> bool {
+fn can_be_name(value: &str) -> bool {
     const ACCOUNTS: [&str; 10] = [
         "root",
         "admin",
@@ -146,7 +150,7 @@ fn is_called(value: &str) -> bool {
 }
 
 /// Whether a value can be a postal address or a part of one: no host, no path, no memory address, no cell reference.
-fn is_postal(value: &str) -> bool {
+fn can_be_postal_address(value: &str) -> bool {
     let word = !value.contains(char::is_whitespace);
     let machine = word && value.contains(['.', ':', '/', '\\', '_', '=', '!']);
     let hex =
@@ -166,7 +170,7 @@ fn is_version(value: &str) -> bool {
 
 /// Whether a value has the sign of an e-mail address, in any spelling. A list of plain addresses is not one value:
 /// each is found by its form.
-fn is_mail(value: &str) -> bool {
+fn looks_like_email(value: &str) -> bool {
     const SIGNS: [&str; 9] = [
         "@", "%40", "&#64;", "&#x40;", "&commat;", "\u{ff20}", "\u{fe6b}", "[at]", "(at)",
     ];
@@ -193,7 +197,7 @@ fn is_mail(value: &str) -> bool {
 }
 
 /// Strips the notice that the rest of a value was left out. Returns whether there was one.
-fn before_notice(value: &str) -> (&str, bool) {
+fn strip_notice(value: &str) -> (&str, bool) {
     let said = value
         .strip_suffix('⟧')
         .and_then(|value| value.rsplit_once("⟦ringfence: "));
@@ -210,10 +214,10 @@ fn before_notice(value: &str) -> (&str, bool) {
 }
 
 /// Whether a value is the rest of one that was removed for good.
-fn is_removed(value: &str) -> bool {
+fn is_removed_secret(value: &str) -> bool {
     let inner = value.strip_prefix('⟦').and_then(|rest| rest.strip_suffix('⟧'));
     let gone = inner.and_then(|inner| inner.split_once(' '));
-    gone.is_some_and(|(kind, how)| is_kind(kind) && matches!(how, "removed" | "hidden"))
+    gone.is_some_and(|(kind, how)| is_kind_word(kind) && matches!(how, "removed" | "hidden"))
 }
 
 /// Returns a value without its aliases, which are masked already.
@@ -228,7 +232,7 @@ fn without_aliases(value: &str) -> Cow<'_, str> {
         let alias = after.split_once('›').filter(|(inner, _)| {
             let parts = inner.split_once(':');
             parts.is_some_and(|(kind, code)| {
-                is_kind(kind) && code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_alphanumeric())
+                is_kind_word(kind) && code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_alphanumeric())
             })
         });
         rest = alias.map_or(after, |(_, rest)| rest);
@@ -237,53 +241,57 @@ fn without_aliases(value: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-fn is_kind(word: &str) -> bool {
+fn is_kind_word(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
 /// Returns the kind of a value under a key with a hint, given the owner of the names around it.
-pub(crate) fn meant(telling: Telling, whose: Whose, value: &str) -> Option<Kind> {
-    let (value, _) = before_notice(value);
+pub(crate) fn kind_of_value(telling: KeyHint, whose: NameOwner, value: &str) -> Option<SensitiveKind> {
+    let (value, _) = strip_notice(value);
     let good = match telling.trust {
-        Trust::Sure => true,
-        Trust::Likely => is_likely(telling.kind, whose, value),
-        Trust::Vague => match (telling.kind, whose) {
-            (Kind::Secret, _) => secret::is_random(value),
-            (_, Whose::Peoples) => true,
-            (Kind::Place, Whose::Reached) => looks_named(value),
-            (_, Whose::Reached) => looks_named(value) && !named::is_body(value),
-            (Kind::Name, Whose::Mostly | Whose::Nobodys | Whose::Unsaid) => is_persons(value),
-            (_, Whose::Mostly | Whose::Nobodys | Whose::Unsaid | Whose::Things) => false,
+        HintTrust::Sure => true,
+        HintTrust::Likely => is_likely(telling.kind, whose, value),
+        HintTrust::Vague => match (telling.kind, whose) {
+            (SensitiveKind::Secret, _) => secret::is_random(value),
+            (_, NameOwner::People) => true,
+            (SensitiveKind::Place, NameOwner::Contacts) => looks_named(value),
+            (_, NameOwner::Contacts) => looks_named(value) && !person_name::is_organisation(value),
+            (SensitiveKind::Name, NameOwner::LikelyThings | NameOwner::UnknownInRow | NameOwner::Unknown) => {
+                is_person_name(value)
+            }
+            (_, NameOwner::LikelyThings | NameOwner::UnknownInRow | NameOwner::Unknown | NameOwner::Things) => false,
         },
     };
     good.then_some(telling.kind)
 }
 
 /// Whether a value is what its key usually holds.
-fn is_likely(kind: Kind, whose: Whose, value: &str) -> bool {
-    let things = whose == Whose::Things;
+fn is_likely(kind: SensitiveKind, whose: NameOwner, value: &str) -> bool {
+    let things = whose == NameOwner::Things;
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let letters = value.chars().filter(|letter| letter.is_alphabetic()).count();
     match kind {
-        Kind::Secret => !things && letters == 0 && (4..=12).contains(&digits),
-        Kind::Phone => digits >= 6 && is_form(value, kind),
-        Kind::Card => {
+        SensitiveKind::Secret => !things && letters == 0 && (4..=12).contains(&digits),
+        SensitiveKind::Phone => digits >= 6 && has_form(value, kind),
+        SensitiveKind::Card => {
             let covered = value.contains(['*', '•', '…']) || value.to_ascii_lowercase().contains("ending");
             letters == 0 && digits >= 8 || covered && digits >= 4
         }
-        Kind::Name if whose == Whose::Peoples => true,
-        Kind::Name => is_persons(value) || !things && named::is_titled(value),
-        Kind::Place | Kind::Organisation => !things && !matches!(whose, Whose::Mostly | Whose::Nobodys),
-        Kind::Email
-        | Kind::Iban
-        | Kind::Ssn
-        | Kind::NationalId
-        | Kind::Ip
-        | Kind::Mac
-        | Kind::Url
-        | Kind::BirthDate
-        | Kind::Address
-        | Kind::Own(_) => !things,
+        SensitiveKind::Name if whose == NameOwner::People => true,
+        SensitiveKind::Name => is_person_name(value) || !things && person_name::is_titled(value),
+        SensitiveKind::Place | SensitiveKind::Organisation => {
+            !things && !matches!(whose, NameOwner::LikelyThings | NameOwner::UnknownInRow)
+        }
+        SensitiveKind::Email
+        | SensitiveKind::Iban
+        | SensitiveKind::Ssn
+        | SensitiveKind::NationalId
+        | SensitiveKind::Ip
+        | SensitiveKind::Mac
+        | SensitiveKind::Url
+        | SensitiveKind::BirthDate
+        | SensitiveKind::Address
+        | SensitiveKind::Custom(_) => !things,
     }
 }
 
@@ -310,11 +318,11 @@ pub(crate) fn looks_named(value: &str) -> bool {
 pub(crate) fn looks_titled(line: &str) -> bool {
     let capital = |word: &str| word.chars().next().is_some_and(|letter| !letter.is_lowercase());
     let words = || line.split_whitespace();
-    looks_named(line) && words().count() <= 4 && (words().all(capital) || is_persons(line))
+    looks_named(line) && words().count() <= 4 && (words().all(capital) || is_person_name(line))
 }
 
 /// Whether a word means that there is no value.
-fn is_nothing(value: &str) -> bool {
+fn is_empty_word(value: &str) -> bool {
     const NOTHING: [&str; 14] = [
         "null",
         "none",
@@ -354,7 +362,7 @@ fn is_reference(value: &str) -> bool {
 }
 
 /// Whether a value was masked before, by this crate or by others.
-fn is_covered(value: &str) -> bool {
+fn is_already_masked(value: &str) -> bool {
     ["[redacted]", "<redacted>"]
         .iter()
         .any(|word| value.eq_ignore_ascii_case(word))
@@ -362,7 +370,7 @@ fn is_covered(value: &str) -> bool {
 }
 
 /// Whether the text in the place of a secret describes it: `<your password>`, `The password to use`.
-pub(crate) fn is_told(value: &str) -> bool {
+pub(crate) fn describes_secret(value: &str) -> bool {
     let wrapped = value.starts_with('<') && value.ends_with('>');
     let your = value.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("your"));
     let sentence = value

@@ -1,23 +1,23 @@
 //! Control groups: memory, processes and processor time of a whole tree of processes, on v2, v1 and hybrid hosts.
 //!
 //! Nothing is assumed: the mounts and this process's own groups show which controllers exist where, and a controller whose
-//! folder is not writable counts as missing. A [`Claim`] belongs to one process, a [`Group`] to one sandbox, a [`Leaf`] to
+//! folder is not writable counts as missing. A [`CgroupClaim`] belongs to one process, a [`SandboxGroup`] to one sandbox, a [`Leaf`] to
 //! one execution. Processes join a leaf by writing `0` to its task file themselves: moving *another* process waits for a
 //! grace period of the whole kernel (18 ms measured), moving oneself does not.
 
-mod find;
+mod discover;
 mod leaf;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use find::{Controller, Machine, Tree, Version};
-pub use leaf::{Leaf, LeafLimits, Memory, Usage};
+pub use discover::{CgroupTree, CgroupVersion, Controller, HostCgroups};
+pub use leaf::{Leaf, LeafLimits, LeafMemory, LeafUsage};
 
 /// Why a step with control groups failed.
 #[derive(Debug, thiserror::Error)]
-pub enum GroupError {
+pub enum CgroupError {
     /// The folder of a group could not be made.
     #[error("cannot make the control group `{}`", path.display())]
     Make {
@@ -56,22 +56,22 @@ pub enum GroupError {
 
 /// The groups on the host that belong to one process of Ringfence.
 #[derive(Debug)]
-pub struct Claim {
-    pub(crate) trees: Vec<Tree>,
+pub struct CgroupClaim {
+    pub(crate) trees: Vec<CgroupTree>,
     /// The controllers that are not usable, and the reasons, for people.
     missing: Vec<(Controller, String)>,
 }
 
-impl Claim {
+impl CgroupClaim {
     /// Makes a folder called `name` in every tree that is writable.
-    pub fn new(machine: &Machine, name: &str) -> Claim {
-        let mut claim = Claim {
+    pub fn new(machine: &HostCgroups, name: &str) -> CgroupClaim {
+        let mut claim = CgroupClaim {
             trees: Vec::new(),
             missing: Vec::new(),
         };
         for tree in machine.trees() {
             let controllers = tree.controllers.clone();
-            match tree.claim(name) {
+            match tree.claim_folder(name) {
                 Ok(tree) => claim.trees.push(tree),
                 Err(error) => {
                     let why = std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
@@ -108,24 +108,24 @@ impl Claim {
     }
 
     /// Makes a group for one sandbox.
-    pub fn group(&self, name: &str) -> Result<Group, GroupError> {
-        let mut group = Group { folders: Vec::new() };
+    pub fn group(&self, name: &str) -> Result<SandboxGroup, CgroupError> {
+        let mut group = SandboxGroup { folders: Vec::new() };
         for tree in &self.trees {
             let folder = tree.folder.join(name);
-            make(&folder)?;
-            group.folders.push(Tree {
+            make_group(&folder)?;
+            group.folders.push(CgroupTree {
                 folder: folder.clone(),
                 ..tree.clone()
             });
-            if tree.version == Version::Two {
-                tree.enable(&folder)?;
+            if tree.version == CgroupVersion::V2 {
+                tree.enable_controllers(&folder)?;
             }
         }
         Ok(group)
     }
 }
 
-impl Drop for Claim {
+impl Drop for CgroupClaim {
     fn drop(&mut self) {
         for tree in &self.trees {
             remove_tree(&tree.folder);
@@ -136,18 +136,18 @@ impl Drop for Claim {
 /// The groups of one sandbox. Its first process stays in the group of the process that made it; executions are in leaves
 /// below.
 #[derive(Debug)]
-pub struct Group {
-    folders: Vec<Tree>,
+pub struct SandboxGroup {
+    folders: Vec<CgroupTree>,
 }
 
-impl Group {
+impl SandboxGroup {
     /// Makes a leaf for one execution, with its limits in force.
-    pub fn leaf(&self, name: &str, limits: &LeafLimits) -> Result<Leaf, GroupError> {
+    pub fn leaf(&self, name: &str, limits: &LeafLimits) -> Result<Leaf, CgroupError> {
         Leaf::new(&self.folders, name, limits)
     }
 }
 
-impl Drop for Group {
+impl Drop for SandboxGroup {
     fn drop(&mut self) {
         for tree in &self.folders {
             remove_tree(&tree.folder);
@@ -155,9 +155,9 @@ impl Drop for Group {
     }
 }
 
-fn make(folder: &Path) -> Result<(), GroupError> {
+fn make_group(folder: &Path) -> Result<(), CgroupError> {
     match fs::create_dir(folder) {
-        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => Err(GroupError::Make {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => Err(CgroupError::Make {
             path: folder.to_owned(),
             source,
         }),
@@ -165,8 +165,8 @@ fn make(folder: &Path) -> Result<(), GroupError> {
     }
 }
 
-fn set(path: &Path, value: &str) -> Result<(), GroupError> {
-    fs::write(path, value).map_err(|source| GroupError::Set {
+fn write_setting(path: &Path, value: &str) -> Result<(), CgroupError> {
+    fs::write(path, value).map_err(|source| CgroupError::Set {
         path: path.to_owned(),
         value: value.to_owned(),
         source,
@@ -185,7 +185,7 @@ pub fn remove_tree(folder: &Path) {
     for _ in 0..50 {
         match fs::remove_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                end_all(folder);
+                kill_all(folder);
                 std::thread::sleep(std::time::Duration::from_millis(2));
             }
             _ => return,
@@ -194,7 +194,7 @@ pub fn remove_tree(folder: &Path) {
 }
 
 /// Kills every process of the group at `folder`.
-pub(crate) fn end_all(folder: &Path) {
+pub(crate) fn kill_all(folder: &Path) {
     if fs::write(folder.join("cgroup.kill"), "1").is_ok() {
         return;
     }

@@ -9,8 +9,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::plan::{Access, Place, Plan, Programs};
-use crate::steps::{EMPTY, HiddenKind, Name, Step, Steps};
+use crate::plan::{ExecPolicy, MountAccess, Plan, RootEntry};
+use crate::steps::{BuildStep, ConfinementSteps, EMPTY_FOLDER, HiddenKind, StepName};
 use crate::sys::mount::attr;
 
 /// Parts of `/proc` that change the machine even for users other than root: shown read-only.
@@ -49,141 +49,160 @@ const PROC_HIDDEN_FOLDERS: &[&str] = &[
     "proc/pressure",
 ];
 
-impl Steps<'static> {
+impl ConfinementSteps<'static> {
     /// Compiles `plan` to its steps.
-    pub(crate) fn compile(plan: &Plan) -> Result<Steps<'static>, NulError> {
-        let mut steps = Steps {
+    pub(crate) fn compile(plan: &Plan) -> Result<ConfinementSteps<'static>, NulError> {
+        let mut steps = ConfinementSteps {
             inside: plan.ids.inside,
             drop_groups: false,
             sources: Vec::new(),
             build: vec![
-                Step::Folder { path: c"dev".into() },
-                Step::Folder { path: EMPTY.into() },
-                Step::ReadOnlyAgain { path: EMPTY.into() },
+                BuildStep::Folder { path: c"dev".into() },
+                BuildStep::Folder {
+                    path: EMPTY_FOLDER.into(),
+                },
+                BuildStep::ReadOnlyAgain {
+                    path: EMPTY_FOLDER.into(),
+                },
             ],
-            root_options: name(format!("size=512k,nr_inodes=512,mode=0755{}", owner(plan.ids.inside)))?,
+            root_options: step_name(format!(
+                "size=512k,nr_inodes=512,mode=0755{}",
+                owner_options(plan.ids.inside)
+            ))?,
             uses: Vec::new(),
             handles: Vec::new(),
             limits: plan.limits,
         };
-        for place in &plan.places {
-            steps.place(place, plan.ids.inside)?;
+        for place in &plan.entries {
+            steps.compile_entry(place, plan.ids.inside)?;
         }
-        for (path, purpose) in &plan.uses {
-            steps.uses.push((name(path.as_str())?, *purpose));
+        for (path, purpose) in &plan.landlock_rules {
+            steps.uses.push((step_name(path.as_str())?, *purpose));
         }
         for path in &plan.handles {
-            steps.handles.push(name(path.as_str())?);
+            steps.handles.push(step_name(path.as_str())?);
         }
         steps.make_folders_once();
         Ok(steps)
     }
 
-    fn place(&mut self, place: &Place, inside: u32) -> Result<(), NulError> {
+    fn compile_entry(&mut self, place: &RootEntry, inside: u32) -> Result<(), NulError> {
         match place {
-            Place::Host { from, to, access } => self.host(from, to, *access)?,
-            Place::Memory {
+            RootEntry::Host { from, to, access } => self.bind_host(from, to, *access)?,
+            RootEntry::Memory {
                 to,
                 bytes,
                 inodes,
                 programs,
             } => {
-                self.parents(to)?;
-                self.build.push(Step::Folder { path: relative(to)? });
-                let options = format!("size={bytes},nr_inodes={inodes},mode=0755{}", owner(inside));
+                self.make_parents(to)?;
+                self.build.push(BuildStep::Folder {
+                    path: relative_name(to)?,
+                });
+                let options = format!("size={bytes},nr_inodes={inodes},mode=0755{}", owner_options(inside));
                 let mut flags = libc::MS_NOSUID | libc::MS_NODEV;
-                if *programs == Programs::Never {
+                if *programs == ExecPolicy::Denied {
                     flags |= libc::MS_NOEXEC;
                 }
-                self.build.push(Step::Memory {
-                    to: relative(to)?,
-                    options: name(options)?,
+                self.build.push(BuildStep::Memory {
+                    to: relative_name(to)?,
+                    options: step_name(options)?,
                     flags,
                 });
             }
-            Place::Link { target, to } => {
-                self.parents(to)?;
-                self.build.push(Step::Link {
-                    target: name(target.as_str())?,
-                    to: relative(to)?,
+            RootEntry::Link { target, to } => {
+                self.make_parents(to)?;
+                self.build.push(BuildStep::Link {
+                    target: step_name(target.as_str())?,
+                    to: relative_name(to)?,
                 });
             }
-            Place::File { to, content } => {
-                self.parents(to)?;
-                self.build.push(Step::Write {
-                    to: relative(to)?,
+            RootEntry::File { to, content } => {
+                self.make_parents(to)?;
+                self.build.push(BuildStep::Write {
+                    to: relative_name(to)?,
                     content: content.clone().into(),
                 });
             }
-            Place::Proc => self.proc()?,
-            Place::Device { name: device } => {
+            RootEntry::Proc => self.mount_proc()?,
+            RootEntry::Device { name: device } => {
                 let path = format!("/dev/{device}");
-                self.build.push(Step::Folder {
-                    path: relative("/dev")?,
+                self.build.push(BuildStep::Folder {
+                    path: relative_name("/dev")?,
                 });
-                self.build.push(Step::Touch { path: relative(&path)? });
-                self.build.push(Step::Device {
-                    to: relative(&path)?,
-                    from: name(path)?,
+                self.build.push(BuildStep::Touch {
+                    path: relative_name(&path)?,
+                });
+                self.build.push(BuildStep::Device {
+                    to: relative_name(&path)?,
+                    from: step_name(path)?,
                 });
             }
-            Place::Shown { from, to, hidden } => self.shown(from, to, (hidden, inside))?,
+            RootEntry::FilteredHost { from, to, hidden } => self.bind_filtered(from, to, (hidden, inside))?,
         }
         Ok(())
     }
 
-    fn host(&mut self, from: &Path, to: &str, access: Access) -> Result<(), NulError> {
+    fn bind_host(&mut self, from: &Path, to: &str, access: MountAccess) -> Result<(), NulError> {
         let attributes = match access {
-            Access::Read => attr::RDONLY | attr::NOSUID | attr::NODEV,
-            Access::Write => attr::NOSUID | attr::NODEV,
+            MountAccess::Read => attr::RDONLY | attr::NOSUID | attr::NODEV,
+            MountAccess::Write => attr::NOSUID | attr::NODEV,
         };
-        self.parents(to)?;
+        self.make_parents(to)?;
         let is_file = from.is_file();
         self.build.push(if is_file {
-            Step::Touch { path: relative(to)? }
+            BuildStep::Touch {
+                path: relative_name(to)?,
+            }
         } else {
-            Step::Folder { path: relative(to)? }
+            BuildStep::Folder {
+                path: relative_name(to)?,
+            }
         });
-        self.sources.push(name(from.as_os_str().as_bytes())?);
-        self.build.push(Step::Bind {
+        self.sources.push(step_name(from.as_os_str().as_bytes())?);
+        self.build.push(BuildStep::Bind {
             source: self.sources.len() - 1,
-            to: relative(to)?,
+            to: relative_name(to)?,
             attributes,
         });
         Ok(())
     }
 
-    fn shown(&mut self, from: &Path, to: &str, (hidden, inside): (&[String], u32)) -> Result<(), NulError> {
-        self.parents(to)?;
-        self.build.push(Step::Folder { path: relative(to)? });
-        self.sources.push(name(from.as_os_str().as_bytes())?);
+    fn bind_filtered(&mut self, from: &Path, to: &str, (hidden, inside): (&[String], u32)) -> Result<(), NulError> {
+        self.make_parents(to)?;
+        self.build.push(BuildStep::Folder {
+            path: relative_name(to)?,
+        });
+        self.sources.push(step_name(from.as_os_str().as_bytes())?);
         let folders = folders_above(hidden);
         let inodes = folders.len() + hidden.len() + 2;
-        let options = format!("size=64k,nr_inodes={inodes},mode=0755{}", owner(inside));
-        self.build.push(Step::Layer {
+        let options = format!("size=64k,nr_inodes={inodes},mode=0755{}", owner_options(inside));
+        self.build.push(BuildStep::Layer {
             source: self.sources.len() - 1,
-            to: relative(to)?,
-            options: name(options)?,
-            folders: folders.into_iter().map(name).collect::<Result<_, _>>()?,
+            to: relative_name(to)?,
+            options: step_name(options)?,
+            folders: folders.into_iter().map(step_name).collect::<Result<_, _>>()?,
             hidden: hidden
                 .iter()
-                .map(|path| name(path.as_str()))
+                .map(|path| step_name(path.as_str()))
                 .collect::<Result<_, _>>()?,
         });
         Ok(())
     }
 
-    fn proc(&mut self) -> Result<(), NulError> {
-        self.build.push(Step::Folder {
-            path: relative("/proc")?,
+    fn mount_proc(&mut self) -> Result<(), NulError> {
+        self.build.push(BuildStep::Folder {
+            path: relative_name("/proc")?,
         });
-        self.build.push(Step::Proc);
+        self.build.push(BuildStep::Proc);
         for path in PROC_READ_ONLY {
-            self.build.push(Step::ReadOnlyAgain { path: name(*path)? });
+            self.build.push(BuildStep::ReadOnlyAgain {
+                path: step_name(*path)?,
+            });
         }
         for (path, kind) in proc_covers() {
-            self.build.push(Step::CoverOfProc {
-                path: name(*path)?,
+            self.build.push(BuildStep::CoverOfProc {
+                path: step_name(*path)?,
                 kind: *kind,
             });
         }
@@ -194,26 +213,26 @@ impl Steps<'static> {
     fn make_folders_once(&mut self) {
         let mut made = std::collections::HashSet::new();
         self.build.retain(|step| match step {
-            Step::Folder { path } => made.insert(path.clone()),
-            Step::Bind { .. }
-            | Step::Touch { .. }
-            | Step::Memory { .. }
-            | Step::Link { .. }
-            | Step::Write { .. }
-            | Step::Proc
-            | Step::ReadOnlyAgain { .. }
-            | Step::Device { .. }
-            | Step::Layer { .. }
-            | Step::CoverOfProc { .. } => true,
+            BuildStep::Folder { path } => made.insert(path.clone()),
+            BuildStep::Bind { .. }
+            | BuildStep::Touch { .. }
+            | BuildStep::Memory { .. }
+            | BuildStep::Link { .. }
+            | BuildStep::Write { .. }
+            | BuildStep::Proc
+            | BuildStep::ReadOnlyAgain { .. }
+            | BuildStep::Device { .. }
+            | BuildStep::Layer { .. }
+            | BuildStep::CoverOfProc { .. } => true,
         });
     }
 
     /// Adds steps that make the folders above `path`.
-    fn parents(&mut self, path: &str) -> Result<(), NulError> {
+    fn make_parents(&mut self, path: &str) -> Result<(), NulError> {
         for (index, _) in path.match_indices('/').filter(|(index, _)| *index > 0) {
             if let Some(parent) = path.get(..index) {
-                self.build.push(Step::Folder {
-                    path: relative(parent)?,
+                self.build.push(BuildStep::Folder {
+                    path: relative_name(parent)?,
                 });
             }
         }
@@ -243,14 +262,14 @@ fn folders_above(paths: &[String]) -> BTreeSet<&str> {
     slashes.filter_map(|(path, index)| path.get(..index)).collect()
 }
 
-fn owner(inside: u32) -> String {
+fn owner_options(inside: u32) -> String {
     format!(",uid={inside},gid={inside}")
 }
 
-fn relative(path: &str) -> Result<Name<'static>, NulError> {
-    name(path.trim_start_matches('/'))
+fn relative_name(path: &str) -> Result<StepName<'static>, NulError> {
+    step_name(path.trim_start_matches('/'))
 }
 
-fn name(text: impl Into<Vec<u8>>) -> Result<Name<'static>, NulError> {
-    CString::new(text).map(Name::Owned)
+fn step_name(text: impl Into<Vec<u8>>) -> Result<StepName<'static>, NulError> {
+    CString::new(text).map(StepName::Owned)
 }

@@ -5,33 +5,33 @@ use std::io;
 
 /// A user or group number inside the namespace, and the number outside that it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Same {
+pub(crate) struct IdMapping {
     pub(crate) inside: u32,
     pub(crate) outside: u32,
 }
 
 /// Whether the writer may map numbers other than its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Writer {
+pub(crate) enum IdMapWriter {
     Root,
     Ordinary,
 }
 
-impl Writer {
+impl IdMapWriter {
     /// The rights of this process.
-    pub(crate) fn here() -> Writer {
+    pub(crate) fn current() -> IdMapWriter {
         if crate::sys::process::effective_ids().0 == 0 {
-            Writer::Root
+            IdMapWriter::Root
         } else {
-            Writer::Ordinary
+            IdMapWriter::Ordinary
         }
     }
 }
 
 /// Maps one user and one group for `pid`.
-pub(crate) fn give(pid: i32, user: Same, group: Same, writer: Writer) -> io::Result<()> {
-    let map = |same: Same| format!("{} {} 1", same.inside, same.outside);
-    if writer == Writer::Ordinary {
+pub(crate) fn write_id_maps(pid: i32, user: IdMapping, group: IdMapping, writer: IdMapWriter) -> io::Result<()> {
+    let map = |same: IdMapping| format!("{} {} 1", same.inside, same.outside);
+    if writer == IdMapWriter::Ordinary {
         // The kernel demands this before an ordinary user may write a group map.
         fs::write(format!("/proc/{pid}/setgroups"), "deny")?;
     }

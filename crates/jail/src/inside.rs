@@ -6,27 +6,27 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::landlock::{self, Use};
+use crate::landlock::{self, LandlockAccess};
 use crate::seccomp::Filter;
-pub use crate::sys::process::{Ending, Patience, Side};
+pub use crate::sys::process::{ForkSide, ProcessEnd, WaitMode};
 use crate::sys::{fd, fence, limit, process, socket};
 
 /// The number of the host's socket in the first process, and of the template's socket in the template.
-pub const CONTROL: RawFd = crate::child::CONTROL;
+pub const CONTROL_FD: RawFd = crate::child::CONTROL_FD;
 
 /// Takes ownership of a descriptor that was inherited under a fixed number.
-pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
-    fd::adopt(number)
+pub fn adopt_descriptor(number: RawFd) -> io::Result<OwnedFd> {
+    fd::adopt_descriptor(number)
 }
 
 /// Forks this process; the worker has one thread.
-pub fn fork() -> io::Result<Side> {
+pub fn fork() -> io::Result<ForkSide> {
     process::fork()
 }
 
 /// Waits for a child of this process.
-pub fn wait(pid: i32, patience: Patience) -> io::Result<Option<(i32, Ending)>> {
-    process::wait(pid, patience)
+pub fn wait_for_child(pid: i32, patience: WaitMode) -> io::Result<Option<(i32, ProcessEnd)>> {
+    process::wait_for_child(pid, patience)
 }
 
 /// Lets the kernel reap every child of this process, including adopted orphans: no zombie remains.
@@ -35,13 +35,13 @@ pub fn reap_automatically() {
 }
 
 /// Keeps ended children until they are waited for.
-pub fn keep_ended_children() {
+pub fn keep_zombies() {
     process::default_signal(libc::SIGCHLD);
 }
 
 /// A descriptor that becomes readable when the child `pid` has ended.
 pub fn child_handle(pid: i32) -> io::Result<OwnedFd> {
-    process::handle_of(pid)
+    process::open_pidfd(pid)
 }
 
 /// What to wait for on a descriptor.
@@ -94,12 +94,12 @@ pub fn is_readable(descriptor: BorrowedFd<'_>, patience: Duration) -> io::Result
 
 /// Closes an inherited descriptor that nothing in this process uses.
 pub fn adopt_and_close(number: RawFd) -> io::Result<()> {
-    fd::adopt(number).map(drop)
+    fd::adopt_descriptor(number).map(drop)
 }
 
 /// The largest peak memory of an ended child of this process, in bytes.
-pub fn largest_child() -> io::Result<u64> {
-    process::largest_child()
+pub fn max_child_memory() -> io::Result<u64> {
+    process::max_child_memory()
 }
 
 /// Sends `SIGKILL` to one process.
@@ -116,23 +116,23 @@ pub fn kill_all_others() -> io::Result<()> {
 }
 
 /// Ends this process immediately, without running exit handlers.
-pub fn leave(code: i32) -> ! {
-    process::leave(code)
+pub fn exit_now(code: i32) -> ! {
+    process::exit_now(code)
 }
 
 /// Installs `filter` in addition to those in force.
-pub fn install(filter: &Filter) -> io::Result<()> {
-    fence::filter(&filter.0, fence::Listener::None).map(drop)
+pub fn install_filter(filter: &Filter) -> io::Result<()> {
+    fence::install_filter(&filter.0, fence::Listener::None).map(drop)
 }
 
 /// Confines this process to `places`, in addition to earlier restrictions.
-pub fn confine(places: &[(CString, Use)]) -> io::Result<()> {
-    landlock::restrict(places).map(drop)
+pub fn restrict_files(places: &[(CString, LandlockAccess)]) -> io::Result<()> {
+    landlock::restrict_to_places(places).map(drop)
 }
 
 /// Limits of one process that the worker sets for an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub enum ProcessLimit {
     /// Address space in bytes, for engines whose memory nothing else counts.
     AddressSpace,
     /// Private writable memory in bytes.
@@ -142,13 +142,13 @@ pub enum Limit {
 }
 
 /// Sets a limit for this process and its children.
-pub fn limit(kind: Limit, value: u64) -> io::Result<()> {
+pub fn set_process_limit(kind: ProcessLimit, value: u64) -> io::Result<()> {
     let resource = match kind {
-        Limit::AddressSpace => libc::RLIMIT_AS,
-        Limit::PrivateMemory => libc::RLIMIT_DATA,
-        Limit::CpuSeconds => libc::RLIMIT_CPU,
+        ProcessLimit::AddressSpace => libc::RLIMIT_AS,
+        ProcessLimit::PrivateMemory => libc::RLIMIT_DATA,
+        ProcessLimit::CpuSeconds => libc::RLIMIT_CPU,
     };
-    limit::set(resource, value)
+    limit::set_limit(resource, value)
 }
 
 /// Makes `to` a copy of `from` that stays open across `exec`.
@@ -185,10 +185,10 @@ pub fn become_program(
         .collect::<Result<Vec<_>, _>>()?;
     process::default_signal(libc::SIGPIPE);
     process::default_signal(libc::SIGCHLD);
-    Err(ExecError::Refused(process::become_path(
+    Err(ExecError::Refused(process::exec_path(
         &path,
-        &pointers(&argv),
-        &pointers(&env),
+        &argument_pointers(&argv),
+        &argument_pointers(&env),
     )))
 }
 
@@ -203,7 +203,7 @@ pub enum ExecError {
     Refused(#[source] io::Error),
 }
 
-fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+fn argument_pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings
         .iter()
         .map(|one| one.as_ptr())

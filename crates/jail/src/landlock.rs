@@ -12,7 +12,7 @@ use crate::sys::{fd, fence};
 
 /// What Landlock allows for a path in the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum LandlockAccess {
     /// Reading files, listing folders and starting programs.
     Programs,
     /// Listing folders and nothing else.
@@ -46,15 +46,15 @@ fn all_rights(version: u32) -> u64 {
     (1 << count) - 1
 }
 
-impl Use {
+impl LandlockAccess {
     fn rights(self, version: u32) -> u64 {
         let read = right::READ_FILE | right::READ_DIR;
         let wanted = match self {
-            Use::Programs => read | right::EXECUTE,
-            Use::List => right::READ_DIR,
-            Use::Read => read,
-            Use::Write => !(right::MAKE_CHAR | right::MAKE_BLOCK | right::IOCTL_DEV),
-            Use::Device => right::READ_FILE | right::WRITE_FILE | right::IOCTL_DEV,
+            LandlockAccess::Programs => read | right::EXECUTE,
+            LandlockAccess::List => right::READ_DIR,
+            LandlockAccess::Read => read,
+            LandlockAccess::Write => !(right::MAKE_CHAR | right::MAKE_BLOCK | right::IOCTL_DEV),
+            LandlockAccess::Device => right::READ_FILE | right::WRITE_FILE | right::IOCTL_DEV,
         };
         wanted & all_rights(version)
     }
@@ -62,11 +62,11 @@ impl Use {
 
 /// Confines this thread to `places`; a place that does not exist is left out. Signal-safe. Returns the Landlock version in
 /// force.
-pub(crate) fn restrict(places: &[(impl AsRef<CStr>, Use)]) -> io::Result<u32> {
+pub(crate) fn restrict_to_places(places: &[(impl AsRef<CStr>, LandlockAccess)]) -> io::Result<u32> {
     const ABSTRACT_SOCKETS_AND_SIGNALS: u64 = 3;
     let version = fence::landlock_version()?;
     let scoped = if version >= 6 { ABSTRACT_SOCKETS_AND_SIGNALS } else { 0 };
-    let handled = fence::Handled {
+    let handled = fence::HandledRights {
         files: all_rights(version),
         net: 0,
         scoped,
@@ -78,14 +78,14 @@ pub(crate) fn restrict(places: &[(impl AsRef<CStr>, Use)]) -> io::Result<u32> {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => continue,
             Err(error) => return Err(error),
         };
-        allow(&rules, &place, purpose.rights(version))?;
+        allow_place(&rules, &place, purpose.rights(version))?;
     }
     fence::landlock_restrict(rules.as_fd())?;
     Ok(version)
 }
 
 /// Allows `rights` for a place. The kernel refuses rights for folders on a file: then only those for files are requested.
-fn allow(rules: &impl AsFd, place: &impl AsFd, rights: u64) -> io::Result<()> {
+fn allow_place(rules: &impl AsFd, place: &impl AsFd, rights: u64) -> io::Result<()> {
     const FOR_FILES: u64 = right::EXECUTE | right::WRITE_FILE | right::READ_FILE | (1 << 14) | right::IOCTL_DEV;
     match fence::landlock_allow(rules.as_fd(), place.as_fd(), rights) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {

@@ -1,6 +1,6 @@
 //! The launch thread makes all jails: the kernel kills a child when the *thread* that made it ends.
 
-mod template;
+mod template_process;
 
 use std::ffi::{CStr, NulError};
 use std::fmt;
@@ -11,21 +11,21 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::jailed::Jailed;
-use crate::plan::{Ids, Plan};
-use crate::program::Program;
-use crate::steps::{Step, Steps};
+use crate::handshake::{self, ConfinementStage};
+use crate::jailed_process::JailedProcess;
+use crate::plan::{Plan, UserIds};
+use crate::program::SealedProgram;
+use crate::steps::{BuildStep, ConfinementSteps};
 use crate::sys::process;
 use crate::sys::socket::{self, PairKind};
-use crate::told::{self, Stage};
-use template::{NoCopy, Template};
+use template_process::{CopyError, TemplateProcess};
 
 /// Building a root takes a millisecond; a host folder that does not respond must not delay everything else.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a jail could not be made.
 #[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
+pub enum LauncherError {
     /// A path or text of the plan contains a NUL byte.
     #[error("the plan holds a NUL character")]
     Nul(#[from] NulError),
@@ -90,12 +90,12 @@ pub enum LaunchError {
     Stopped,
 }
 
-type Answer = Box<dyn FnOnce(Result<Jailed, LaunchError>) + Send>;
+type LaunchCallback = Box<dyn FnOnce(Result<JailedProcess, LauncherError>) + Send>;
 
 /// The launch thread. Dropping the last handle ends it, and every jail with it.
 #[derive(Clone)]
 pub struct Launcher {
-    requests: mpsc::Sender<(Plan, Answer)>,
+    requests: mpsc::Sender<(Plan, LaunchCallback)>,
 }
 
 impl fmt::Debug for Launcher {
@@ -106,12 +106,12 @@ impl fmt::Debug for Launcher {
 
 impl Launcher {
     /// Starts the thread, with `program` as the template.
-    pub fn start(program: Program) -> io::Result<Launcher> {
-        let (requests, inbox) = mpsc::channel::<(Plan, Answer)>();
+    pub fn start(program: SealedProgram) -> io::Result<Launcher> {
+        let (requests, inbox) = mpsc::channel::<(Plan, LaunchCallback)>();
         thread::Builder::new()
             .name("ringfence-launch".to_owned())
             .spawn(move || {
-                let mut maker = Maker::new(program);
+                let mut maker = LaunchThread::new(program);
                 for (plan, answer) in inbox {
                     answer(maker.launch(&plan));
                     maker.replace_template();
@@ -122,42 +122,46 @@ impl Launcher {
 
     /// Makes a jail and passes it to `answer`, on the launch thread. When the thread has ended, `answer` is dropped without
     /// a call.
-    pub fn launch_then(&self, plan: Plan, answer: impl FnOnce(Result<Jailed, LaunchError>) + Send + 'static) {
+    pub fn launch_with_callback(
+        &self,
+        plan: Plan,
+        answer: impl FnOnce(Result<JailedProcess, LauncherError>) + Send + 'static,
+    ) {
         // A request that cannot be sent drops its callback, which is how the caller notices.
         let _ = self.requests.send((plan, Box::new(answer)));
     }
 
     /// Makes a jail; blocks for a few milliseconds.
-    pub fn launch(&self, plan: Plan) -> Result<Jailed, LaunchError> {
+    pub fn launch(&self, plan: Plan) -> Result<JailedProcess, LauncherError> {
         let (answer, result) = mpsc::sync_channel(1);
-        self.launch_then(plan, move |jailed| {
+        self.launch_with_callback(plan, move |jailed| {
             // When the caller is gone, its jail is dropped, which ends it.
             let _ = answer.send(jailed);
         });
-        result.recv().map_err(|_| LaunchError::Stopped)?
+        result.recv().map_err(|_| LauncherError::Stopped)?
     }
 }
 
-impl Ids {
+impl UserIds {
     /// The identity of a new sandbox on the host: as root a random unprivileged number of its own, else the caller's.
-    pub fn choose() -> io::Result<Ids> {
+    pub fn choose() -> io::Result<UserIds> {
         const INSIDE: u32 = 1000;
         let (user, group) = process::effective_ids();
         if user != 0 {
-            return Ok(Ids {
+            return Ok(UserIds {
                 inside: INSIDE,
                 user,
                 group,
             });
         }
         let map = fs::read_to_string("/proc/self/uid_map")?;
-        let number = spare_number(&map, getrandom::u32()?).ok_or_else(|| {
+        let number = unprivileged_number(&map, getrandom::u32()?).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::Unsupported,
                 "no unprivileged user number is mapped here to run a sandbox as",
             )
         })?;
-        Ok(Ids {
+        Ok(UserIds {
             inside: INSIDE,
             user: number,
             group: number,
@@ -166,7 +170,7 @@ impl Ids {
 }
 
 /// An unprivileged number from a `uid_map`: a high one where the whole range is mapped, else any mapped number but 0.
-fn spare_number(map: &str, random: u32) -> Option<u32> {
+fn unprivileged_number(map: &str, random: u32) -> Option<u32> {
     let ranges = map.lines().filter_map(|line| {
         let mut fields = line.split_whitespace().map(str::parse::<u32>);
         Some((fields.next()?.ok()?, fields.next()?.ok()?, fields.next()?.ok()?))
@@ -184,91 +188,100 @@ fn spare_number(map: &str, random: u32) -> Option<u32> {
 }
 
 /// The state of the launch thread.
-struct Maker {
-    program: Program,
+struct LaunchThread {
+    program: SealedProgram,
     /// `None`: the template could not be started in advance; the next launch tries again and reports the error.
-    template: Option<Template>,
+    template: Option<TemplateProcess>,
 }
 
-impl Maker {
-    fn new(program: Program) -> Maker {
-        let template = Template::start(&program).ok();
-        Maker { program, template }
+impl LaunchThread {
+    fn new(program: SealedProgram) -> LaunchThread {
+        let template = TemplateProcess::start(&program).ok();
+        LaunchThread { program, template }
     }
 
     /// Starts another template while nothing else is to do.
     fn replace_template(&mut self) {
-        if self.template.as_ref().is_none_or(Template::is_used_up) {
-            self.template = Template::start(&self.program).ok();
+        if self.template.as_ref().is_none_or(TemplateProcess::is_used_up) {
+            self.template = TemplateProcess::start(&self.program).ok();
         }
     }
 
-    fn launch(&mut self, plan: &Plan) -> Result<Jailed, LaunchError> {
-        let mut steps = Steps::compile(plan)?;
+    fn launch(&mut self, plan: &Plan) -> Result<JailedProcess, LauncherError> {
+        let mut steps = ConfinementSteps::compile(plan)?;
         steps.drop_groups = process::effective_ids().0 == 0;
         if let Some(template) = &mut self.template {
-            match launch(plan.ids, &steps, template) {
-                Err(NoCopy::Template(_)) => self.template = None,
-                Err(NoCopy::Refused(error)) => return Err(error),
+            match launch_copy(plan.ids, &steps, template) {
+                Err(CopyError::Template(_)) => self.template = None,
+                Err(CopyError::Refused(error)) => return Err(error),
                 Ok(jailed) => return Ok(jailed),
             }
         }
         // The template may have died since the last launch.
-        let template = Template::start(&self.program)?;
-        match launch(plan.ids, &steps, self.template.insert(template)) {
-            Err(NoCopy::Template(error)) => {
+        let template = TemplateProcess::start(&self.program)?;
+        match launch_copy(plan.ids, &steps, self.template.insert(template)) {
+            Err(CopyError::Template(error)) => {
                 self.template = None;
-                Err(LaunchError::Template(error))
+                Err(LauncherError::Template(error))
             }
-            Err(NoCopy::Refused(error)) => Err(error),
+            Err(CopyError::Refused(error)) => Err(error),
             Ok(jailed) => Ok(jailed),
         }
     }
 }
 
-fn launch(ids: Ids, steps: &Steps, template: &mut Template) -> Result<Jailed, NoCopy> {
-    let sockets = |source| NoCopy::Refused(LaunchError::Sockets(source));
+fn launch_copy(
+    ids: UserIds,
+    steps: &ConfinementSteps,
+    template: &mut TemplateProcess,
+) -> Result<JailedProcess, CopyError> {
+    let sockets = |source| CopyError::Refused(LauncherError::Sockets(source));
     let (status, childs_status) = socket::pair(PairKind::Packet).map_err(sockets)?;
     let (control, childs_control) = socket::pair(PairKind::Packet).map_err(sockets)?;
-    socket::limit_patience(status.as_fd(), PATIENCE).map_err(sockets)?;
-    template.copy(ids, [childs_status.as_fd(), childs_control.as_fd(), control.as_fd()])?;
+    socket::set_timeout(status.as_fd(), LAUNCH_TIMEOUT).map_err(sockets)?;
+    template.request_copy(ids, [childs_status.as_fd(), childs_control.as_fd(), control.as_fd()])?;
     drop((childs_status, childs_control));
     let sent = send_steps(&status, steps);
-    let copy = template.copied(ids)?;
+    let copy = template.receive_copy(ids)?;
     // From here on an error drops `jailed`, which ends the copy.
-    let mut jailed = Jailed::new(copy.pid, copy.handle, control);
+    let mut jailed = JailedProcess::new(copy.pid, copy.handle, control);
     match sent {
         // A copy that did not wait for all steps has reported why.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(sockets(error)),
-        _ => follow(&status, steps, &mut jailed).map_err(NoCopy::Refused)?,
+        _ => wait_until_confined(&status, steps, &mut jailed).map_err(CopyError::Refused)?,
     }
     Ok(jailed)
 }
 
 /// Sends the copy its steps.
-fn send_steps(status: &OwnedFd, steps: &Steps) -> io::Result<()> {
-    let packed = steps.pack();
-    if packed.len() > told::MOST_BYTES {
+fn send_steps(status: &OwnedFd, steps: &ConfinementSteps) -> io::Result<()> {
+    let packed = steps.encode();
+    if packed.len() > handshake::MAX_STEPS_BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the plan is too long"));
     }
     let bytes = [&(packed.len() as u64).to_le_bytes(), packed.as_slice()].concat();
-    for piece in bytes.chunks(told::PIECE) {
+    for piece in bytes.chunks(handshake::PIECE_BYTES) {
         socket::send(status.as_fd(), piece, &[])?;
     }
     Ok(())
 }
 
 /// Waits until the copy is confined.
-fn follow(status: &OwnedFd, steps: &Steps, jailed: &mut Jailed) -> Result<(), LaunchError> {
+fn wait_until_confined(
+    status: &OwnedFd,
+    steps: &ConfinementSteps,
+    jailed: &mut JailedProcess,
+) -> Result<(), LauncherError> {
     let mut message = [0u8; 16];
     loop {
-        let (length, mut descriptors) = socket::receive(status.as_fd(), &mut message).map_err(LaunchError::Sockets)?;
+        let (length, mut descriptors) =
+            socket::receive(status.as_fd(), &mut message).map_err(LauncherError::Sockets)?;
         match (message.get(..length), descriptors.pop()) {
-            (Some([told::TOLD_HANDLES]), Some(last)) => {
+            (Some([handshake::HANDLES_MESSAGE]), Some(last)) => {
                 descriptors.push(last);
                 jailed.handles = descriptors;
             }
-            (Some([told::TOLD_LISTENER, version]), Some(last)) => {
+            (Some([handshake::LISTENER_MESSAGE, version]), Some(last)) => {
                 // The copy is confined; its first report on the control socket shows that it goes on.
                 let (listener, sockets) = match descriptors.pop() {
                     Some(first) => (first, Some(last)),
@@ -279,70 +292,70 @@ fn follow(status: &OwnedFd, steps: &Steps, jailed: &mut Jailed) -> Result<(), La
                 jailed.landlock = *version;
                 return Ok(());
             }
-            (Some([told::TOLD_FAILURE, stage, low, high, error @ ..]), None) => {
+            (Some([handshake::FAILURE_MESSAGE, stage, low, high, error @ ..]), None) => {
                 let number = error.try_into().map_or(libc::EIO, i32::from_le_bytes);
-                return Err(failure(*stage, u16::from_le_bytes([*low, *high]), number, steps));
+                return Err(stage_error(*stage, u16::from_le_bytes([*low, *high]), number, steps));
             }
-            _ => return Err(LaunchError::Vanished),
+            _ => return Err(LauncherError::Vanished),
         }
     }
 }
 
-fn failure(stage: u8, index: u16, number: i32, steps: &Steps) -> LaunchError {
+fn stage_error(stage: u8, index: u16, number: i32, steps: &ConfinementSteps) -> LauncherError {
     let source = io::Error::from_raw_os_error(number);
-    if stage == Stage::Source as u8 {
+    if stage == ConfinementStage::Source as u8 {
         let path = steps
             .sources
             .get(usize::from(index))
             .map_or_else(String::new, |source| source.to_string_lossy().into_owned());
-        return LaunchError::Source { path, source };
+        return LauncherError::Source { path, source };
     }
     let step = steps
         .build
         .get(usize::from(index))
-        .filter(|_| stage == Stage::Build as u8);
+        .filter(|_| stage == ConfinementStage::Build as u8);
     if let Some(step) = step
-        && let Some(error) = failed_step(step, number, steps)
+        && let Some(error) = step_error(step, number, steps)
     {
         return error;
     }
-    let name = told::STAGES
+    let name = handshake::STAGE_NAMES
         .iter()
         .find(|(known, _)| *known as u8 == stage)
         .map_or("unknown", |(_, name)| name);
     let stage = step.map_or_else(|| name.to_owned(), |step| format!("{name} {step:?}"));
-    LaunchError::Confine { stage, index, source }
+    LauncherError::Confine { stage, index, source }
 }
 
 /// The error of a step where the host's own files are at fault, or a link that a program left.
-fn failed_step(step: &Step<'_>, number: i32, steps: &Steps) -> Option<LaunchError> {
+fn step_error(step: &BuildStep<'_>, number: i32, steps: &ConfinementSteps) -> Option<LauncherError> {
     let text = |name: &CStr| name.to_string_lossy().into_owned();
     let source = io::Error::from_raw_os_error(number);
     match step {
-        Step::Folder { path: to }
-        | Step::Touch { path: to }
-        | Step::Bind { to, .. }
-        | Step::Memory { to, .. }
-        | Step::Layer { to, .. }
+        BuildStep::Folder { path: to }
+        | BuildStep::Touch { path: to }
+        | BuildStep::Bind { to, .. }
+        | BuildStep::Memory { to, .. }
+        | BuildStep::Layer { to, .. }
             if number == libc::ELOOP =>
         {
             let path = format!("/{}", text(to));
-            Some(LaunchError::Link { path, source })
+            Some(LauncherError::Link { path, source })
         }
-        Step::Layer { source: folder, .. } => {
+        BuildStep::Layer { source: folder, .. } => {
             let path = steps.sources.get(*folder).map_or_else(String::new, |path| text(path));
-            Some(LaunchError::Layer { path, source })
+            Some(LauncherError::Layer { path, source })
         }
-        Step::Folder { .. }
-        | Step::Touch { .. }
-        | Step::Bind { .. }
-        | Step::Memory { .. }
-        | Step::Device { .. }
-        | Step::Link { .. }
-        | Step::Write { .. }
-        | Step::Proc
-        | Step::ReadOnlyAgain { .. }
-        | Step::CoverOfProc { .. } => None,
+        BuildStep::Folder { .. }
+        | BuildStep::Touch { .. }
+        | BuildStep::Bind { .. }
+        | BuildStep::Memory { .. }
+        | BuildStep::Device { .. }
+        | BuildStep::Link { .. }
+        | BuildStep::Write { .. }
+        | BuildStep::Proc
+        | BuildStep::ReadOnlyAgain { .. }
+        | BuildStep::CoverOfProc { .. } => None,
     }
 }
 

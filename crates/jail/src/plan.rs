@@ -2,27 +2,27 @@
 
 use std::path::PathBuf;
 
-use crate::landlock::Use;
-pub use crate::steps::{Ids, Limits};
+use crate::landlock::LandlockAccess;
+pub use crate::steps::{ProcessLimits, UserIds};
 
 /// A whole jail. The child has nothing that the plan does not give it.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The user of the child, inside and outside.
-    pub ids: Ids,
+    pub ids: UserIds,
     /// The entries of its root, in the order in which they are made.
-    pub places: Vec<Place>,
+    pub entries: Vec<RootEntry>,
     /// What Landlock allows, as paths inside; everything else is refused a second time.
-    pub uses: Vec<(String, Use)>,
+    pub landlock_rules: Vec<(String, LandlockAccess)>,
     /// Limits that hold for each process alone.
-    pub limits: Limits,
+    pub limits: ProcessLimits,
     /// The folders, as paths inside, whose handles the host wants: to measure them, and to bring files in and out.
     pub handles: Vec<String>,
 }
 
 /// Whether a mounted entry is writable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum MountAccess {
     /// Programs can only read it.
     Read,
     /// Programs can read and write it.
@@ -31,16 +31,16 @@ pub enum Access {
 
 /// Whether programs can be started from a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Programs {
+pub enum ExecPolicy {
     /// Files in it can be executed.
-    Run,
+    Allowed,
     /// Files in it cannot be executed.
-    Never,
+    Denied,
 }
 
 /// An entry of the jail's root. Paths inside are absolute and plain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum RootEntry {
     /// A folder or file of the host, with everything mounted below it.
     Host {
         /// The path on the host.
@@ -48,7 +48,7 @@ pub enum Place {
         /// The path inside the jail.
         to: String,
         /// Whether the entry is writable.
-        access: Access,
+        access: MountAccess,
     },
     /// A file system in memory.
     Memory {
@@ -62,7 +62,7 @@ pub enum Place {
         inodes: u64,
 
         /// Whether programs can be started from it.
-        programs: Programs,
+        programs: ExecPolicy,
     },
     /// A symbolic link in the root.
     Link {
@@ -87,7 +87,7 @@ pub enum Place {
     },
     /// A folder of the host, read-only, without some of the names in it. A hidden name stays hidden: whatever the host puts
     /// there while the jail runs is not visible either. Nothing may be mounted below the folder.
-    Shown {
+    FilteredHost {
         /// The path on the host.
         from: PathBuf,
         /// The path inside the jail.

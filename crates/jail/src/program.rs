@@ -7,16 +7,16 @@ use crate::sys::fd;
 
 /// A static program that needs no file in the jail.
 #[derive(Debug)]
-pub struct Program(OwnedFd);
+pub struct SealedProgram(OwnedFd);
 
-impl Program {
+impl SealedProgram {
     /// Copies `bytes` into a sealed anonymous file.
-    pub fn new(bytes: &[u8]) -> io::Result<Program> {
-        fd::sealed_program(c"ringfence-worker", bytes).map(Program)
+    pub fn new(bytes: &[u8]) -> io::Result<SealedProgram> {
+        fd::sealed_program(c"ringfence-worker", bytes).map(SealedProgram)
     }
 }
 
-impl AsFd for Program {
+impl AsFd for SealedProgram {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -5,25 +5,25 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use crate::steps::{EMPTY, HiddenKind, Name, Step};
+use crate::steps::{BuildStep, EMPTY_FOLDER, HiddenKind, StepName};
 use crate::sys::fd;
 use crate::sys::mount::{self, attr};
 
 /// Shown in place of every hidden file of `/proc`.
-const NOTHING: &CStr = c"/dev/null";
+const EMPTY_FILE: &CStr = c"/dev/null";
 
 /// A root under construction: a handle of its topmost folder, which is also the current folder.
 #[derive(Debug)]
-pub(crate) struct Root(OwnedFd);
+pub(crate) struct RootBuilder(OwnedFd);
 
-impl Root {
+impl RootBuilder {
     /// Mounts an empty root at `/tmp` until it is entered; descriptors that were opened below `/tmp` stay open.
-    pub(crate) fn make(options: &CStr) -> io::Result<Root> {
+    pub(crate) fn mount_empty(options: &CStr) -> io::Result<RootBuilder> {
         mount::make_private()?;
         mount::mount_new(c"tmpfs", c"/tmp", libc::MS_NOSUID | libc::MS_NODEV, options)?;
         mount::change_folder(c"/tmp")?;
         let root = fd::open_at(None, c".", libc::O_PATH | libc::O_DIRECTORY, 0)?;
-        Ok(Root(root))
+        Ok(RootBuilder(root))
     }
 
     /// Opens `path`; a link anywhere on the way is an error.
@@ -32,44 +32,46 @@ impl Root {
     }
 
     /// A handle on a path that something can be mounted on.
-    fn target(&self, path: &CStr) -> io::Result<OwnedFd> {
+    fn open_mount_target(&self, path: &CStr) -> io::Result<OwnedFd> {
         self.open(path, libc::O_PATH)
     }
 
-    pub(crate) fn build(&self, step: &Step<'_>, sources: &[OwnedFd]) -> io::Result<()> {
+    pub(crate) fn apply_step(&self, step: &BuildStep<'_>, sources: &[OwnedFd]) -> io::Result<()> {
         match step {
-            Step::Folder { path } => self.make_in_parent(path, |dir, name| fd::make_folder(dir, name, 0o755)),
-            Step::Touch { path } => self.make_in_parent(path, |dir, name| fd::make_file(dir, name, 0o644)),
-            Step::Device { from, to } => {
+            BuildStep::Folder { path } => self.make_in_parent(path, |dir, name| fd::make_folder(dir, name, 0o755)),
+            BuildStep::Touch { path } => self.make_in_parent(path, |dir, name| fd::make_file(dir, name, 0o644)),
+            BuildStep::Device { from, to } => {
                 self.make_in_parent(to, |dir, name| fd::make_file(dir, name, 0o644))?;
                 // Everything in `dev` is made by these steps, from the root down.
-                mount::show(from, to)?;
+                mount::bind_path(from, to)?;
                 // Not `NODEV`: a device that cannot be opened is useless.
-                mount::restrict(to, attr::NOSUID | attr::NOEXEC)
+                mount::restrict_mount(to, attr::NOSUID | attr::NOEXEC)
             }
-            Step::Bind { source, to, attributes } => {
-                mount::bind(opened(sources, *source)?, self.target(to)?.as_fd(), *attributes)
-            }
-            Step::Memory { to, options, flags } => self.mount(to, (c"tmpfs", options), *flags),
-            Step::Link { target, to } => self.make_in_parent(to, |dir, name| fd::make_link(target, dir, name)),
-            Step::Write { to, content } => {
+            BuildStep::Bind { source, to, attributes } => mount::bind(
+                opened_source(sources, *source)?,
+                self.open_mount_target(to)?.as_fd(),
+                *attributes,
+            ),
+            BuildStep::Memory { to, options, flags } => self.mount(to, (c"tmpfs", options), *flags),
+            BuildStep::Link { target, to } => self.make_in_parent(to, |dir, name| fd::make_link(target, dir, name)),
+            BuildStep::Write { to, content } => {
                 let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW;
                 let file = fd::open_beneath(self.0.as_fd(), to, flags, 0o644)?;
                 fd::write_all(file.as_fd(), content)
             }
-            Step::Proc => {
+            BuildStep::Proc => {
                 let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
                 self.mount(c"proc", (c"proc", c"hidepid=2"), flags)
             }
-            Step::ReadOnlyAgain { path } => {
-                let place = match self.target(path) {
+            BuildStep::ReadOnlyAgain { path } => {
+                let place = match self.open_mount_target(path) {
                     Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(()),
                     opened => opened?,
                 };
                 let attributes = attr::RDONLY | attr::NOSUID | attr::NODEV | attr::NOEXEC;
                 mount::bind(place.as_fd(), place.as_fd(), attributes)
             }
-            Step::Layer {
+            BuildStep::Layer {
                 source,
                 to,
                 options,
@@ -77,11 +79,11 @@ impl Root {
                 hidden,
             } => {
                 self.mount(to, (c"tmpfs", options), LAYER_FLAGS)?;
-                let layer = self.target(to)?;
-                fill(layer.as_fd(), folders, hidden)?;
-                self.overlay(to, [layer.as_fd(), opened(sources, *source)?])
+                let layer = self.open_mount_target(to)?;
+                fill_layer(layer.as_fd(), folders, hidden)?;
+                self.overlay(to, [layer.as_fd(), opened_source(sources, *source)?])
             }
-            Step::CoverOfProc { path, kind } => cover(path, *kind),
+            BuildStep::CoverOfProc { path, kind } => cover_proc_entry(path, *kind),
         }
     }
 
@@ -91,7 +93,7 @@ impl Root {
         path: &CStr,
         make: impl FnOnce(BorrowedFd<'_>, &CStr) -> io::Result<()>,
     ) -> io::Result<()> {
-        match split(path)? {
+        match split_parent(path)? {
             None => make(self.0.as_fd(), path),
             Some((above, name)) => {
                 let above = self.open(&above, libc::O_PATH | libc::O_DIRECTORY)?;
@@ -102,7 +104,7 @@ impl Root {
 
     /// Mounts a new file system of a kind, with its options, on a folder.
     fn mount(&self, to: &CStr, (kind, options): (&CStr, &CStr), flags: libc::c_ulong) -> io::Result<()> {
-        mount::enter_folder(self.target(to)?.as_fd())?;
+        mount::enter_folder(self.open_mount_target(to)?.as_fd())?;
         let mounted = mount::mount_new(kind, c".", flags, options);
         mount::enter_folder(self.0.as_fd())?;
         mounted
@@ -118,7 +120,7 @@ impl Root {
 }
 
 /// Puts a whiteout for every hidden name into an empty layer.
-fn fill(layer: BorrowedFd<'_>, folders: &[Name<'_>], hidden: &[Name<'_>]) -> io::Result<()> {
+fn fill_layer(layer: BorrowedFd<'_>, folders: &[StepName<'_>], hidden: &[StepName<'_>]) -> io::Result<()> {
     for path in folders {
         fd::make_folder(layer, path, 0o755)?;
     }
@@ -131,12 +133,12 @@ fn fill(layer: BorrowedFd<'_>, folders: &[Name<'_>], hidden: &[Name<'_>]) -> io:
 const LAYER_FLAGS: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV;
 
 /// Covers an entry of `/proc`, which is the jail's own and has no links where something is covered.
-fn cover(path: &CStr, kind: HiddenKind) -> io::Result<()> {
+fn cover_proc_entry(path: &CStr, kind: HiddenKind) -> io::Result<()> {
     let cover = match kind {
-        HiddenKind::File => NOTHING,
-        HiddenKind::Folder => EMPTY,
+        HiddenKind::File => EMPTY_FILE,
+        HiddenKind::Folder => EMPTY_FOLDER,
     };
-    match mount::show(cover, path) {
+    match mount::bind_path(cover, path) {
         // The covers exist: it is this kernel's `/proc` that has no such entry.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
         done => done,
@@ -144,7 +146,7 @@ fn cover(path: &CStr, kind: HiddenKind) -> io::Result<()> {
 }
 
 /// The folder above the last name of a path, and that name; `None`: the path is a single name.
-fn split(path: &CStr) -> io::Result<Option<(CString, &CStr)>> {
+fn split_parent(path: &CStr) -> io::Result<Option<(CString, &CStr)>> {
     let bytes = path.to_bytes_with_nul();
     let Some(slash) = bytes.iter().rposition(|byte| *byte == b'/') else {
         return Ok(None);
@@ -155,7 +157,7 @@ fn split(path: &CStr) -> io::Result<Option<(CString, &CStr)>> {
     Ok(Some((CString::new(above)?, name)))
 }
 
-fn opened(sources: &[OwnedFd], index: usize) -> io::Result<BorrowedFd<'_>> {
+fn opened_source(sources: &[OwnedFd], index: usize) -> io::Result<BorrowedFd<'_>> {
     let opened = sources.get(index);
     opened.map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::NotFound.into())
 }

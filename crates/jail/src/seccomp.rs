@@ -7,23 +7,23 @@ mod lists;
 mod options;
 
 pub use crate::sys::fence::Instruction;
-use lists::{BANNED, ENGINE, PROGRAM, PYTHON_MORE, TOLD};
+use lists::{ENGINE, NOTIFIED, PROGRAM, PYTHON_ADDITIONS, SILENTLY_REFUSED};
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
+enum SyscallAction {
     Allow,
     /// The call is refused with this error number.
     Refuse(i32),
     /// The host is notified, refuses the call and records it.
-    Tell,
+    Notify,
     /// The call is allowed where an argument passes the check.
-    Check(Check),
+    Check(ArgumentCheck),
 }
 
 /// A check of arguments: the kernel reads all of these as 32-bit integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Check {
+enum ArgumentCheck {
     /// A `clone` without a namespace flag that makes no thread with a descriptor table of its own.
     PlainClone,
     /// A `clone` that makes a thread of this process, not a new process.
@@ -40,7 +40,7 @@ enum Check {
     /// One of these values in this argument.
     OneOf(u32, &'static [u32]),
     /// With one of these values in this argument the call does nothing and returns this error number; 0 is success.
-    Answer(u32, &'static [u32], i32),
+    ReturnErrno(u32, &'static [u32], i32),
 }
 
 /// The processes that a filter is made for.
@@ -64,7 +64,7 @@ pub enum Profile {
 pub struct Filter(pub(crate) Vec<Instruction>);
 
 const ALLOW: u32 = 0x7fff_0000;
-const TELL: u32 = 0x7fc0_0000;
+const NOTIFY: u32 = 0x7fc0_0000;
 const REFUSE: u32 = 0x0005_0000;
 const KILL: u32 = 0x8000_0000;
 
@@ -80,10 +80,10 @@ const LANDLOCK: &[libc::c_long] = &[
 ];
 
 /// Call numbers from here on belong to the x32 interface: unused, so never allowed.
-const FOREIGN: u32 = 0x4000_0000;
+const FIRST_X32_CALL: u32 = 0x4000_0000;
 
 /// The socket families of the internet.
-const INTERNET: &[u32] = &[libc::AF_INET.cast_unsigned(), libc::AF_INET6.cast_unsigned()];
+const INTERNET_FAMILIES: &[u32] = &[libc::AF_INET.cast_unsigned(), libc::AF_INET6.cast_unsigned()];
 
 const NAMESPACES: u32 = 0x7e02_0080; // CLONE_NEW{USER,PID,NET,IPC,UTS,CGROUP,NS,TIME}
 const CLONE_THREAD: u32 = 0x0001_0000;
@@ -91,41 +91,47 @@ const CLONE_FILES: u32 = 0x0000_0400;
 
 impl Filter {
     /// The filter of `profile` for this machine's architecture.
-    pub fn of(profile: Profile) -> Filter {
-        let mut rules: Vec<(u32, Action)> = Vec::with_capacity(400);
-        let refused = Action::Refuse(libc::EPERM);
+    pub fn for_profile(profile: Profile) -> Filter {
+        let mut rules: Vec<(u32, SyscallAction)> = Vec::with_capacity(400);
+        let refused = SyscallAction::Refuse(libc::EPERM);
         match profile {
             Profile::Program => {
-                rules.extend(numbers(PROGRAM, Action::Allow));
-                rules.extend(told(Action::Tell));
-                rules.extend(numbers(BANNED, refused));
+                rules.extend(rules_for_calls(PROGRAM, SyscallAction::Allow));
+                rules.extend(rules_for_notified(SyscallAction::Notify));
+                rules.extend(rules_for_calls(SILENTLY_REFUSED, refused));
                 rules.extend(program_checks());
-                compile(rules, Action::Refuse(libc::ENOSYS))
+                compile_filter(rules, SyscallAction::Refuse(libc::ENOSYS))
             }
             Profile::Started => {
                 // The rules are kernel memory that has no limit.
-                let absent = Action::Refuse(libc::ENOSYS);
-                compile(numbers(LANDLOCK, absent).collect(), Action::Allow)
+                let absent = SyscallAction::Refuse(libc::ENOSYS);
+                compile_filter(rules_for_calls(LANDLOCK, absent).collect(), SyscallAction::Allow)
             }
             Profile::Engine => {
-                rules.extend(numbers(ENGINE, Action::Allow));
+                rules.extend(rules_for_calls(ENGINE, SyscallAction::Allow));
                 // These calls are left to the outer filter, which refuses them and notifies the host.
-                rules.extend(told(Action::Allow));
-                compile(rules, refused)
+                rules.extend(rules_for_notified(SyscallAction::Allow));
+                compile_filter(rules, refused)
             }
             Profile::Python | Profile::PythonNetwork => {
-                rules.extend(numbers(ENGINE, Action::Allow));
-                rules.extend(numbers(PYTHON_MORE, Action::Allow));
-                rules.extend(told(Action::Allow));
-                rules.push((number(libc::SYS_clone), Action::Check(Check::ThreadOnly)));
-                rules.push((number(libc::SYS_clone3), Action::Refuse(libc::ENOSYS)));
+                rules.extend(rules_for_calls(ENGINE, SyscallAction::Allow));
+                rules.extend(rules_for_calls(PYTHON_ADDITIONS, SyscallAction::Allow));
+                rules.extend(rules_for_notified(SyscallAction::Allow));
+                rules.push((
+                    call_number(libc::SYS_clone),
+                    SyscallAction::Check(ArgumentCheck::ThreadOnly),
+                ));
+                rules.push((call_number(libc::SYS_clone3), SyscallAction::Refuse(libc::ENOSYS)));
                 // An event loop wakes itself with such a pair.
-                rules.push(pairs());
+                rules.push(socketpair_rule());
                 if profile == Profile::PythonNetwork {
-                    rules.push((number(libc::SYS_socket), Action::Check(Check::OneOf(0, INTERNET))));
-                    rules.push((number(libc::SYS_connect), Action::Allow));
+                    rules.push((
+                        call_number(libc::SYS_socket),
+                        SyscallAction::Check(ArgumentCheck::OneOf(0, INTERNET_FAMILIES)),
+                    ));
+                    rules.push((call_number(libc::SYS_connect), SyscallAction::Allow));
                 }
-                compile(rules, refused)
+                compile_filter(rules, refused)
             }
         }
     }
@@ -146,34 +152,37 @@ impl Filter {
     }
 }
 
-fn number(call: libc::c_long) -> u32 {
+fn call_number(call: libc::c_long) -> u32 {
     u32::try_from(call).unwrap_or(u32::MAX)
 }
 
-fn numbers(calls: &[libc::c_long], action: Action) -> impl Iterator<Item = (u32, Action)> {
-    calls.iter().map(move |call| (number(*call), action))
+fn rules_for_calls(calls: &[libc::c_long], action: SyscallAction) -> impl Iterator<Item = (u32, SyscallAction)> {
+    calls.iter().map(move |call| (call_number(*call), action))
 }
 
-fn told(action: Action) -> impl Iterator<Item = (u32, Action)> {
-    TOLD.iter().map(move |(call, _)| (number(*call), action))
+fn rules_for_notified(action: SyscallAction) -> impl Iterator<Item = (u32, SyscallAction)> {
+    NOTIFIED.iter().map(move |(call, _)| (call_number(*call), action))
 }
 
 /// The name of a notified call; `None` for a call that is not notified.
 #[cfg(feature = "host")]
-pub(crate) fn name_of(number: i32) -> Option<&'static str> {
+pub(crate) fn notified_call_name(number: i32) -> Option<&'static str> {
     let number = libc::c_long::from(number);
     // A `clone` is notified only when it asks for a new namespace.
-    let told = TOLD.iter().find(|(call, _)| *call == number).map(|(_, name)| *name);
+    let told = NOTIFIED.iter().find(|(call, _)| *call == number).map(|(_, name)| *name);
     told.or_else(|| (number == libc::SYS_clone).then_some("clone with a new namespace"))
 }
 
 /// Allows pairs of unix sockets only.
-fn pairs() -> (u32, Action) {
+fn socketpair_rule() -> (u32, SyscallAction) {
     const UNIX: &[u32] = &[libc::AF_UNIX.cast_unsigned()];
-    (number(libc::SYS_socketpair), Action::Check(Check::OneOf(0, UNIX)))
+    (
+        call_number(libc::SYS_socketpair),
+        SyscallAction::Check(ArgumentCheck::OneOf(0, UNIX)),
+    )
 }
 
-fn program_checks() -> Vec<(u32, Action)> {
+fn program_checks() -> Vec<(u32, SyscallAction)> {
     // Input injected into a terminal: TIOCSTI, TIOCLINUX. The older requests for what `fallocate` does.
     const REQUESTS: &[u32] = &[
         0x5412,
@@ -205,45 +214,72 @@ fn program_checks() -> Vec<(u32, Action)> {
     // Character and block devices; pipes, sockets and plain files do not have this bit.
     const DEVICE: u32 = libc::S_IFCHR;
     vec![
-        (number(libc::SYS_mknodat), Action::Check(Check::NoBits(2, DEVICE))),
+        (
+            call_number(libc::SYS_mknodat),
+            SyscallAction::Check(ArgumentCheck::NoBits(2, DEVICE)),
+        ),
         #[cfg(target_arch = "x86_64")]
-        (number(libc::SYS_mknod), Action::Check(Check::NoBits(1, DEVICE))),
-        (number(libc::SYS_clone), Action::Check(Check::PlainClone)),
+        (
+            call_number(libc::SYS_mknod),
+            SyscallAction::Check(ArgumentCheck::NoBits(1, DEVICE)),
+        ),
+        (
+            call_number(libc::SYS_clone),
+            SyscallAction::Check(ArgumentCheck::PlainClone),
+        ),
         // Its flags are behind a pointer that a filter cannot read; libraries fall back to `clone`.
-        (number(libc::SYS_clone3), Action::Refuse(libc::ENOSYS)),
+        (call_number(libc::SYS_clone3), SyscallAction::Refuse(libc::ENOSYS)),
         // A page that is passed by reference stays in memory when its file is gone, and nothing counts it. Libraries copy
         // instead.
-        (number(libc::SYS_splice), Action::Refuse(libc::EINVAL)),
-        (number(libc::SYS_tee), Action::Refuse(libc::EINVAL)),
-        (number(libc::SYS_sendfile), Action::Refuse(libc::EINVAL)),
+        (call_number(libc::SYS_splice), SyscallAction::Refuse(libc::EINVAL)),
+        (call_number(libc::SYS_tee), SyscallAction::Refuse(libc::EINVAL)),
+        (call_number(libc::SYS_sendfile), SyscallAction::Refuse(libc::EINVAL)),
         // It reserves gigabytes in milliseconds, before the watch has checked a place on disk. Libraries write instead.
-        (number(libc::SYS_fallocate), Action::Refuse(libc::EOPNOTSUPP)),
         (
-            number(libc::SYS_fcntl),
-            Action::Check(Check::Answer(1, FILE_COMMANDS, libc::EINVAL)),
+            call_number(libc::SYS_fallocate),
+            SyscallAction::Refuse(libc::EOPNOTSUPP),
+        ),
+        (
+            call_number(libc::SYS_fcntl),
+            SyscallAction::Check(ArgumentCheck::ReturnErrno(1, FILE_COMMANDS, libc::EINVAL)),
         ),
         // Threads share their descriptors, so that each of them shows what their process holds.
         (
-            number(libc::SYS_close_range),
-            Action::Check(Check::NoBits(2, libc::CLOSE_RANGE_UNSHARE)),
+            call_number(libc::SYS_close_range),
+            SyscallAction::Check(ArgumentCheck::NoBits(2, libc::CLOSE_RANGE_UNSHARE)),
         ),
         // An ordinary user's watch cannot list the descriptors of a process that is not dumpable, and recognizes shared
         // memory by the name that the kernel gives it. The call succeeds without effect.
-        (number(libc::SYS_prctl), Action::Check(Check::Answer(0, HIDING, 0))),
-        (number(libc::SYS_socket), Action::Check(Check::SocketFamily)),
-        (number(libc::SYS_setsockopt), Action::Check(Check::SocketOption)),
-        pairs(),
-        (number(libc::SYS_ioctl), Action::Check(Check::NoneOf(1, REQUESTS))),
-        // A program sets its own limits, not those of the processes that serve it.
-        (number(libc::SYS_prlimit64), Action::Check(Check::OneOf(0, &[0]))),
         (
-            number(libc::SYS_personality),
-            Action::Check(Check::OneOf(0, SEEN_PERSONALITIES)),
+            call_number(libc::SYS_prctl),
+            SyscallAction::Check(ArgumentCheck::ReturnErrno(0, HIDING, 0)),
+        ),
+        (
+            call_number(libc::SYS_socket),
+            SyscallAction::Check(ArgumentCheck::SocketFamily),
+        ),
+        (
+            call_number(libc::SYS_setsockopt),
+            SyscallAction::Check(ArgumentCheck::SocketOption),
+        ),
+        socketpair_rule(),
+        (
+            call_number(libc::SYS_ioctl),
+            SyscallAction::Check(ArgumentCheck::NoneOf(1, REQUESTS)),
+        ),
+        // A program sets its own limits, not those of the processes that serve it.
+        (
+            call_number(libc::SYS_prlimit64),
+            SyscallAction::Check(ArgumentCheck::OneOf(0, &[0])),
+        ),
+        (
+            call_number(libc::SYS_personality),
+            SyscallAction::Check(ArgumentCheck::OneOf(0, SEEN_PERSONALITIES)),
         ),
     ]
 }
 
-fn load(offset: u32) -> Instruction {
+fn load_word(offset: u32) -> Instruction {
     Instruction {
         code: 0x20,
         if_true: 0,
@@ -252,7 +288,7 @@ fn load(offset: u32) -> Instruction {
     }
 }
 
-fn answer(value: u32) -> Instruction {
+fn return_value(value: u32) -> Instruction {
     Instruction {
         code: 0x06,
         if_true: 0,
@@ -279,40 +315,40 @@ fn jump_any_bit(value: u32, if_true: u8, if_false: u8) -> Instruction {
     }
 }
 
-fn argument(index: u32) -> Instruction {
-    load(16 + 8 * index)
+fn load_argument(index: u32) -> Instruction {
+    load_word(16 + 8 * index)
 }
 
-fn compile(mut rules: Vec<(u32, Action)>, default: Action) -> Filter {
+fn compile_filter(mut rules: Vec<(u32, SyscallAction)>, default: SyscallAction) -> Filter {
     rules.sort_by_key(|(number, _)| *number);
     // A later list overrides an earlier one for the same call: the sort is stable, so the last of equal entries stays.
     rules.reverse();
     rules.dedup_by_key(|(number, _)| *number);
     rules.reverse();
-    let mut ranges: Vec<(u32, Action)> = vec![(0, default)];
+    let mut ranges: Vec<(u32, SyscallAction)> = vec![(0, default)];
     for (number, action) in rules {
-        begin(&mut ranges, number, action);
-        begin(&mut ranges, number + 1, default);
+        start_range(&mut ranges, number, action);
+        start_range(&mut ranges, number + 1, default);
     }
     let mut program = vec![
-        load(4),
+        load_word(4),
         jump_equal(ARCHITECTURE, 1, 0),
-        answer(KILL),
-        load(0),
+        return_value(KILL),
+        load_word(0),
         Instruction {
             code: 0x35,
             if_true: 0,
             if_false: 1,
-            value: FOREIGN,
+            value: FIRST_X32_CALL,
         },
-        answer(KILL),
+        return_value(KILL),
     ];
-    program.extend(tree(&ranges));
+    program.extend(decision_tree(&ranges));
     Filter(program)
 }
 
 /// Starts a range at `number`, and joins neighbours with the same action.
-fn begin(ranges: &mut Vec<(u32, Action)>, number: u32, action: Action) {
+fn start_range(ranges: &mut Vec<(u32, SyscallAction)>, number: u32, action: SyscallAction) {
     if ranges.last().is_some_and(|(start, _)| *start == number) {
         ranges.pop();
     }
@@ -321,13 +357,13 @@ fn begin(ranges: &mut Vec<(u32, Action)>, number: u32, action: Action) {
     }
 }
 
-fn tree(ranges: &[(u32, Action)]) -> Vec<Instruction> {
+fn decision_tree(ranges: &[(u32, SyscallAction)]) -> Vec<Instruction> {
     if let [(_, action)] = ranges {
-        return leaf(*action);
+        return action_instructions(*action);
     }
     let (below, above) = ranges.split_at(ranges.len() / 2);
     let pivot = above.first().map_or(0, |(start, _)| *start);
-    let (below, above) = (tree(below), tree(above));
+    let (below, above) = (decision_tree(below), decision_tree(above));
     let mut code = if let Ok(skip) = u8::try_from(below.len()) {
         vec![Instruction {
             code: 0x35,
@@ -357,47 +393,64 @@ fn tree(ranges: &[(u32, Action)]) -> Vec<Instruction> {
     code
 }
 
-fn leaf(action: Action) -> Vec<Instruction> {
-    let refused = answer(REFUSE | libc::EPERM.cast_unsigned());
+fn action_instructions(action: SyscallAction) -> Vec<Instruction> {
+    let refused = return_value(REFUSE | libc::EPERM.cast_unsigned());
     match action {
-        Action::Allow => vec![answer(ALLOW)],
-        Action::Refuse(error) => vec![answer(REFUSE | error.cast_unsigned())],
-        Action::Tell => vec![answer(TELL)],
-        Action::Check(Check::PlainClone) => vec![
-            argument(0),
+        SyscallAction::Allow => vec![return_value(ALLOW)],
+        SyscallAction::Refuse(error) => vec![return_value(REFUSE | error.cast_unsigned())],
+        SyscallAction::Notify => vec![return_value(NOTIFY)],
+        SyscallAction::Check(ArgumentCheck::PlainClone) => vec![
+            load_argument(0),
             jump_any_bit(NAMESPACES, 4, 0),
             jump_any_bit(CLONE_THREAD, 0, 2),
             jump_any_bit(CLONE_FILES, 1, 0),
             refused,
-            answer(ALLOW),
-            answer(TELL),
+            return_value(ALLOW),
+            return_value(NOTIFY),
         ],
-        Action::Check(Check::ThreadOnly) => {
-            vec![argument(0), jump_any_bit(CLONE_THREAD, 0, 1), answer(ALLOW), refused]
+        SyscallAction::Check(ArgumentCheck::ThreadOnly) => {
+            vec![
+                load_argument(0),
+                jump_any_bit(CLONE_THREAD, 0, 1),
+                return_value(ALLOW),
+                refused,
+            ]
         }
-        Action::Check(Check::SocketFamily) => socket_family(refused),
-        Action::Check(Check::SocketOption) => options::check(),
-        Action::Check(Check::NoBits(index, bits)) => {
-            vec![argument(index), jump_any_bit(bits, 1, 0), answer(ALLOW), refused]
+        SyscallAction::Check(ArgumentCheck::SocketFamily) => check_socket_family(refused),
+        SyscallAction::Check(ArgumentCheck::SocketOption) => options::check_socket_option(),
+        SyscallAction::Check(ArgumentCheck::NoBits(index, bits)) => {
+            vec![
+                load_argument(index),
+                jump_any_bit(bits, 1, 0),
+                return_value(ALLOW),
+                refused,
+            ]
         }
-        Action::Check(Check::NoneOf(index, values)) => one_of(index, values, refused, answer(ALLOW)),
-        Action::Check(Check::OneOf(index, values)) => one_of(index, values, answer(ALLOW), refused),
-        Action::Check(Check::Answer(index, values, error)) => {
-            one_of(index, values, answer(REFUSE | error.cast_unsigned()), answer(ALLOW))
+        SyscallAction::Check(ArgumentCheck::NoneOf(index, values)) => {
+            check_one_of(index, values, refused, return_value(ALLOW))
         }
+        SyscallAction::Check(ArgumentCheck::OneOf(index, values)) => {
+            check_one_of(index, values, return_value(ALLOW), refused)
+        }
+        SyscallAction::Check(ArgumentCheck::ReturnErrno(index, values, error)) => check_one_of(
+            index,
+            values,
+            return_value(REFUSE | error.cast_unsigned()),
+            return_value(ALLOW),
+        ),
     }
 }
 
 /// Internet protocols that a program may ask for: any, ICMP for both versions, TCP, UDP. Others keep buffers of their own.
-const PROTOCOLS: &[u32] = &[0, 1, 6, 17, 58];
-fn socket_family(refused: Instruction) -> Vec<Instruction> {
-    let absent = answer(REFUSE | libc::EPROTONOSUPPORT.cast_unsigned());
+const ALLOWED_PROTOCOLS: &[u32] = &[0, 1, 6, 17, 58];
+fn check_socket_family(refused: Instruction) -> Vec<Instruction> {
+    let absent = return_value(REFUSE | libc::EPROTONOSUPPORT.cast_unsigned());
     // The kind of a socket may imply a protocol too.
-    let mut of_internet = one_of_kinds(absent);
-    of_internet.extend(one_of(2, PROTOCOLS, answer(ALLOW), absent));
+    let mut of_internet = check_socket_kind(absent);
+    of_internet.extend(check_one_of(2, ALLOWED_PROTOCOLS, return_value(ALLOW), absent));
     let skip = u8::try_from(of_internet.len()).unwrap_or(u8::MAX);
     let mut code = vec![
-        argument(0),
+        load_argument(0),
         jump_equal(libc::AF_INET.cast_unsigned(), 1, 0),
         jump_equal(libc::AF_INET6.cast_unsigned(), 0, skip),
     ];
@@ -405,19 +458,19 @@ fn socket_family(refused: Instruction) -> Vec<Instruction> {
     code.extend([
         jump_equal(libc::AF_UNIX.cast_unsigned(), 3, 0),
         jump_equal(libc::AF_NETLINK.cast_unsigned(), 0, 3),
-        argument(2),
+        load_argument(2),
         jump_equal(libc::NETLINK_ROUTE.cast_unsigned(), 0, 1),
-        answer(ALLOW),
+        return_value(ALLOW),
         refused,
     ]);
     code
 }
 
 /// Continues where the kind of a socket is stream, datagram or raw.
-fn one_of_kinds(refused: Instruction) -> Vec<Instruction> {
+fn check_socket_kind(refused: Instruction) -> Vec<Instruction> {
     const KIND: u32 = 0xf;
     vec![
-        argument(1),
+        load_argument(1),
         Instruction {
             code: 0x54,
             if_true: 0,
@@ -431,8 +484,8 @@ fn one_of_kinds(refused: Instruction) -> Vec<Instruction> {
     ]
 }
 
-fn one_of(index: u32, values: &[u32], found: Instruction, other: Instruction) -> Vec<Instruction> {
-    let mut code = vec![argument(index)];
+fn check_one_of(index: u32, values: &[u32], found: Instruction, other: Instruction) -> Vec<Instruction> {
+    let mut code = vec![load_argument(index)];
     for (place, value) in values.iter().enumerate() {
         // Over the remaining comparisons and the return value for "other".
         let skip = u8::try_from(values.len() - place).unwrap_or(u8::MAX);

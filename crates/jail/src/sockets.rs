@@ -8,31 +8,31 @@ use std::os::fd::BorrowedFd;
 
 use crate::sys::socket;
 
-const HEADER: usize = 16;
-const ATTRIBUTE: usize = 4;
-const BY_FAMILY: u16 = 20;
-const REQUEST_A_DUMP: u16 = 0x301;
+const HEADER_BYTES: usize = 16;
+const ATTRIBUTE_HEADER_BYTES: usize = 4;
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const DUMP_REQUEST_FLAGS: u16 = 0x301;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 const ALL_STATES: u32 = u32::MAX;
 const LISTENING: u8 = 10;
 
 /// Datagrams that may wait in one socket, including one in transit: the kernel reports only the first one's length.
-const DATAGRAMS: u64 = 11;
+const MAX_QUEUED_DATAGRAMS: u64 = 11;
 /// What one sender may have in transit by default, including the kernel's own overhead.
-const QUEUE_BYTES: u64 = 256 << 10;
+const MAX_QUEUE_BYTES: u64 = 256 << 10;
 /// The same, where its last datagram was sent just before the queue was full.
-const MAX_SENT_BYTES: u64 = 2 * QUEUE_BYTES;
+const MAX_SENT_BYTES: u64 = 2 * MAX_QUEUE_BYTES;
 /// How many sockets with an unknown queue count as empty: any program may have a few.
-const FREE_UNKNOWN: u64 = 16;
+const MAX_UNCOUNTED_QUEUES: u64 = 16;
 
 /// Bytes that the kernel keeps for a socket itself, whatever its buffers hold: internet sockets that are not accepted yet
 /// are charged to no group, and without control groups no socket is.
-const SOCKET: u64 = 3 << 10;
+const SOCKET_OVERHEAD_BYTES: u64 = 3 << 10;
 
 /// Bytes that the kernel keeps for sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SocketBytes {
+pub struct SocketMemory {
     /// Unix sockets: the sockets themselves, and what their open senders have in transit.
     pub unix: u64,
     /// The most that may wait in unix sockets from closed senders.
@@ -43,7 +43,7 @@ pub struct SocketBytes {
     pub open: u64,
 }
 
-impl SocketBytes {
+impl SocketMemory {
     /// All bytes of unix sockets, where the kernel counts `sockets` in the namespace. A closed sender is among them while
     /// some of its data waits: without one, queues of unknown length are empty.
     pub fn unix_of(&self, sockets: u64) -> u64 {
@@ -53,34 +53,38 @@ impl SocketBytes {
 }
 
 /// Bytes in all buffers of the sockets in `list`'s namespace.
-pub(crate) fn bytes(list: BorrowedFd<'_>) -> io::Result<SocketBytes> {
+pub(crate) fn socket_memory(list: BorrowedFd<'_>) -> io::Result<SocketMemory> {
     const V4: u8 = 2;
     const V6: u8 = 10;
     const TCP: u8 = 6;
     const UDP: u8 = 17;
     let mut unix = UnixQueues::default();
-    dump(list, &unix_request(), |answer| unix.add(answer))?;
+    dump(list, &unix_request(), |answer| unix.add_answer(answer))?;
     let (mut bytes, mut open) = (0u64, unix.sockets);
     for (family, protocol) in [(V4, UDP), (V6, UDP), (V4, TCP), (V6, TCP)] {
         dump(list, &internet_request(family, protocol), |answer| {
-            bytes = bytes.saturating_add(SOCKET).saturating_add(internet_bytes(answer));
+            bytes = bytes
+                .saturating_add(SOCKET_OVERHEAD_BYTES)
+                .saturating_add(internet_bytes(answer));
             open += u64::from(is_open(answer));
         })?;
     }
-    Ok(SocketBytes {
-        unix: unix.sent.saturating_add(unix.sockets.saturating_mul(SOCKET)),
+    Ok(SocketMemory {
+        unix: unix
+            .sent
+            .saturating_add(unix.sockets.saturating_mul(SOCKET_OVERHEAD_BYTES)),
         unix_unknown: unix.unknown_bytes(),
         internet: bytes,
         open,
     })
 }
 
-fn request(body: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(HEADER + body.len()).unwrap_or(0);
-    let mut message = Vec::with_capacity(HEADER + body.len());
+fn netlink_request(body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(HEADER_BYTES + body.len()).unwrap_or(0);
+    let mut message = Vec::with_capacity(HEADER_BYTES + body.len());
     message.extend(length.to_ne_bytes());
-    message.extend(BY_FAMILY.to_ne_bytes());
-    message.extend(REQUEST_A_DUMP.to_ne_bytes());
+    message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    message.extend(DUMP_REQUEST_FLAGS.to_ne_bytes());
     message.extend([0; 8]);
     message.extend(body);
     message
@@ -94,7 +98,7 @@ fn unix_request() -> Vec<u8> {
     body.extend([0; 4]);
     body.extend(PEER_QUEUE_AND_MEMORY.to_ne_bytes());
     body.extend([0; 8]);
-    request(&body)
+    netlink_request(&body)
 }
 
 fn internet_request(family: u8, protocol: u8) -> Vec<u8> {
@@ -102,7 +106,7 @@ fn internet_request(family: u8, protocol: u8) -> Vec<u8> {
     let mut body = vec![family, protocol, MEMORY, 0];
     body.extend(ALL_STATES.to_ne_bytes());
     body.extend([0; 48]);
-    request(&body)
+    netlink_request(&body)
 }
 
 /// Sends a request and passes each answer to `take`.
@@ -117,8 +121,8 @@ fn dump(list: BorrowedFd<'_>, request: &[u8], mut take: impl FnMut(&[u8])) -> io
         }
         while let Some((kind, body, after)) = next_message(rest) {
             match kind {
-                DONE => return ended(body),
-                ERROR => return Err(refused(body)),
+                DONE => return check_dump_end(body),
+                ERROR => return Err(dump_error(body)),
                 _ => take(body),
             }
             rest = after;
@@ -127,13 +131,13 @@ fn dump(list: BorrowedFd<'_>, request: &[u8], mut take: impl FnMut(&[u8])) -> io
 }
 
 /// A list may also end with an error in its last word.
-fn ended(body: &[u8]) -> io::Result<()> {
+fn check_dump_end(body: &[u8]) -> io::Result<()> {
     let number = body.first_chunk().map_or(0, |number| i32::from_ne_bytes(*number));
-    if number < 0 { Err(refused(body)) } else { Ok(()) }
+    if number < 0 { Err(dump_error(body)) } else { Ok(()) }
 }
 
 /// The error of a list. A kernel without lists of this kind reports one, which must not count as an empty list.
-fn refused(body: &[u8]) -> io::Error {
+fn dump_error(body: &[u8]) -> io::Error {
     let number = body
         .first_chunk()
         .map_or(libc::EIO, |number| i32::from_ne_bytes(*number));
@@ -143,7 +147,7 @@ fn refused(body: &[u8]) -> io::Error {
 /// The kind and the content of the next message, and what follows it.
 fn next_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::try_from(u32_at(bytes, 0)?).ok()?;
-    let body = bytes.get(HEADER..length)?;
+    let body = bytes.get(HEADER_BYTES..length)?;
     let after = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     Some((u16_at(bytes, 4)?, body, after))
 }
@@ -161,7 +165,7 @@ struct UnixQueues {
 }
 
 impl UnixQueues {
-    fn add(&mut self, answer: &[u8]) {
+    fn add_answer(&mut self, answer: &[u8]) {
         const ITSELF: usize = 16;
         const PEER: u16 = 2;
         const QUEUE: u16 = 4;
@@ -176,7 +180,11 @@ impl UnixQueues {
                 PEER => peer = u32_at(value, 0).unwrap_or(0),
                 QUEUE => queued = u64::from(u32_at(value, 0).unwrap_or(0)),
                 // What it has sent and no process has read counts for the sender.
-                MEMORY => self.sent = self.sent.saturating_add(memory(value, SENT) + memory(value, OPTIONS)),
+                MEMORY => {
+                    self.sent = self
+                        .sent
+                        .saturating_add(memory_word(value, SEND_MEMORY) + memory_word(value, OPTION_MEMORY))
+                }
                 _ => {}
             }
         }
@@ -191,10 +199,10 @@ impl UnixQueues {
     fn unknown_bytes(&self) -> u64 {
         let streams = self
             .left_streams
-            .saturating_sub(FREE_UNKNOWN)
-            .saturating_mul(QUEUE_BYTES);
-        let datagrams = self.open_datagrams.saturating_sub(FREE_UNKNOWN);
-        let datagrams = datagrams.saturating_mul(DATAGRAMS * QUEUE_BYTES);
+            .saturating_sub(MAX_UNCOUNTED_QUEUES)
+            .saturating_mul(MAX_QUEUE_BYTES);
+        let datagrams = self.open_datagrams.saturating_sub(MAX_UNCOUNTED_QUEUES);
+        let datagrams = datagrams.saturating_mul(MAX_QUEUED_DATAGRAMS * MAX_QUEUE_BYTES);
         streams.saturating_add(datagrams)
     }
 }
@@ -212,31 +220,31 @@ fn internet_bytes(answer: &[u8]) -> u64 {
     const MEMORY: u16 = 7;
     let found = attributes(answer.get(INTERNET_SOCKET..).unwrap_or_default()).find(|(name, _)| *name == MEMORY);
     let Some((_, value)) = found else { return 0 };
-    let others: u64 = [RECEIVED, SET_ASIDE, OPTIONS, NOT_TAKEN_IN]
-        .map(|word| memory(value, word))
+    let others: u64 = [RECEIVE_MEMORY, FORWARD_ALLOCATED, OPTION_MEMORY, BACKLOG]
+        .map(|word| memory_word(value, word))
         .iter()
         .sum();
     // Data that waits to be sent is either included in the sent data or reported separately.
-    others + memory(value, SENT).max(memory(value, TO_BE_SENT))
+    others + memory_word(value, SEND_MEMORY).max(memory_word(value, SEND_QUEUED))
 }
 
 /// Indexes into the kernel's report on a socket's memory.
-const RECEIVED: usize = 0;
-const SENT: usize = 2;
-const SET_ASIDE: usize = 4;
-const TO_BE_SENT: usize = 5;
+const RECEIVE_MEMORY: usize = 0;
+const SEND_MEMORY: usize = 2;
+const FORWARD_ALLOCATED: usize = 4;
+const SEND_QUEUED: usize = 5;
 /// Filters and other options that were set for it.
-const OPTIONS: usize = 6;
-const NOT_TAKEN_IN: usize = 7;
+const OPTION_MEMORY: usize = 6;
+const BACKLOG: usize = 7;
 
-fn memory(value: &[u8], word: usize) -> u64 {
+fn memory_word(value: &[u8], word: usize) -> u64 {
     u64::from(u32_at(value, word * 4).unwrap_or(0))
 }
 
 fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(bytes, 0)?);
-        let value = bytes.get(ATTRIBUTE..length)?;
+        let value = bytes.get(ATTRIBUTE_HEADER_BYTES..length)?;
         let name = u16_at(bytes, 2)?;
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some((name, value))

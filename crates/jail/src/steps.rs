@@ -8,15 +8,15 @@
 use std::borrow::Cow;
 use std::ffi::CStr;
 
-use crate::landlock::Use;
+use crate::landlock::LandlockAccess;
 
 /// A path or option. On the host it is owned; the copy of the template borrows it from the received bytes and allocates
 /// nothing.
-pub(crate) type Name<'a> = Cow<'a, CStr>;
+pub(crate) type StepName<'a> = Cow<'a, CStr>;
 
 /// The identity of the child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ids {
+pub struct UserIds {
     /// Its user and group number inside.
     pub inside: u32,
     /// The host's number for that user: never 0.
@@ -35,7 +35,7 @@ pub(crate) enum HiddenKind {
 
 /// Limits of each process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProcessLimits {
     /// How many descriptors a process may have open.
     pub open_files: u64,
     /// Processes and threads of the jail's user, where control groups cannot count them; `None`: they do.
@@ -48,72 +48,72 @@ pub struct Limits {
 
 /// One step of the child that builds its root. Paths are relative to the root under construction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step<'a> {
+pub(crate) enum BuildStep<'a> {
     Folder {
-        path: Name<'a>,
+        path: StepName<'a>,
     },
     Bind {
         source: usize,
-        to: Name<'a>,
+        to: StepName<'a>,
         attributes: u64,
     },
     Touch {
-        path: Name<'a>,
+        path: StepName<'a>,
     },
     /// A device of the host, by its path there.
     Device {
-        from: Name<'a>,
-        to: Name<'a>,
+        from: StepName<'a>,
+        to: StepName<'a>,
     },
     Memory {
-        to: Name<'a>,
-        options: Name<'a>,
+        to: StepName<'a>,
+        options: StepName<'a>,
         flags: libc::c_ulong,
     },
     Link {
-        target: Name<'a>,
-        to: Name<'a>,
+        target: StepName<'a>,
+        to: StepName<'a>,
     },
     Write {
-        to: Name<'a>,
+        to: StepName<'a>,
         content: Cow<'a, [u8]>,
     },
     Proc,
     ReadOnlyAgain {
-        path: Name<'a>,
+        path: StepName<'a>,
     },
     /// A folder of the host seen through a layer that holds a whiteout for every hidden name.
     Layer {
         source: usize,
-        to: Name<'a>,
+        to: StepName<'a>,
         /// The mount options of the layer's file system.
-        options: Name<'a>,
+        options: StepName<'a>,
         /// The folders of the layer, parents first.
-        folders: Vec<Name<'a>>,
+        folders: Vec<StepName<'a>>,
         /// The names that are hidden.
-        hidden: Vec<Name<'a>>,
+        hidden: Vec<StepName<'a>>,
     },
     /// An entry of the jail's own `/proc`, which this kernel may not have.
     CoverOfProc {
-        path: Name<'a>,
+        path: StepName<'a>,
         kind: HiddenKind,
     },
 }
 
 /// An empty folder in the root, shown in place of every hidden folder of `/proc`.
-pub(crate) const EMPTY: &CStr = c"dev/.hidden";
+pub(crate) const EMPTY_FOLDER: &CStr = c"dev/.hidden";
 
 /// All steps of one jail, with the child's identity and limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Steps<'a> {
+pub(crate) struct ConfinementSteps<'a> {
     /// Its user and group number inside.
     pub(crate) inside: u32,
     pub(crate) drop_groups: bool,
     /// Paths of the host, opened before the copy gives up the caller's identity.
-    pub(crate) sources: Vec<Name<'a>>,
-    pub(crate) root_options: Name<'a>,
-    pub(crate) build: Vec<Step<'a>>,
-    pub(crate) uses: Vec<(Name<'a>, Use)>,
-    pub(crate) handles: Vec<Name<'a>>,
-    pub(crate) limits: Limits,
+    pub(crate) sources: Vec<StepName<'a>>,
+    pub(crate) root_options: StepName<'a>,
+    pub(crate) build: Vec<BuildStep<'a>>,
+    pub(crate) uses: Vec<(StepName<'a>, LandlockAccess)>,
+    pub(crate) handles: Vec<StepName<'a>>,
+    pub(crate) limits: ProcessLimits,
 }

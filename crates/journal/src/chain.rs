@@ -8,33 +8,33 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{Event, EventError, SessionId};
 
-const GENESIS: &str = "ringfence journal v1 genesis";
-const RECORD: &str = "ringfence journal v1 record";
+const GENESIS_CONTEXT: &str = "ringfence journal v1 genesis";
+const RECORD_CONTEXT: &str = "ringfence journal v1 record";
 /// The hasher state after the record context, computed once and cloned for every record.
-static RECORDS: LazyLock<blake3::Hasher> = LazyLock::new(|| blake3::Hasher::new_derive_key(RECORD));
+static RECORD_HASHER: LazyLock<blake3::Hasher> = LazyLock::new(|| blake3::Hasher::new_derive_key(RECORD_CONTEXT));
 
 /// A blake3 digest, written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Hash([u8; 32]);
+pub struct ContentHash([u8; 32]);
 
 /// The text or bytes are not a digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a digest: expected 64 lower-case hexadecimal digits")]
-pub struct HashError;
+pub struct ContentHashError;
 
-impl Hash {
+impl ContentHash {
     /// The plain blake3 digest of some bytes.
-    pub fn of(bytes: &[u8]) -> Hash {
-        Hash(*blake3::hash(bytes).as_bytes())
+    pub fn digest(bytes: &[u8]) -> ContentHash {
+        ContentHash(*blake3::hash(bytes).as_bytes())
     }
 
     /// A digest bound to one purpose: all parts but the last must have a fixed length.
-    pub(crate) fn bound(purpose: &str, parts: &[&[u8]]) -> Hash {
+    pub(crate) fn for_purpose(purpose: &str, parts: &[&[u8]]) -> ContentHash {
         let mut hasher = blake3::Hasher::new_derive_key(purpose);
         for part in parts {
             hasher.update(part);
         }
-        Hash(*hasher.finalize().as_bytes())
+        ContentHash(*hasher.finalize().as_bytes())
     }
 
     /// The 32 raw bytes of the digest.
@@ -43,20 +43,20 @@ impl Hash {
     }
 }
 
-impl From<[u8; 32]> for Hash {
-    fn from(bytes: [u8; 32]) -> Hash {
-        Hash(bytes)
+impl From<[u8; 32]> for ContentHash {
+    fn from(bytes: [u8; 32]) -> ContentHash {
+        ContentHash(bytes)
     }
 }
 
-impl TryFrom<&[u8]> for Hash {
-    type Error = HashError;
-    fn try_from(bytes: &[u8]) -> Result<Hash, HashError> {
-        bytes.try_into().map(Hash).map_err(|_| HashError)
+impl TryFrom<&[u8]> for ContentHash {
+    type Error = ContentHashError;
+    fn try_from(bytes: &[u8]) -> Result<ContentHash, ContentHashError> {
+        bytes.try_into().map(ContentHash).map_err(|_| ContentHashError)
     }
 }
 
-impl fmt::Display for Hash {
+impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let digit = |half: u8| DIGITS[usize::from(half & 15)];
@@ -68,33 +68,33 @@ impl fmt::Display for Hash {
     }
 }
 
-impl fmt::Debug for Hash {
+impl fmt::Debug for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl FromStr for Hash {
-    type Err = HashError;
-    fn from_str(text: &str) -> Result<Hash, HashError> {
-        unhex(text).map(Hash).ok_or(HashError)
+impl FromStr for ContentHash {
+    type Err = ContentHashError;
+    fn from_str(text: &str) -> Result<ContentHash, ContentHashError> {
+        parse_hex(text).map(ContentHash).ok_or(ContentHashError)
     }
 }
 
 /// Exactly `N` bytes from lower-case hexadecimal digits.
-pub(crate) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+pub(crate) fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N {
         return None;
     }
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        *byte = parse_nibble(pair[0])? << 4 | parse_nibble(pair[1])?;
     }
     Some(bytes)
 }
 
-fn nibble(digit: u8) -> Option<u8> {
+fn parse_nibble(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),
@@ -102,13 +102,13 @@ fn nibble(digit: u8) -> Option<u8> {
     }
 }
 
-impl Serialize for Hash {
+impl Serialize for ContentHash {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Hash {
+impl<'de> Deserialize<'de> for ContentHash {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         text.parse().map_err(de::Error::custom)
@@ -116,28 +116,28 @@ impl<'de> Deserialize<'de> for Hash {
 }
 
 /// The `prev` hash of a session's first record. It binds the session's id.
-pub fn genesis(session: SessionId) -> Hash {
-    Hash::bound(GENESIS, &[session.to_string().as_bytes()])
+pub fn genesis_hash(session: SessionId) -> ContentHash {
+    ContentHash::for_purpose(GENESIS_CONTEXT, &[session.to_string().as_bytes()])
 }
 
 /// The tip of a session's chain: the position after which the next record is appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link {
+pub struct ChainTip {
     /// The session whose chain this is the tip of.
     pub session: SessionId,
     /// Number of the last record; 0 before the first.
     pub seq: u64,
     /// Hash of the last record, or the genesis hash.
-    pub hash: Hash,
+    pub hash: ContentHash,
 }
 
-impl Link {
+impl ChainTip {
     /// The chain of a session that has no record yet.
-    pub fn start(session: SessionId) -> Link {
-        Link {
+    pub fn start(session: SessionId) -> ChainTip {
+        ChainTip {
             session,
             seq: 0,
-            hash: genesis(session),
+            hash: genesis_hash(session),
         }
     }
 
@@ -157,12 +157,12 @@ impl Link {
 }
 
 /// The hash of a record, computed from the previous hash, its number and its event.
-pub(crate) fn record_hash(prev: Hash, seq: u64, json: &str) -> Hash {
-    let mut hasher = RECORDS.clone();
+pub(crate) fn record_hash(prev: ContentHash, seq: u64, json: &str) -> ContentHash {
+    let mut hasher = RECORD_HASHER.clone();
     for part in [prev.as_bytes().as_slice(), &seq.to_le_bytes(), json.as_bytes()] {
         hasher.update(part);
     }
-    Hash(*hasher.finalize().as_bytes())
+    ContentHash(*hasher.finalize().as_bytes())
 }
 
 /// One event as it is stored in the chain of its session.
@@ -173,11 +173,11 @@ pub struct Record {
     /// Its number in the session, from 1.
     pub seq: u64,
     /// Hash of the record before it.
-    pub prev: Hash,
+    pub prev: ContentHash,
     /// The event as canonical JSON, exactly as it was hashed.
     pub json: String,
     /// Hash over `prev`, `seq` and `json`.
-    pub hash: Hash,
+    pub hash: ContentHash,
 }
 
 impl Record {
@@ -187,14 +187,14 @@ impl Record {
     }
 
     /// Whether this record is the valid successor of a chain that ends at `end`.
-    pub fn follows(&self, end: Link) -> bool {
+    pub fn follows(&self, end: ChainTip) -> bool {
         (self.session, self.seq, self.prev) == (end.session, end.seq + 1, end.hash)
             && self.hash == record_hash(self.prev, self.seq, &self.json)
     }
 
     /// The tip of the chain after this record.
-    pub fn link(&self) -> Link {
-        Link {
+    pub fn tip(&self) -> ChainTip {
+        ChainTip {
             session: self.session,
             seq: self.seq,
             hash: self.hash,
@@ -202,7 +202,7 @@ impl Record {
     }
 
     /// The record as one line of JSON, without the line's end. The event keeps its canonical text.
-    pub fn line(&self) -> String {
+    pub fn to_json_line(&self) -> String {
         format!(
             r#"{{"event":{},"hash":"{}","prev":"{}","seq":{},"session":"{}"}}"#,
             self.json, self.hash, self.prev, self.seq, self.session

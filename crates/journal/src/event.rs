@@ -4,26 +4,27 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::{ExecutionId, SessionId, Text};
+use crate::{CleanText, ExecutionId, SessionId};
 
 mod calls;
 mod kind;
 mod parts;
 
-pub use kind::Kind;
+pub use kind::EventKind;
 pub use parts::{
-    ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, By, CallOutcome, Client, Enforcement, FileIn, FileOut,
-    Found, Limits, LossCause, Output, PolicyRef, PrunedSession, ServerPlace, Status, Stream, Target, Truncated, Usage,
+    ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, CallOutcome, ClientClaims, DetectionCount, EgressTarget,
+    EnforcedBy, Enforcement, ExecutionStatus, FileIn, FileOut, LossCause, OutputHead, OutputStream, PolicyRef,
+    PrunedSession, RecordedLimits, ResourceUsage, ServerPlace, TruncationFlags,
 };
 
 /// The version of the event form that this program writes and reads.
-const VERSION: u64 = 1;
+const EVENT_VERSION: u64 = 1;
 
 /// The most bytes of canonical JSON that one event may take.
 pub const MAX_EVENT_BYTES: usize = 1 << 20;
 
 /// Files named in one `files_out` event, so that it stays far below [`MAX_EVENT_BYTES`].
-const FILES_PER_EVENT: usize = 100;
+const MAX_FILES_PER_EVENT: usize = 100;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,15 +36,15 @@ pub struct Event {
     /// The execution it concerns, if it concerns one.
     pub execution: Option<ExecutionId>,
     /// Whether the host observed the event or the sandbox claims it.
-    pub origin: Origin,
+    pub origin: EventOrigin,
     /// What happened, with the fields of that kind.
-    pub kind: Kind,
+    pub kind: EventKind,
 }
 
 /// Who states that an event happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum EventOrigin {
     /// The host observed it. Verification and views rely only on these.
     Host,
     /// The worker reported it about itself: a claim.
@@ -72,23 +73,23 @@ pub enum EventError {
 
 impl Event {
     /// An event that the host sees now.
-    pub fn host(session: SessionId, execution: Option<ExecutionId>, kind: Kind) -> Event {
+    pub fn from_host(session: SessionId, execution: Option<ExecutionId>, kind: EventKind) -> Event {
         Event {
             at: now(),
             session,
             execution,
-            origin: Origin::Host,
+            origin: EventOrigin::Host,
             kind,
         }
     }
 
     /// An event that the sandbox claims now.
-    pub fn claim(session: SessionId, execution: Option<ExecutionId>, kind: Kind) -> Event {
+    pub fn from_sandbox(session: SessionId, execution: Option<ExecutionId>, kind: EventKind) -> Event {
         Event {
             at: now(),
             session,
             execution,
-            origin: Origin::Sandbox,
+            origin: EventOrigin::Sandbox,
             kind,
         }
     }
@@ -111,19 +112,19 @@ impl Event {
         }
         let mut fields: Map<String, Value> = serde_json::from_str(text).map_err(EventError::Form)?;
         match fields.remove("v") {
-            Some(Value::Number(version)) if version.as_u64() == Some(VERSION) => {}
+            Some(Value::Number(version)) if version.as_u64() == Some(EVENT_VERSION) => {}
             other => {
                 return Err(EventError::Version(other.map_or_else(
                     || "none".to_owned(),
-                    |value| Text::clean(&value.to_string()).to_string(),
+                    |value| CleanText::clean(&value.to_string()).to_string(),
                 )));
             }
         }
         let event = Event {
-            at: take(&mut fields, "at")?,
-            session: take(&mut fields, "session")?,
-            execution: take(&mut fields, "execution")?,
-            origin: take(&mut fields, "origin")?,
+            at: take_field(&mut fields, "at")?,
+            session: take_field(&mut fields, "session")?,
+            execution: take_field(&mut fields, "execution")?,
+            origin: take_field(&mut fields, "origin")?,
             kind: serde_json::from_value(Value::Object(fields)).map_err(EventError::Form)?,
         };
         // A duplicate key or another spelling of a time or number changes the text: one event has one text.
@@ -138,7 +139,7 @@ impl Event {
     fn with_short_times(&self) -> Result<String, EventError> {
         let mut value = serde_json::to_value(self).map_err(EventError::Form)?;
         for (name, field) in value.as_object_mut().into_iter().flatten() {
-            if !TIMES.contains(&name.as_str()) {
+            if !TIME_FIELDS.contains(&name.as_str()) {
                 continue;
             }
             if let Some(time) = field.as_str().and_then(|text| text.parse::<Timestamp>().ok()) {
@@ -150,9 +151,9 @@ impl Event {
 }
 
 /// The fields of events that hold a time.
-const TIMES: [&str; 5] = ["at", "before", "expires", "since", "until"];
+const TIME_FIELDS: [&str; 5] = ["at", "before", "expires", "since", "until"];
 
-fn take<T: serde::de::DeserializeOwned>(fields: &mut Map<String, Value>, name: &str) -> Result<T, EventError> {
+fn take_field<T: serde::de::DeserializeOwned>(fields: &mut Map<String, Value>, name: &str) -> Result<T, EventError> {
     serde_json::from_value(fields.remove(name).unwrap_or(Value::Null)).map_err(EventError::Form)
 }
 
@@ -165,18 +166,18 @@ fn now() -> Timestamp {
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Flat<'a> {
+        struct FlatEvent<'a> {
             v: u64,
             #[serde(serialize_with = "parts::fixed_time")]
             at: Timestamp,
             session: SessionId,
             execution: Option<ExecutionId>,
-            origin: Origin,
+            origin: EventOrigin,
             #[serde(flatten)]
-            kind: &'a Kind,
+            kind: &'a EventKind,
         }
-        Flat {
-            v: VERSION,
+        FlatEvent {
+            v: EVENT_VERSION,
             at: self.at,
             session: self.session,
             execution: self.execution,
@@ -188,18 +189,18 @@ impl Serialize for Event {
 }
 
 /// Splits the list of files over as many `files_out` events as needed.
-pub fn files_out(files: &[FileOut]) -> impl Iterator<Item = Kind> + '_ {
+pub fn files_out_events(files: &[FileOut]) -> impl Iterator<Item = EventKind> + '_ {
     files
-        .chunks(FILES_PER_EVENT)
-        .map(|files| Kind::FilesOut { files: files.to_vec() })
+        .chunks(MAX_FILES_PER_EVENT)
+        .map(|files| EventKind::FilesOut { files: files.to_vec() })
 }
 
 /// Splits the output of one stream over as many `output` events as needed.
-pub fn output_parts(stream: Stream, printed: &[u8]) -> impl Iterator<Item = Kind> {
-    let pieces = Text::pieces(&String::from_utf8_lossy(printed));
+pub fn output_events(stream: OutputStream, printed: &[u8]) -> impl Iterator<Item = EventKind> {
+    let pieces = CleanText::pieces(&String::from_utf8_lossy(printed));
     (1..)
         .zip(pieces)
-        .map(move |(number, text)| Kind::Output { stream, number, text })
+        .map(move |(number, text)| EventKind::Output { stream, number, text })
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use std::fmt;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
-use crate::chain::unhex;
-use crate::{Hash, NoEntropy, SessionId};
+use crate::chain::parse_hex;
+use crate::{ContentHash, NoEntropy, SessionId};
 
-const HEAD: &str = "ringfence journal v1 head";
-const FIRST: &str = "ringfence journal v1 first head";
-const KEY_FORM: &str = "ringfence-journal-key-1";
+const HEAD_CONTEXT: &str = "ringfence journal v1 head";
+const FIRST_HEAD_CONTEXT: &str = "ringfence journal v1 first head";
+const KEY_PREFIX: &str = "ringfence-journal-key-1";
 
 /// Whether more records may follow a head in its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,30 +25,30 @@ pub enum HeadState {
 /// How far a session's chain reached, and the position of this head among all heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Head {
+pub struct ChainHead {
     /// Its number among all heads, from 1.
     pub n: u64,
     /// Hash of the head before it.
-    pub prev: Hash,
+    pub prev: ContentHash,
     /// The session whose chain the head covers.
     pub session: SessionId,
     /// Number of the session's last record when the head was made.
     pub seq: u64,
     /// Hash of that record.
-    pub record: Hash,
+    pub record: ContentHash,
     /// Whether the session was closed by that record.
     pub state: HeadState,
 }
 
-impl Head {
+impl ChainHead {
     /// The hash that is signed and that the next head links to.
-    pub fn hash(&self) -> Hash {
+    pub fn hash(&self) -> ContentHash {
         let state = match self.state {
             HeadState::Checkpoint => [0],
             HeadState::Closed => [1],
         };
-        Hash::bound(
-            HEAD,
+        ContentHash::for_purpose(
+            HEAD_CONTEXT,
             &[
                 &self.n.to_le_bytes(),
                 self.prev.as_bytes(),
@@ -65,15 +65,15 @@ impl Head {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedHead {
     /// The head that the signature covers.
-    pub head: Head,
+    pub head: ChainHead,
     /// ed25519 over the head's hash.
     pub signature: [u8; 64],
 }
 
 impl SignedHead {
     /// The head as one line of JSON, without the line's end.
-    pub fn line(&self) -> String {
-        let Head {
+    pub fn to_json_line(&self) -> String {
+        let ChainHead {
             n,
             prev,
             session,
@@ -99,25 +99,25 @@ impl SignedHead {
 /// The newest signed head, stored beside the key, so that a truncated chain of heads is detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mark {
+pub struct HeadMark {
     /// Number of the last signed head; 0 before the first.
     pub n: u64,
     /// Hash of that head, or a fixed start value before the first.
-    pub hash: Hash,
+    pub hash: ContentHash,
 }
 
-impl Mark {
+impl HeadMark {
     /// The mark before any head is signed.
-    pub fn start() -> Mark {
-        Mark {
+    pub fn start() -> HeadMark {
+        HeadMark {
             n: 0,
-            hash: Hash::bound(FIRST, &[]),
+            hash: ContentHash::for_purpose(FIRST_HEAD_CONTEXT, &[]),
         }
     }
 
     /// The mark that follows once this head is the newest.
-    pub fn after(head: &Head) -> Mark {
-        Mark {
+    pub fn after(head: &ChainHead) -> HeadMark {
+        HeadMark {
             n: head.n,
             hash: head.hash(),
         }
@@ -126,40 +126,40 @@ impl Mark {
 
 /// The text is not a signing key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a journal key: expected `{KEY_FORM} <64 hexadecimal digits>`")]
+#[error("not a journal key: expected `{KEY_PREFIX} <64 hexadecimal digits>`")]
 pub struct KeyError;
 
 /// Signs heads. The secret key is never printed.
-pub struct Signer(SigningKey);
+pub struct HeadSigner(SigningKey);
 
-impl fmt::Debug for Signer {
+impl fmt::Debug for HeadSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Signer").field(&self.public()).finish()
     }
 }
 
-impl Signer {
+impl HeadSigner {
     /// Generates a new key from 32 random bytes.
-    pub fn generate() -> Result<Signer, NoEntropy> {
+    pub fn generate() -> Result<HeadSigner, NoEntropy> {
         let mut secret = [0; 32];
         NoEntropy::fill(&mut secret)?;
-        Ok(Signer(SigningKey::from_bytes(&secret)))
+        Ok(HeadSigner(SigningKey::from_bytes(&secret)))
     }
 
     /// The text of the key file.
     pub fn to_text(&self) -> String {
-        format!("{KEY_FORM} {}\n", Hash::from(self.0.to_bytes()))
+        format!("{KEY_PREFIX} {}\n", ContentHash::from(self.0.to_bytes()))
     }
 
-    /// Reads what [`Signer::to_text`] wrote, and nothing else.
-    pub fn parse(text: &str) -> Result<Signer, KeyError> {
+    /// Reads what [`HeadSigner::to_text`] wrote, and nothing else.
+    pub fn parse(text: &str) -> Result<HeadSigner, KeyError> {
         let digits = text
-            .strip_prefix(KEY_FORM)
+            .strip_prefix(KEY_PREFIX)
             .and_then(|rest| rest.strip_prefix(' '))
             .and_then(|rest| rest.strip_suffix('\n'))
             .ok_or(KeyError)?;
-        let secret = unhex::<32>(digits).ok_or(KeyError)?;
-        Ok(Signer(SigningKey::from_bytes(&secret)))
+        let secret = parse_hex::<32>(digits).ok_or(KeyError)?;
+        Ok(HeadSigner(SigningKey::from_bytes(&secret)))
     }
 
     /// The public key that verifies this signer's heads.
@@ -168,7 +168,7 @@ impl Signer {
     }
 
     /// Signs the hash of a head with the secret key.
-    pub fn sign(&self, head: Head) -> SignedHead {
+    pub fn sign(&self, head: ChainHead) -> SignedHead {
         let signature = self.0.sign(head.hash().as_bytes()).to_bytes();
         SignedHead { head, signature }
     }
@@ -180,7 +180,7 @@ pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
     /// Whether the head was signed with this key.
-    pub fn signed(&self, signed: &SignedHead) -> bool {
+    pub fn has_signed(&self, signed: &SignedHead) -> bool {
         let signature = Signature::from_bytes(&signed.signature);
         self.0.verify_strict(signed.head.hash().as_bytes(), &signature).is_ok()
     }
@@ -188,7 +188,7 @@ impl PublicKey {
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Hash::from(self.0.to_bytes()), f)
+        fmt::Display::fmt(&ContentHash::from(self.0.to_bytes()), f)
     }
 }
 

@@ -9,9 +9,9 @@
 
 mod chain;
 mod event;
+mod external_sink;
 mod head;
 mod id;
-mod outlet;
 mod record;
 mod text;
 mod trace;
@@ -19,22 +19,28 @@ mod verify;
 mod view;
 
 pub use event::{
-    ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, By, CallOutcome, Client, Enforcement, Event, EventError,
-    FileIn, FileOut, Found, Kind, Limits, LossCause, MAX_EVENT_BYTES, Origin, Output, PolicyRef, PrunedSession,
-    ServerPlace, Status, Stream, Target, Truncated, Usage, files_out, output_parts,
+    ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, CallOutcome, ClientClaims, DetectionCount, EgressTarget,
+    EnforcedBy, Enforcement, Event, EventError, EventKind, EventOrigin, ExecutionStatus, FileIn, FileOut, LossCause,
+    MAX_EVENT_BYTES, OutputHead, OutputStream, PolicyRef, PrunedSession, RecordedLimits, ResourceUsage, ServerPlace,
+    TruncationFlags, files_out_events, output_events,
 };
+pub use external_sink::{DeliveryFailure, DeliveryFuture, ExternalSink};
 pub use id::{ApprovalId, ExecutionId, IdError, LeaseId, NoEntropy, Principal, SessionId, TokenId};
-pub use outlet::{Delivery, Outlet, Undelivered};
-pub use record::{Cause, Entry, EntryKind, KeepingRecorder, LOST_HINT, RecordError, Recorded, Recorder};
-pub use text::Text;
+pub use record::{
+    LOST_HINT, RecordError, RecordPosition, Recorder, ReplayEntry, ReplayEntryKind, ReplayRecorder, SharedCause,
+};
+pub use text::CleanText;
 /// Bytes that are wiped when they are dropped.
 pub use zeroize::Zeroizing;
 
-pub use chain::{Hash, HashError, Link, Record, genesis};
-pub use head::{Head, HeadState, KeyError, Mark, PublicKey, SignedHead, Signer};
-pub use trace::{Attribute, Span, SpanKind, Spans};
-pub use verify::{AcceptedLoss, Broken, ChainCheck, ChainFault, HeadFault, HeadsCheck, Report, Verdict, verify};
+pub use chain::{ChainTip, ContentHash, ContentHashError, Record, genesis_hash};
+pub use head::{ChainHead, HeadMark, HeadSigner, HeadState, KeyError, PublicKey, SignedHead};
+pub use trace::{SpanAttribute, SpanBuilder, SpanKind, TraceSpan};
+pub use verify::{
+    AcceptedLoss, BrokenLink, ChainFault, ChainVerifier, HeadFault, HeadVerifier, SessionVerification,
+    VerificationReport, verify_journal,
+};
 pub use view::{
     CallSummary, EgressOutcome, EgressSummary, EnforcementSummary, ExecutionSummary, RepeatedSummary, SessionState,
-    SessionSummary, Violation,
+    SessionSummary, ViolationSummary,
 };

@@ -5,70 +5,70 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use crate::{Event, EventError, Hash, SessionId};
+use crate::{ContentHash, Event, EventError, SessionId};
 
 /// Writes events in order.
 pub trait Recorder: Send + Sync {
     /// Returns once the event is committed and every durable sink has accepted it. On an error the act that it describes must not happen.
-    fn record(&self, event: Event) -> impl Future<Output = Result<Recorded, RecordError>> + Send;
+    fn record(&self, event: Event) -> impl Future<Output = Result<RecordPosition, RecordError>> + Send;
 }
 
 impl<R: Recorder> Recorder for Arc<R> {
-    fn record(&self, event: Event) -> impl Future<Output = Result<Recorded, RecordError>> + Send {
+    fn record(&self, event: Event) -> impl Future<Output = Result<RecordPosition, RecordError>> + Send {
         R::record(self, event)
     }
 }
 
 /// Writes events together with the replay entries of an execution.
-pub trait KeepingRecorder: Recorder {
+pub trait ReplayRecorder: Recorder {
     /// As [`Recorder::record`]; the entries belong to the event's execution and are stored in the same commit, or not at all.
-    fn record_keeping(
+    fn record_with_entries(
         &self,
         event: Event,
-        entries: Vec<Entry>,
-    ) -> impl Future<Output = Result<Recorded, RecordError>> + Send;
+        entries: Vec<ReplayEntry>,
+    ) -> impl Future<Output = Result<RecordPosition, RecordError>> + Send;
 
     /// Stores one more sealed part of a session's aliases. Returns once it is committed: no alias may be shown before that.
-    fn keep_aliases(
+    fn store_aliases(
         &self,
         session: SessionId,
         part: Zeroizing<Vec<u8>>,
     ) -> impl Future<Output = Result<(), RecordError>> + Send;
 }
 
-impl<R: KeepingRecorder> KeepingRecorder for Arc<R> {
-    fn record_keeping(
+impl<R: ReplayRecorder> ReplayRecorder for Arc<R> {
+    fn record_with_entries(
         &self,
         event: Event,
-        entries: Vec<Entry>,
-    ) -> impl Future<Output = Result<Recorded, RecordError>> + Send {
-        R::record_keeping(self, event, entries)
+        entries: Vec<ReplayEntry>,
+    ) -> impl Future<Output = Result<RecordPosition, RecordError>> + Send {
+        R::record_with_entries(self, event, entries)
     }
 
-    fn keep_aliases(
+    fn store_aliases(
         &self,
         session: SessionId,
         part: Zeroizing<Vec<u8>>,
     ) -> impl Future<Output = Result<(), RecordError>> + Send {
-        R::keep_aliases(self, session, part)
+        R::store_aliases(self, session, part)
     }
 }
 
 /// A replay entry: input from outside that an execution needs to be run again. It is not part of the journal: it is sealed, and deleted
 /// with its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ReplayEntry {
     /// The call that the entry belongs to; a trace entry belongs to the next call.
     pub number: u32,
     /// Which part of a call or trace the bytes hold.
-    pub kind: EntryKind,
+    pub kind: ReplayEntryKind,
     /// The content, in a format that only its writer understands.
     pub bytes: Vec<u8>,
 }
 
 /// The kind of a replay entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EntryKind {
+pub enum ReplayEntryKind {
     /// A call as the program made it.
     Call,
     /// The answer to a call.
@@ -79,11 +79,11 @@ pub enum EntryKind {
 
 /// The position of an event in its session's chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordPosition {
     /// Its number in the session, from 1.
     pub seq: u64,
     /// Its hash, which covers all records up to this one.
-    pub hash: Hash,
+    pub hash: ContentHash,
 }
 
 /// The hint for a journal that does not contain the newest signed head.
@@ -124,35 +124,35 @@ pub enum RecordError {
     Full {
         /// The error of the database.
         #[source]
-        source: Cause,
+        source: SharedCause,
     },
     /// Another process holds the lock of the journal for too long.
     #[error("the journal is locked by another process")]
     Locked {
         /// The error of the database.
         #[source]
-        source: Cause,
+        source: SharedCause,
     },
     /// The journal's file is damaged.
     #[error("the journal is damaged")]
     Damaged {
         /// The error of the database.
         #[source]
-        source: Cause,
+        source: SharedCause,
     },
     /// The journal cannot be written for another reason.
     #[error("the journal cannot be written")]
     Write {
         /// The error of the database.
         #[source]
-        source: Cause,
+        source: SharedCause,
     },
     /// Replay entries or aliases cannot be stored: nothing was written.
     #[error("what an execution needs to be run again cannot be kept")]
     Keep {
         /// Why they cannot be stored.
         #[source]
-        source: Cause,
+        source: SharedCause,
     },
     /// The event is committed, but a durable sink did not accept it in time.
     #[error("{sink} did not take the event in time")]
@@ -161,7 +161,7 @@ pub enum RecordError {
         sink: String,
         /// Why the sink did not accept it.
         #[source]
-        source: Cause,
+        source: SharedCause,
     },
     /// The newest signed head is missing from the journal: nothing is written until an operator accepts the loss.
     #[error("nothing is written to the journal: {what}")]
@@ -183,7 +183,7 @@ pub enum RecordError {
 }
 
 /// The underlying error, shared by all callers of one commit.
-pub type Cause = Arc<dyn Error + Send + Sync>;
+pub type SharedCause = Arc<dyn Error + Send + Sync>;
 
 impl RecordError {
     /// The stable code of this error.

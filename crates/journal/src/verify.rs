@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::chain::record_hash;
-use crate::head::{Head, HeadState, Mark, PublicKey, SignedHead};
-use crate::{Event, EventError, Kind, Link, LossCause, Principal, Record, SessionId};
+use crate::head::{ChainHead, HeadMark, HeadState, PublicKey, SignedHead};
+use crate::{ChainTip, Event, EventError, EventKind, LossCause, Principal, Record, SessionId};
 
 /// The most broken sessions that a report lists; the rest are only counted.
-const NAMED: usize = 100;
+const MAX_NAMED_SESSIONS: usize = 100;
 /// The most accepted losses that a report lists.
-const NAMED_LOSSES: usize = 10;
+const MAX_NAMED_LOSSES: usize = 10;
 
 /// The fault of a broken record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
@@ -101,7 +101,7 @@ pub enum HeadFault {
 
 /// The result of verifying one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct SessionVerification {
     /// The session that was verified.
     pub session: SessionId,
     /// How many of its records were read.
@@ -115,7 +115,7 @@ pub struct Verdict {
     pub pruned: u64,
     /// The first broken record and its fault.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub broken: Option<Broken<ChainFault>>,
+    pub broken: Option<BrokenLink<ChainFault>>,
     /// The accepted loss that this session records, if it records one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_loss: Option<AcceptedLoss>,
@@ -143,10 +143,10 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-impl Verdict {
+impl SessionVerification {
     /// The result for a session whose records were pruned, according to a signed record.
-    pub fn of_pruned(session: SessionId, records: u64) -> Verdict {
-        Verdict {
+    pub fn pruned(session: SessionId, records: u64) -> SessionVerification {
+        SessionVerification {
             session,
             records: 0,
             signed: 0,
@@ -160,7 +160,7 @@ impl Verdict {
 
 /// The first broken link of a chain, with its fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Broken<F> {
+pub struct BrokenLink<F> {
     /// Its number in the chain of the session or of the heads.
     pub number: u64,
     /// What is wrong with it.
@@ -170,20 +170,20 @@ pub struct Broken<F> {
 
 /// Verifies the chain of one session, record by record.
 #[derive(Debug)]
-pub struct ChainCheck {
-    last: Link,
+pub struct ChainVerifier {
+    last: ChainTip,
     signed: u64,
     closed: bool,
     records: u64,
-    broken: Option<Broken<ChainFault>>,
+    broken: Option<BrokenLink<ChainFault>>,
     accepted_loss: Option<AcceptedLoss>,
 }
 
-impl ChainCheck {
+impl ChainVerifier {
     /// Starts before the session's first record.
-    pub fn new(session: SessionId) -> ChainCheck {
-        ChainCheck {
-            last: Link::start(session),
+    pub fn new(session: SessionId) -> ChainVerifier {
+        ChainVerifier {
+            last: ChainTip::start(session),
             signed: 0,
             closed: false,
             records: 0,
@@ -193,20 +193,20 @@ impl ChainCheck {
     }
 
     /// Adds the next record, in order of number.
-    pub fn record(&mut self, record: &Record) {
+    pub fn add_record(&mut self, record: &Record) {
         self.records += 1;
         if self.broken.is_some() {
             return;
         }
         let expected = self.last.seq + 1;
-        match self.fault(record, expected) {
-            None => self.last = record.link(),
+        match self.find_fault(record, expected) {
+            None => self.last = record.tip(),
             Some(fault @ ChainFault::Gap { .. }) => self.break_at(expected, fault),
             Some(fault) => self.break_at(record.seq, fault),
         }
     }
 
-    fn fault(&mut self, record: &Record, expected: u64) -> Option<ChainFault> {
+    fn find_fault(&mut self, record: &Record, expected: u64) -> Option<ChainFault> {
         if record.seq != expected {
             return Some(ChainFault::Gap { expected });
         }
@@ -226,8 +226,8 @@ impl ChainCheck {
             }),
             Ok(Event { session, .. }) if session != self.last.session => Some(ChainFault::OtherSession { session }),
             Ok(Event { kind, at, session, .. }) => {
-                self.closed = matches!(kind, Kind::SessionClosed { .. });
-                if let Kind::LossAccepted {
+                self.closed = matches!(kind, EventKind::SessionClosed { .. });
+                if let EventKind::LossAccepted {
                     marked,
                     found,
                     cause,
@@ -249,15 +249,15 @@ impl ChainCheck {
     }
 
     /// Reports that the last record added is out of place in the order of all records.
-    pub fn moved(&mut self, seq: u64) {
+    pub fn mark_moved(&mut self, seq: u64) {
         if self.broken.is_none() {
             self.break_at(seq, ChainFault::Moved);
         }
     }
 
     /// Adds a signed head of this session, in order of the record that it names. A head that names a record not yet added must follow that
-    /// record, or come last before [`ChainCheck::finish`].
-    pub fn signed(&mut self, head: &Head) {
+    /// record, or come last before [`ChainVerifier::finish`].
+    pub fn add_signed_head(&mut self, head: &ChainHead) {
         if self.broken.is_some() {
             return;
         }
@@ -276,12 +276,12 @@ impl ChainCheck {
     }
 
     fn break_at(&mut self, number: u64, fault: ChainFault) {
-        self.broken = Some(Broken { number, fault });
+        self.broken = Some(BrokenLink { number, fault });
     }
 
     /// Ends the check and returns the session's result.
-    pub fn finish(self) -> Verdict {
-        Verdict {
+    pub fn finish(self) -> SessionVerification {
+        SessionVerification {
             session: self.last.session,
             records: self.records,
             signed: self.signed,
@@ -295,42 +295,42 @@ impl ChainCheck {
 
 /// Verifies the chain of heads, head by head.
 #[derive(Debug)]
-pub struct HeadsCheck {
+pub struct HeadVerifier {
     key: PublicKey,
-    mark: Option<Mark>,
-    last: Mark,
+    mark: Option<HeadMark>,
+    last: HeadMark,
     heads: u64,
-    broken: Option<Broken<HeadFault>>,
+    broken: Option<BrokenLink<HeadFault>>,
 }
 
-impl HeadsCheck {
+impl HeadVerifier {
     /// Starts before the first head. Without a mark, truncation of the newest heads cannot be detected.
-    pub fn new(key: PublicKey, mark: Option<Mark>) -> HeadsCheck {
-        HeadsCheck {
+    pub fn new(key: PublicKey, mark: Option<HeadMark>) -> HeadVerifier {
+        HeadVerifier {
             key,
             mark,
-            last: Mark::start(),
+            last: HeadMark::start(),
             heads: 0,
             broken: None,
         }
     }
 
     /// Adds the next head, in order of number.
-    pub fn head(&mut self, signed: &SignedHead) {
+    pub fn add_head(&mut self, signed: &SignedHead) {
         self.heads += 1;
         if self.broken.is_some() {
             return;
         }
         let expected = self.last.n + 1;
-        let Head { n, prev, .. } = signed.head;
-        let here = Mark::after(&signed.head);
+        let ChainHead { n, prev, .. } = signed.head;
+        let here = HeadMark::after(&signed.head);
         let fault = if n != expected {
-            self.broken = Some(Broken {
+            self.broken = Some(BrokenLink {
                 number: expected,
                 fault: HeadFault::Gap { expected },
             });
             return;
-        } else if !self.key.signed(signed) {
+        } else if !self.key.has_signed(signed) {
             HeadFault::Signature
         } else if prev != self.last.hash {
             HeadFault::Link
@@ -340,15 +340,15 @@ impl HeadsCheck {
             self.last = here;
             return;
         };
-        self.broken = Some(Broken { number: n, fault });
+        self.broken = Some(BrokenLink { number: n, fault });
     }
 
     /// Ends the check and writes its result to the report.
-    pub fn finish(mut self, report: &mut Report) {
+    pub fn finish(mut self, report: &mut VerificationReport) {
         let marked = self.mark.map_or(0, |mark| mark.n);
         if self.broken.is_none() && marked > self.last.n {
             let number = self.last.n + 1;
-            self.broken = Some(Broken {
+            self.broken = Some(BrokenLink {
                 number,
                 fault: HeadFault::Cut { marked },
             });
@@ -361,7 +361,7 @@ impl HeadsCheck {
 
 /// The result of verifying the whole journal.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Report {
+pub struct VerificationReport {
     /// How many sessions were verified, without pruned ones.
     pub sessions: u64,
     /// How many records were verified.
@@ -371,9 +371,9 @@ pub struct Report {
     /// Sessions with a broken record.
     pub broken_sessions: u64,
     /// The first of the broken sessions, up to a fixed number.
-    pub broken: Vec<Verdict>,
+    pub broken: Vec<SessionVerification>,
     /// The first broken head and what is wrong with it.
-    pub broken_head: Option<Broken<HeadFault>>,
+    pub broken_head: Option<BrokenLink<HeadFault>>,
     /// Records after the last signed head of their session.
     pub unsigned_records: u64,
     /// Sessions with records after their last signed head.
@@ -390,9 +390,9 @@ pub struct Report {
     pub losses: Vec<AcceptedLoss>,
 }
 
-impl Report {
+impl VerificationReport {
     /// Counts the result of one session.
-    pub fn add(&mut self, verdict: Verdict) {
+    pub fn add_session(&mut self, verdict: SessionVerification) {
         if verdict.pruned > 0 && verdict.broken.is_none() {
             self.pruned_sessions += 1;
             self.pruned_records += verdict.pruned;
@@ -404,13 +404,13 @@ impl Report {
             self.accepted_losses += 1;
             let place = self.losses.partition_point(|known| known.at <= loss.at);
             self.losses.insert(place, loss.clone());
-            if self.losses.len() > NAMED_LOSSES {
+            if self.losses.len() > MAX_NAMED_LOSSES {
                 self.losses.remove(0);
             }
         }
         if verdict.broken.is_some() {
             self.broken_sessions += 1;
-            if self.broken.len() < NAMED {
+            if self.broken.len() < MAX_NAMED_SESSIONS {
                 self.broken.push(verdict);
             }
         } else if verdict.records > verdict.signed {
@@ -425,7 +425,7 @@ impl Report {
     }
 
     /// Describes what the chains cannot prove, one sentence part per limitation.
-    pub fn cannot_show(&self) -> Vec<String> {
+    pub fn limitations(&self) -> Vec<String> {
         let mut words = Vec::new();
         if self.unsigned_records > 0 {
             words.push(format!(
@@ -447,17 +447,22 @@ impl Report {
 }
 
 /// Verifies records and heads that are all in memory, such as an export read back. They may come in any order.
-pub fn verify(records: &[Record], heads: &[SignedHead], key: PublicKey, mark: Option<Mark>) -> Report {
-    let mut report = Report::default();
+pub fn verify_journal(
+    records: &[Record],
+    heads: &[SignedHead],
+    key: PublicKey,
+    mark: Option<HeadMark>,
+) -> VerificationReport {
+    let mut report = VerificationReport::default();
     let mut sorted: Vec<&SignedHead> = heads.iter().collect();
     sorted.sort_by_key(|signed| signed.head.n);
-    let mut check = HeadsCheck::new(key, mark);
+    let mut check = HeadVerifier::new(key, mark);
     for signed in sorted {
-        check.head(signed);
+        check.add_head(signed);
     }
     check.finish(&mut report);
 
-    let mut sessions: BTreeMap<SessionId, (Vec<&Record>, Vec<&Head>)> = BTreeMap::new();
+    let mut sessions: BTreeMap<SessionId, (Vec<&Record>, Vec<&ChainHead>)> = BTreeMap::new();
     for record in records {
         sessions.entry(record.session).or_default().0.push(record);
     }
@@ -467,16 +472,16 @@ pub fn verify(records: &[Record], heads: &[SignedHead], key: PublicKey, mark: Op
     for (session, (mut records, mut heads)) in sessions {
         records.sort_by_key(|record| record.seq);
         heads.sort_by_key(|head| head.seq);
-        let mut check = ChainCheck::new(session);
+        let mut check = ChainVerifier::new(session);
         let mut heads = heads.into_iter().peekable();
         for record in records {
-            check.record(record);
+            check.add_record(record);
             while let Some(head) = heads.next_if(|head| head.seq <= record.seq) {
-                check.signed(head);
+                check.add_signed_head(head);
             }
         }
-        heads.for_each(|head| check.signed(head));
-        report.add(check.finish());
+        heads.for_each(|head| check.add_signed_head(head));
+        report.add_session(check.finish());
     }
     report
 }

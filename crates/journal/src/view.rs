@@ -9,32 +9,32 @@ use serde::Serialize;
 pub use egress::{EgressOutcome, EgressSummary};
 
 use crate::{
-    By, CallOutcome, Enforcement, Event, ExecutionId, FileOut, Kind, Origin, Output, PolicyRef, Principal, SessionId,
-    Status, Text, Truncated, Usage,
+    CallOutcome, CleanText, EnforcedBy, Enforcement, Event, EventKind, EventOrigin, ExecutionId, ExecutionStatus,
+    FileOut, OutputHead, PolicyRef, Principal, ResourceUsage, SessionId, TruncationFlags,
 };
 
 /// An attempt that the policy forbids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Violation {
+pub struct ViolationSummary {
     /// The kind of attempt.
-    pub kind: Text,
+    pub kind: CleanText,
     /// What exactly was attempted, such as a path or a system call.
-    pub detail: Text,
+    pub detail: CleanText,
     /// The rule that forbids it.
-    pub rule: Text,
+    pub rule: CleanText,
 }
 
 /// Refusals of one kind that were counted instead of listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RepeatedSummary {
     /// The kind of event, such as `call_refused`.
-    pub of: Text,
+    pub of: CleanText,
     /// The tool or host concerned, or `other`.
-    pub what: Text,
+    pub what: CleanText,
     /// The stable code of the refusal.
-    pub code: Text,
+    pub code: CleanText,
     /// The rule that refused.
-    pub rule: Text,
+    pub rule: CleanText,
     /// How many refusals were counted.
     pub count: u64,
 }
@@ -45,13 +45,13 @@ pub struct CallSummary {
     /// Counts from 1 in its execution.
     pub number: u64,
     /// The tool's full name.
-    pub tool: Text,
+    pub tool: CleanText,
     /// The outcome; `unknown` if the end of the call was never recorded.
     pub outcome: CallOutcome,
     /// The rule that allowed or refused it.
-    pub rule: Text,
+    pub rule: CleanText,
     /// The stable code of the error, if there was one.
-    pub error: Option<Text>,
+    pub error: Option<CleanText>,
     /// Duration in milliseconds; 0 if the call did not end.
     pub duration_ms: u64,
     /// Size of its arguments in bytes.
@@ -66,27 +66,27 @@ pub struct ExecutionSummary {
     /// The id of the execution.
     pub execution_id: ExecutionId,
     /// The status after its last event.
-    pub status: Status,
+    pub status: ExecutionStatus,
     /// Time of its `execution_started` event.
     pub started: Timestamp,
     /// Time of its end; `None` while it is in progress.
     pub ended: Option<Timestamp>,
     /// The language, or `program` for any other.
-    pub language: Text,
+    pub language: CleanText,
     /// The name of the file or program, if it has one.
-    pub program: Option<Text>,
+    pub program: Option<CleanText>,
     /// The program's own exit code; `None` if the program did not exit by itself.
     pub exit_code: Option<i32>,
     /// The stable code of the error, if there was one.
-    pub error: Option<Text>,
+    pub error: Option<CleanText>,
     /// Resources used; all zeros until it ends.
-    pub usage: Usage,
+    pub usage: ResourceUsage,
     /// Which parts of the result were truncated.
-    pub truncated: Truncated,
+    pub truncated: TruncationFlags,
     /// Codes of the limits it reached.
-    pub limits_hit: Vec<Text>,
+    pub limits_hit: Vec<CleanText>,
     /// Its attempts at something that the policy forbids.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<ViolationSummary>,
     /// Its tool calls, by number.
     pub calls: Vec<CallSummary>,
     /// Its outgoing requests and connections, allowed or refused.
@@ -98,7 +98,7 @@ pub struct ExecutionSummary {
     /// Files that left the sandbox.
     pub files: Vec<FileOut>,
     /// The beginning of its output, if the policy keeps it.
-    pub output: Option<Output>,
+    pub output: Option<OutputHead>,
 }
 
 /// The state of a session.
@@ -136,7 +136,7 @@ pub struct SessionSummary {
     /// The session's owner; `None` if it never opened.
     pub principal: Option<Principal>,
     /// The backend that provides its sandbox.
-    pub backend: Option<Text>,
+    pub backend: Option<CleanText>,
     /// How its rules are enforced.
     pub enforcement: EnforcementSummary,
     /// Time of its first host event.
@@ -144,15 +144,15 @@ pub struct SessionSummary {
     /// Time of its `session_closed` event; `None` without one.
     pub closed: Option<Timestamp>,
     /// Reason given when it closed, as text.
-    pub reason: Option<Text>,
+    pub reason: Option<CleanText>,
     /// Its executions, in order.
     pub executions: Vec<ExecutionSummary>,
     /// Codes of requests that were refused before they started.
-    pub refused: Vec<Text>,
+    pub refused: Vec<CleanText>,
     /// The principals who requested its stop.
     pub stop_requested: Vec<Principal>,
     /// Forbidden attempts outside any known execution.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<ViolationSummary>,
 }
 
 /// How a session's rules are enforced, grouped by strength.
@@ -166,19 +166,19 @@ pub struct EnforcementSummary {
 
 impl EnforcementSummary {
     /// Splits the rules into strictly and loosely enforced ones.
-    pub fn of(enforcement: &[Enforcement]) -> EnforcementSummary {
+    pub fn from_enforcement(enforcement: &[Enforcement]) -> EnforcementSummary {
         let (soft, hard) = enforcement
             .iter()
             .cloned()
-            .partition(|part| matches!(part.by, By::Rlimit | By::Watch));
+            .partition(|part| matches!(part.by, EnforcedBy::Rlimit | EnforcedBy::Watch));
         EnforcementSummary { hard, soft }
     }
 }
 
 impl SessionSummary {
     /// Summarises one session from its events in order; `None` without any host event.
-    pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Option<SessionSummary> {
-        let mut events = events.into_iter().filter(|event| event.origin == Origin::Host);
+    pub fn from_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> Option<SessionSummary> {
+        let mut events = events.into_iter().filter(|event| event.origin == EventOrigin::Host);
         let first = events.next()?;
         let mut summary = SessionSummary {
             session_id: first.session,
@@ -195,17 +195,17 @@ impl SessionSummary {
             stop_requested: Vec::new(),
             violations: Vec::new(),
         };
-        summary.add(first);
-        events.for_each(|event| summary.add(event));
+        summary.apply_event(first);
+        events.for_each(|event| summary.apply_event(event));
         if summary.policy.is_none() {
             summary.state = SessionState::Closed;
         }
         Some(summary)
     }
 
-    fn add(&mut self, event: &Event) {
+    fn apply_event(&mut self, event: &Event) {
         match &event.kind {
-            Kind::SessionOpened {
+            EventKind::SessionOpened {
                 policy,
                 principal,
                 backend,
@@ -214,9 +214,9 @@ impl SessionSummary {
                 self.policy = Some(policy.clone());
                 self.principal = Some(*principal);
                 self.backend = Some(backend.clone());
-                self.enforcement = EnforcementSummary::of(enforcement);
+                self.enforcement = EnforcementSummary::from_enforcement(enforcement);
             }
-            Kind::ExecutionStarted { language, program, .. } => {
+            EventKind::ExecutionStarted { language, program, .. } => {
                 if let Some(id) = event.execution {
                     self.executions.push(ExecutionSummary::started(
                         id,
@@ -226,73 +226,73 @@ impl SessionSummary {
                     ));
                 }
             }
-            Kind::Violation { what, detail, rule } => {
-                let violation = Violation {
+            EventKind::Violation { what, detail, rule } => {
+                let violation = ViolationSummary {
                     kind: what.clone(),
                     detail: detail.clone(),
                     rule: rule.clone(),
                 };
-                self.violated(event.execution, violation);
+                self.add_violation(event.execution, violation);
             }
-            Kind::Refused { code, .. } => self.refused.push(code.clone()),
-            Kind::StopRequested { by } => self.stop_requested.push(*by),
-            Kind::Swept { .. } => {
+            EventKind::Refused { code, .. } => self.refused.push(code.clone()),
+            EventKind::StopRequested { by } => self.stop_requested.push(*by),
+            EventKind::Swept { .. } => {
                 self.state = SessionState::Lost;
-                self.lose(event.at);
+                self.mark_lost(event.at);
             }
-            Kind::SessionClosed { reason } => self.close(event.at, reason),
-            Kind::PolicyChanged { policy, .. } => self.policy = Some(policy.clone()),
-            Kind::ServerUsed { .. }
-            | Kind::DataHidden { .. }
-            | Kind::DataRevealed { .. }
-            | Kind::AliasRevealed { .. }
-            | Kind::DataCapped { .. }
-            | Kind::ToolDrifted { .. }
-            | Kind::WorkspaceOpened { .. }
-            | Kind::WorkspaceRemoved { .. }
-            | Kind::LossAccepted { .. }
-            | Kind::JournalPruned { .. } => {}
-            Kind::ExecutionEnded { .. }
-            | Kind::LimitHit { .. }
-            | Kind::FilesOut { .. }
-            | Kind::Output { .. }
-            | Kind::CallStarted { .. }
-            | Kind::CallEnded { .. }
-            | Kind::CallRefused { .. }
-            | Kind::ApprovalAsked { .. }
-            | Kind::ApprovalAnswered { .. }
-            | Kind::ExecutionSuspended { .. }
-            | Kind::ExecutionResumed { .. }
-            | Kind::EgressStarted { .. }
-            | Kind::EgressEnded { .. }
-            | Kind::EgressRefused { .. }
-            | Kind::CredentialUsed { .. }
-            | Kind::CredentialMisused { .. }
-            | Kind::Repeated { .. } => {
-                if let Some(execution) = self.execution(event.execution) {
-                    execution.add(event);
+            EventKind::SessionClosed { reason } => self.close(event.at, reason),
+            EventKind::PolicyChanged { policy, .. } => self.policy = Some(policy.clone()),
+            EventKind::ServerUsed { .. }
+            | EventKind::DataHidden { .. }
+            | EventKind::DataRevealed { .. }
+            | EventKind::AliasRevealed { .. }
+            | EventKind::DataCapped { .. }
+            | EventKind::ToolDrifted { .. }
+            | EventKind::WorkspaceOpened { .. }
+            | EventKind::WorkspaceRemoved { .. }
+            | EventKind::LossAccepted { .. }
+            | EventKind::JournalPruned { .. } => {}
+            EventKind::ExecutionEnded { .. }
+            | EventKind::LimitHit { .. }
+            | EventKind::FilesOut { .. }
+            | EventKind::Output { .. }
+            | EventKind::CallStarted { .. }
+            | EventKind::CallEnded { .. }
+            | EventKind::CallRefused { .. }
+            | EventKind::ApprovalAsked { .. }
+            | EventKind::ApprovalAnswered { .. }
+            | EventKind::ExecutionSuspended { .. }
+            | EventKind::ExecutionResumed { .. }
+            | EventKind::EgressStarted { .. }
+            | EventKind::EgressEnded { .. }
+            | EventKind::EgressRefused { .. }
+            | EventKind::CredentialUsed { .. }
+            | EventKind::CredentialMisused { .. }
+            | EventKind::Repeated { .. } => {
+                if let Some(execution) = self.execution_mut(event.execution) {
+                    execution.apply_event(event);
                 }
             }
         }
     }
 
-    fn violated(&mut self, id: Option<ExecutionId>, violation: Violation) {
-        match self.execution(id) {
+    fn add_violation(&mut self, id: Option<ExecutionId>, violation: ViolationSummary) {
+        match self.execution_mut(id) {
             Some(execution) => execution.violations.push(violation),
             None => self.violations.push(violation),
         }
     }
 
-    fn close(&mut self, at: Timestamp, reason: &Text) {
+    fn close(&mut self, at: Timestamp, reason: &CleanText) {
         if self.state == SessionState::Open {
             self.state = SessionState::Closed;
         }
         self.closed = Some(at);
         self.reason = Some(reason.clone());
-        self.lose(at);
+        self.mark_lost(at);
     }
 
-    fn execution(&mut self, id: Option<ExecutionId>) -> Option<&mut ExecutionSummary> {
+    fn execution_mut(&mut self, id: Option<ExecutionId>) -> Option<&mut ExecutionSummary> {
         let id = id?;
         self.executions
             .iter_mut()
@@ -301,10 +301,10 @@ impl SessionSummary {
     }
 
     /// Marks every execution that is still in progress as lost: its end was never recorded.
-    fn lose(&mut self, at: Timestamp) {
+    fn mark_lost(&mut self, at: Timestamp) {
         for execution in &mut self.executions {
             if execution.status.is_under_way() {
-                execution.status = Status::Lost;
+                execution.status = ExecutionStatus::Lost;
                 execution.ended = Some(at);
             }
         }
@@ -312,18 +312,18 @@ impl SessionSummary {
 }
 
 impl ExecutionSummary {
-    fn started(id: ExecutionId, at: Timestamp, language: Text, program: Option<Text>) -> ExecutionSummary {
+    fn started(id: ExecutionId, at: Timestamp, language: CleanText, program: Option<CleanText>) -> ExecutionSummary {
         ExecutionSummary {
             execution_id: id,
-            status: Status::Running,
+            status: ExecutionStatus::Running,
             started: at,
             ended: None,
             language,
             program,
             exit_code: None,
             error: None,
-            usage: Usage::default(),
-            truncated: Truncated::default(),
+            usage: ResourceUsage::default(),
+            truncated: TruncationFlags::default(),
             limits_hit: Vec::new(),
             violations: Vec::new(),
             calls: Vec::new(),
@@ -334,9 +334,9 @@ impl ExecutionSummary {
         }
     }
 
-    fn add(&mut self, event: &Event) {
+    fn apply_event(&mut self, event: &Event) {
         match &event.kind {
-            Kind::ExecutionEnded {
+            EventKind::ExecutionEnded {
                 status,
                 exit_code,
                 error,
@@ -353,11 +353,11 @@ impl ExecutionSummary {
                 self.truncated = *truncated;
                 self.output.clone_from(output);
             }
-            Kind::ExecutionSuspended { .. } => self.status = Status::WaitingApproval,
-            Kind::ExecutionResumed { .. } => self.status = Status::Running,
-            Kind::LimitHit { code, .. } => self.limits_hit.push(code.clone()),
-            Kind::FilesOut { files } => self.files.extend_from_slice(files),
-            Kind::Repeated {
+            EventKind::ExecutionSuspended { .. } => self.status = ExecutionStatus::WaitingApproval,
+            EventKind::ExecutionResumed { .. } => self.status = ExecutionStatus::Running,
+            EventKind::LimitHit { code, .. } => self.limits_hit.push(code.clone()),
+            EventKind::FilesOut { files } => self.files.extend_from_slice(files),
+            EventKind::Repeated {
                 of,
                 what,
                 code,
@@ -370,37 +370,37 @@ impl ExecutionSummary {
                 rule: rule.clone(),
                 count: *count,
             }),
-            Kind::CallStarted { .. }
-            | Kind::CallEnded { .. }
-            | Kind::CallRefused { .. }
-            | Kind::ApprovalAsked { .. }
-            | Kind::ApprovalAnswered { .. } => {
-                calls::add(&mut self.calls, &event.kind);
+            EventKind::CallStarted { .. }
+            | EventKind::CallEnded { .. }
+            | EventKind::CallRefused { .. }
+            | EventKind::ApprovalAsked { .. }
+            | EventKind::ApprovalAnswered { .. } => {
+                calls::apply_event(&mut self.calls, &event.kind);
             }
-            Kind::EgressStarted { .. }
-            | Kind::EgressEnded { .. }
-            | Kind::EgressRefused { .. }
-            | Kind::CredentialUsed { .. }
-            | Kind::CredentialMisused { .. } => egress::add(&mut self.egress, &event.kind),
-            Kind::SessionOpened { .. }
-            | Kind::ExecutionStarted { .. }
-            | Kind::Output { .. }
-            | Kind::Violation { .. }
-            | Kind::Refused { .. }
-            | Kind::StopRequested { .. }
-            | Kind::Swept { .. }
-            | Kind::ServerUsed { .. }
-            | Kind::DataHidden { .. }
-            | Kind::DataRevealed { .. }
-            | Kind::AliasRevealed { .. }
-            | Kind::DataCapped { .. }
-            | Kind::ToolDrifted { .. }
-            | Kind::PolicyChanged { .. }
-            | Kind::WorkspaceOpened { .. }
-            | Kind::WorkspaceRemoved { .. }
-            | Kind::LossAccepted { .. }
-            | Kind::JournalPruned { .. }
-            | Kind::SessionClosed { .. } => {}
+            EventKind::EgressStarted { .. }
+            | EventKind::EgressEnded { .. }
+            | EventKind::EgressRefused { .. }
+            | EventKind::CredentialUsed { .. }
+            | EventKind::CredentialMisused { .. } => egress::apply_event(&mut self.egress, &event.kind),
+            EventKind::SessionOpened { .. }
+            | EventKind::ExecutionStarted { .. }
+            | EventKind::Output { .. }
+            | EventKind::Violation { .. }
+            | EventKind::Refused { .. }
+            | EventKind::StopRequested { .. }
+            | EventKind::Swept { .. }
+            | EventKind::ServerUsed { .. }
+            | EventKind::DataHidden { .. }
+            | EventKind::DataRevealed { .. }
+            | EventKind::AliasRevealed { .. }
+            | EventKind::DataCapped { .. }
+            | EventKind::ToolDrifted { .. }
+            | EventKind::PolicyChanged { .. }
+            | EventKind::WorkspaceOpened { .. }
+            | EventKind::WorkspaceRemoved { .. }
+            | EventKind::LossAccepted { .. }
+            | EventKind::JournalPruned { .. }
+            | EventKind::SessionClosed { .. } => {}
         }
     }
 }

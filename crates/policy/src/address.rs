@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use crate::host::embedded;
+use crate::host::embedded_ipv4;
 
 /// The kind of network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,10 +41,10 @@ pub enum AddressKind {
 
 impl AddressKind {
     /// Classifies an address by the special-purpose ranges of IPv4 and IPv6.
-    pub fn of(address: IpAddr) -> Self {
+    pub fn classify(address: IpAddr) -> Self {
         match address {
-            IpAddr::V4(address) => v4(address),
-            IpAddr::V6(address) => v6(address),
+            IpAddr::V4(address) => classify_ipv4(address),
+            IpAddr::V6(address) => classify_ipv6(address),
         }
     }
 
@@ -82,7 +82,7 @@ const fn net6(high: u16, second: u16, third: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(high, second, third, 0, 0, 0, 0, 0), prefix)
 }
 
-const METADATA_V4: [Ipv4Addr; 5] = [
+const METADATA_IPV4: [Ipv4Addr; 5] = [
     Ipv4Addr::new(169, 254, 169, 254),
     Ipv4Addr::new(169, 254, 170, 2),
     Ipv4Addr::new(100, 100, 100, 200),
@@ -90,12 +90,12 @@ const METADATA_V4: [Ipv4Addr; 5] = [
     Ipv4Addr::new(192, 0, 0, 192),
 ];
 
-const METADATA_V6: [Ipv6Addr; 2] = [
+const METADATA_IPV6: [Ipv6Addr; 2] = [
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
 ];
 
-const V4: [(Ipv4Net, AddressKind); 16] = [
+const IPV4_RANGES: [(Ipv4Net, AddressKind); 16] = [
     (net4(255, 255, 255, 255, 32), AddressKind::Broadcast),
     (net4(0, 0, 0, 0, 8), AddressKind::Unspecified),
     (net4(10, 0, 0, 0, 8), AddressKind::Private),
@@ -114,7 +114,7 @@ const V4: [(Ipv4Net, AddressKind); 16] = [
     (net4(240, 0, 0, 0, 4), AddressKind::Reserved),
 ];
 
-const V6: [(Ipv6Net, AddressKind); 13] = [
+const IPV6_RANGES: [(Ipv6Net, AddressKind); 13] = [
     (net6(0x64, 0xff9b, 0, 96), AddressKind::Embedded),
     (net6(0x64, 0xff9b, 1, 48), AddressKind::Embedded),
     (net6(0x2001, 0, 0, 32), AddressKind::Embedded),
@@ -131,17 +131,18 @@ const V6: [(Ipv6Net, AddressKind); 13] = [
     (net6(0x2000, 0, 0, 3), AddressKind::Public),
 ];
 
-fn v4(address: Ipv4Addr) -> AddressKind {
-    if METADATA_V4.contains(&address) {
+fn classify_ipv4(address: Ipv4Addr) -> AddressKind {
+    if METADATA_IPV4.contains(&address) {
         return AddressKind::Metadata;
     }
-    V4.iter()
+    IPV4_RANGES
+        .iter()
         .find(|(net, _)| net.contains(&address))
         .map_or(AddressKind::Public, |(_, kind)| *kind)
 }
 
-fn v6(address: Ipv6Addr) -> AddressKind {
-    if METADATA_V6.contains(&address) {
+fn classify_ipv6(address: Ipv6Addr) -> AddressKind {
+    if METADATA_IPV6.contains(&address) {
         return AddressKind::Metadata;
     }
     if address.is_unspecified() {
@@ -150,17 +151,18 @@ fn v6(address: Ipv6Addr) -> AddressKind {
     if address.is_loopback() {
         return AddressKind::Loopback;
     }
-    if embedded(address).is_some() {
+    if embedded_ipv4(address).is_some() {
         return AddressKind::Embedded;
     }
-    V6.iter()
+    IPV6_RANGES
+        .iter()
         .find(|(net, _)| net.contains(&address))
         .map_or(AddressKind::Reserved, |(_, kind)| *kind)
 }
 
 /// Whether `addresses` can never open any part of a network.
-pub(crate) fn never_opens(net: &IpNet) -> bool {
-    let ends = [net.network(), net.broadcast()].map(AddressKind::of);
+pub(crate) fn is_never_openable(net: &IpNet) -> bool {
+    let ends = [net.network(), net.broadcast()].map(AddressKind::classify);
     let closed = |kind: AddressKind| kind != AddressKind::Public && !kind.can_be_opened();
     // The kinds are contiguous ranges: if both ends are of the same closed kind, so is everything between them.
     closed(ends[0]) && (ends[0] == ends[1] || net.network() == net.broadcast())

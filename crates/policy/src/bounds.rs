@@ -50,7 +50,7 @@ fn out_of_bounds(key: &str, asked: String, bound: String, hint: &str) -> OutOfBo
 }
 
 /// Lists the keys of a complete draft that are out of bounds.
-pub(crate) fn check(full: &Draft) -> Vec<OutOfBounds> {
+pub(crate) fn check_bounds(full: &Draft) -> Vec<OutOfBounds> {
     let mut found = Vec::new();
     let open_files = full.proc.as_ref().and_then(|proc| proc.open_files);
     if let Some(few) = open_files.filter(|count| count.get() < MIN_OPEN_FILES) {
@@ -61,11 +61,11 @@ pub(crate) fn check(full: &Draft) -> Vec<OutOfBounds> {
             "no program could start: raise `proc.open_files`, or leave it out",
         ));
     }
-    found.extend(environment(full));
+    found.extend(check_environment(full));
     found
 }
 
-fn environment(full: &Draft) -> Option<OutOfBounds> {
+fn check_environment(full: &Draft) -> Option<OutOfBounds> {
     const HINT: &str = "bring large values in as a file, and leave out what the program does not read";
     let env = full.env.as_ref()?;
     if let Some((name, _)) = env.iter().find(|(name, _)| name.len() > MAX_ENV_NAME) {
@@ -101,7 +101,7 @@ pub fn check_input_files<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> R
         ));
     }
     // The event records the escaped form, in which invisible characters take more bytes.
-    let bytes: usize = names.map(|name| crate::unseen::visible(name).len()).sum();
+    let bytes: usize = names.map(|name| crate::invisible::escape_invisible(name).len()).sum();
     if bytes > MAX_INPUT_NAME_BYTES {
         return Err(out_of_bounds(
             "files",

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::draft::nullable;
 use crate::pattern::ToolPattern;
-use crate::units::Bytes;
+use crate::units::ByteSize;
 
-mod own;
+mod custom;
 mod rules;
 
-pub use own::{OwnCheck, OwnKind};
+pub use custom::{CustomPiiCheck, CustomPiiKind};
 pub use rules::DataRules;
 
 /// `data`: personal data, secrets, and how much of a value comes back.
@@ -23,7 +23,7 @@ pub struct DataDraft {
     pub pii: Option<PiiDraft>,
     /// What happens to secrets in everything that comes out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secrets: Option<Secrets>,
+    pub secrets: Option<SecretMode>,
     /// How much of a value comes back.
     #[serde(default, rename = "return", skip_serializing_if = "Option::is_none")]
     pub returned: Option<ReturnDraft>,
@@ -50,8 +50,12 @@ pub struct PiiDraft {
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub reveal_to: Vec<ToolPattern>,
     /// Custom kinds that are looked for as well.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "own::kinds")]
-    pub own: Vec<OwnKind>,
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "custom::deserialize_kinds"
+    )]
+    pub own: Vec<CustomPiiKind>,
 }
 
 /// What happens to personal data; later is stricter.
@@ -116,10 +120,10 @@ impl PiiKind {
 
     /// The kinds that are looked for by default. URLs and IP addresses are not: a program has to return links, and a machine is
     /// not a person.
-    pub const UNWRITTEN: [Self; 6] = [Self::Email, Self::Phone, Self::Card, Self::Iban, Self::Ssn, Self::Name];
+    pub const DEFAULT: [Self; 6] = [Self::Email, Self::Phone, Self::Card, Self::Iban, Self::Ssn, Self::Name];
 
     /// The kind as a policy file writes it.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Email => "email",
             Self::Phone => "phone",
@@ -136,7 +140,7 @@ impl PiiKind {
 /// What happens to secrets in what comes out; later is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Secrets {
+pub enum SecretMode {
     /// Secrets pass through unchanged.
     Off,
     /// Secrets are blacked out.
@@ -150,7 +154,7 @@ pub enum Secrets {
 pub struct ReturnDraft {
     /// The most bytes of a returned value; no cap unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<Bytes>,
+    pub bytes: Option<ByteSize>,
     /// The most rows of a returned list; no cap unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<std::num::NonZeroU32>,

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::address::AddressKind;
-use crate::draft::{Access, Draft};
+use crate::draft::{Draft, FileAccess};
 use crate::host::Host;
-use crate::net::{HostRequest, Inspect, NetDraft};
+use crate::net::{HostRequest, NetDraft, TlsInspection};
 use crate::path::{GuestPath, RelPath};
 use crate::pattern::ToolName;
-use crate::tools::{Hints, History, ToolRule};
+use crate::tools::{CallHistory, ToolHints, ToolRule};
 
 /// The effect of a rule; later is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum RuleEffect {
     /// The action may happen without a question.
     Allow,
     /// A person is asked first.
@@ -28,7 +28,7 @@ pub enum Verdict {
     Deny,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for RuleEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Allow => "allow",
@@ -41,9 +41,9 @@ impl fmt::Display for Verdict {
 /// The address of a rule, such as `tools.rules[3]`, `ceiling.net.denylist[0]`, `tools.default` or `builtin.addresses`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
-pub struct Rule(String);
+pub struct RuleRef(String);
 
-impl Rule {
+impl RuleRef {
     pub(crate) fn new(address: impl Into<String>) -> Self {
         Self(address.into())
     }
@@ -54,7 +54,7 @@ impl Rule {
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for RuleRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -65,34 +65,34 @@ impl fmt::Display for Rule {
 #[serde(tag = "verdict", content = "rule", rename_all = "snake_case")]
 pub enum Decision {
     /// The action may happen without a question.
-    Allow(Rule),
+    Allow(RuleRef),
     /// A person is asked first.
-    Ask(Rule),
+    Ask(RuleRef),
     /// The action may not happen.
-    Deny(Rule),
+    Deny(RuleRef),
 }
 
 impl Decision {
-    pub(crate) fn new(verdict: Verdict, rule: impl Into<String>) -> Self {
-        let rule = Rule::new(rule);
+    pub(crate) fn new(verdict: RuleEffect, rule: impl Into<String>) -> Self {
+        let rule = RuleRef::new(rule);
         match verdict {
-            Verdict::Allow => Self::Allow(rule),
-            Verdict::Ask => Self::Ask(rule),
-            Verdict::Deny => Self::Deny(rule),
+            RuleEffect::Allow => Self::Allow(rule),
+            RuleEffect::Ask => Self::Ask(rule),
+            RuleEffect::Deny => Self::Deny(rule),
         }
     }
 
     /// The effect without its rule.
-    pub const fn verdict(&self) -> Verdict {
+    pub const fn effect(&self) -> RuleEffect {
         match self {
-            Self::Allow(_) => Verdict::Allow,
-            Self::Ask(_) => Verdict::Ask,
-            Self::Deny(_) => Verdict::Deny,
+            Self::Allow(_) => RuleEffect::Allow,
+            Self::Ask(_) => RuleEffect::Ask,
+            Self::Deny(_) => RuleEffect::Deny,
         }
     }
 
     /// The rule that gave the effect.
-    pub const fn rule(&self) -> &Rule {
+    pub const fn rule(&self) -> &RuleRef {
         match self {
             Self::Allow(rule) | Self::Ask(rule) | Self::Deny(rule) => rule,
         }
@@ -103,12 +103,12 @@ impl Decision {
 pub(crate) fn strictest(decisions: impl IntoIterator<Item = Decision>) -> Decision {
     decisions
         .into_iter()
-        .reduce(|first, next| if next.verdict() > first.verdict() { next } else { first })
-        .unwrap_or_else(|| Decision::new(Verdict::Deny, "builtin.empty"))
+        .reduce(|first, next| if next.effect() > first.effect() { next } else { first })
+        .unwrap_or_else(|| Decision::new(RuleEffect::Deny, "builtin.empty"))
 }
 
 /// Host names that lead to the host itself or to a cloud's metadata service, whatever they resolve to.
-const RESERVED: [&str; 5] = [
+const RESERVED_HOSTS: [&str; 5] = [
     "localhost",
     "metadata",
     "metadata.google.internal",
@@ -116,11 +116,11 @@ const RESERVED: [&str; 5] = [
     "instance-data",
 ];
 
-pub(crate) fn reserved(host: &Host) -> bool {
+pub(crate) fn is_reserved(host: &Host) -> bool {
     match host {
         Host::Name(name) => {
             let name = name.as_str();
-            RESERVED.contains(&name) || name.ends_with(".localhost")
+            RESERVED_HOSTS.contains(&name) || name.ends_with(".localhost")
         }
         Host::Ip(_) => false,
     }
@@ -136,20 +136,26 @@ pub(crate) struct RuleSet {
 }
 
 impl RuleSet {
-    fn address(&self, key: &str) -> String {
+    fn full_key(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
     }
 
-    fn decide(&self, verdict: Verdict, key: &str) -> Decision {
-        Decision::new(verdict, self.address(key))
+    fn decision_at(&self, verdict: RuleEffect, key: &str) -> Decision {
+        Decision::new(verdict, self.full_key(key))
     }
 
     /// The decisions of every rule that matches the call, or the default if none does.
-    pub(crate) fn tool(&self, name: &ToolName, hints: Hints, args: &Value, history: &History) -> Vec<Decision> {
+    pub(crate) fn decide_tool(
+        &self,
+        name: &ToolName,
+        hints: ToolHints,
+        args: &Value,
+        history: &CallHistory,
+    ) -> Vec<Decision> {
         let rules = self.draft.tools.iter().flat_map(|tools| tools.rules.iter().enumerate());
         let matching: Vec<Decision> = rules
             .filter(|(_, rule)| rule.matches(name, hints, args, history))
-            .map(|(index, rule)| self.decide(rule.verdict, &format!("tools.rules[{index}]")))
+            .map(|(index, rule)| self.decision_at(rule.verdict, &format!("tools.rules[{index}]")))
             .collect();
         if matching.is_empty() {
             return vec![self.tool_default(name)];
@@ -160,130 +166,135 @@ impl RuleSet {
     /// The decision on a call that no rule matches. Skills are allowed, because each of their own calls is decided.
     pub(crate) fn tool_default(&self, name: &ToolName) -> Decision {
         if name.is_skill() {
-            return Decision::new(Verdict::Allow, "builtin.skills");
+            return Decision::new(RuleEffect::Allow, "builtin.skills");
         }
         let default = self.draft.tools.as_ref().and_then(|tools| tools.default);
-        self.decide(default.unwrap_or(Verdict::Deny), "tools.default")
+        self.decision_at(default.unwrap_or(RuleEffect::Deny), "tools.default")
     }
 
     /// The rules for tools, with their addresses.
     pub(crate) fn tool_rules(&self) -> impl Iterator<Item = (String, &ToolRule)> {
         let rules = self.draft.tools.iter().flat_map(|tools| tools.rules.iter().enumerate());
-        rules.map(|(index, rule)| (self.address(&format!("tools.rules[{index}]")), rule))
+        rules.map(|(index, rule)| (self.full_key(&format!("tools.rules[{index}]")), rule))
     }
 
     /// The decisions of every rule that matches the request, or the default if none does.
-    pub(crate) fn host(&self, request: &HostRequest) -> Vec<Decision> {
+    pub(crate) fn decide_host(&self, request: &HostRequest) -> Vec<Decision> {
         let Some(net) = self.draft.net.as_ref().filter(|net| net.enabled == Some(true)) else {
-            return vec![self.decide(Verdict::Deny, "net.enabled")];
+            return vec![self.decision_at(RuleEffect::Deny, "net.enabled")];
         };
         let mut matching = Vec::new();
-        if reserved(&request.host) {
-            matching.push(Decision::new(Verdict::Deny, "builtin.hosts"));
+        if is_reserved(&request.host) {
+            matching.push(Decision::new(RuleEffect::Deny, "builtin.hosts"));
         }
-        matching.extend(denying(net, request).map(|key| self.decide(Verdict::Deny, &key)));
+        matching.extend(matching_deny_keys(net, request).map(|key| self.decision_at(RuleEffect::Deny, &key)));
         for (key, rule) in allow_rules(net) {
             if rule.allows(request) {
-                matching.push(self.decide(Verdict::Allow, &key));
+                matching.push(self.decision_at(RuleEffect::Allow, &key));
             }
         }
         if matching.is_empty() {
             let standard = request.port == request.scheme.port();
-            let default = net.default.filter(|_| standard).unwrap_or(Verdict::Deny);
-            matching.push(self.decide(default, "net.default"));
+            let default = net.default.filter(|_| standard).unwrap_or(RuleEffect::Deny);
+            matching.push(self.decision_at(default, "net.default"));
         }
         if let Host::Ip(address) = request.host {
-            matching.push(self.resolved(address, request));
+            matching.push(self.decide_address(address, request));
         }
         matching
     }
 
     /// The decision on one address that the request's host resolves to.
-    pub(crate) fn resolved(&self, address: IpAddr, request: &HostRequest) -> Decision {
+    pub(crate) fn decide_address(&self, address: IpAddr, request: &HostRequest) -> Decision {
         let Some(net) = &self.draft.net else {
-            return self.decide(Verdict::Deny, "net.enabled");
+            return self.decision_at(RuleEffect::Deny, "net.enabled");
         };
         let as_host = HostRequest {
             host: Host::Ip(address),
             ..request.clone()
         };
-        if let Some(key) = denying(net, &as_host).next() {
-            return self.decide(Verdict::Deny, &key);
+        if let Some(key) = matching_deny_keys(net, &as_host).next() {
+            return self.decision_at(RuleEffect::Deny, &key);
         }
-        let kind = AddressKind::of(address);
+        let kind = AddressKind::classify(address);
         if kind == AddressKind::Public {
-            return Decision::new(Verdict::Allow, "builtin.addresses");
+            return Decision::new(RuleEffect::Allow, "builtin.addresses");
         }
         let opening = allow_rules(net)
-            .find(|(_, rule)| rule.allows(request) && rule.opens(address))
+            .find(|(_, rule)| rule.allows(request) && rule.opens_address(address))
             .filter(|_| kind.can_be_opened());
         match opening {
-            Some((key, _)) => self.decide(Verdict::Allow, &format!("{key}.addresses")),
-            None => Decision::new(Verdict::Deny, "builtin.addresses"),
+            Some((key, _)) => self.decision_at(RuleEffect::Allow, &format!("{key}.addresses")),
+            None => Decision::new(RuleEffect::Deny, "builtin.addresses"),
         }
     }
 
     /// The decision of the denylist on a name that an allowed host is an alias of.
-    pub(crate) fn alias(&self, request: &HostRequest) -> Decision {
-        if reserved(&request.host) {
-            return Decision::new(Verdict::Deny, "builtin.hosts");
+    pub(crate) fn decide_alias(&self, request: &HostRequest) -> Decision {
+        if is_reserved(&request.host) {
+            return Decision::new(RuleEffect::Deny, "builtin.hosts");
         }
-        match self.draft.net.as_ref().and_then(|net| denying(net, request).next()) {
-            Some(key) => self.decide(Verdict::Deny, &key),
-            None => Decision::new(Verdict::Allow, "builtin.hosts"),
+        match self
+            .draft
+            .net
+            .as_ref()
+            .and_then(|net| matching_deny_keys(net, request).next())
+        {
+            Some(key) => self.decision_at(RuleEffect::Deny, &key),
+            None => Decision::new(RuleEffect::Allow, "builtin.hosts"),
         }
     }
 
     /// Whether a rule for the request's host names methods or paths.
-    pub(crate) fn inspects(&self, request: &HostRequest) -> bool {
+    pub(crate) fn needs_inspection(&self, request: &HostRequest) -> bool {
         self.draft.net.as_ref().is_some_and(|net| {
-            net.denylist.iter().any(|entry| entry.must_see(request))
-                || allow_rules(net).any(|(_, rule)| rule.must_see(request))
+            net.denylist.iter().any(|entry| entry.needs_inspection(request))
+                || allow_rules(net).any(|(_, rule)| rule.needs_inspection(request))
         })
     }
 
     /// Whether `net.inspect` requires that all TLS is terminated.
-    pub(crate) fn ends_all_tls(&self) -> bool {
+    pub(crate) fn terminates_all_tls(&self) -> bool {
         let inspect = self.draft.net.as_ref().and_then(|net| net.inspect);
-        inspect == Some(Inspect::All)
+        inspect == Some(TlsInspection::All)
     }
 
     /// The decisions on a host file, by its path below a mount.
-    pub(crate) fn file(&self, path: &RelPath) -> Vec<Decision> {
+    pub(crate) fn decide_host_file(&self, path: &RelPath) -> Vec<Decision> {
         let deny = self.draft.fs.iter().flat_map(|fs| &fs.deny);
         // The address names the glob: an index would also count the built-in globs, which are in no file of the reader.
         let mut matching: Vec<Decision> = deny
             .filter(|glob| glob.hides(path))
-            .map(|glob| self.decide(Verdict::Deny, &format!("fs.deny[{glob}]")))
+            .map(|glob| self.decision_at(RuleEffect::Deny, &format!("fs.deny[{glob}]")))
             .collect();
         if matching.is_empty() {
-            matching.push(self.decide(Verdict::Allow, "fs.mounts"));
+            matching.push(self.decision_at(RuleEffect::Allow, "fs.mounts"));
         }
         matching
     }
 
     /// The decisions on opening a path in the sandbox with this access.
-    pub(crate) fn guest(&self, path: &GuestPath, access: Access) -> Vec<Decision> {
+    pub(crate) fn decide_guest_path(&self, path: &GuestPath, access: FileAccess) -> Vec<Decision> {
         let mounts = self.draft.fs.iter().flat_map(|fs| fs.mounts.iter().enumerate());
         let deepest = mounts
             .filter_map(|(index, mount)| Some((index, mount, path.below(&mount.path)?)))
             .max_by_key(|(_, mount, _)| mount.path.as_str().len());
         let Some((index, mount, rest)) = deepest else {
-            return vec![self.decide(Verdict::Deny, "fs.mounts")];
+            return vec![self.decision_at(RuleEffect::Deny, "fs.mounts")];
         };
         let key = format!("fs.mounts[{index}]");
         if access > mount.access {
-            return vec![self.decide(Verdict::Deny, &key)];
+            return vec![self.decision_at(RuleEffect::Deny, &key)];
         }
-        let mut decisions = rest.map(|rest| self.file(&rest)).unwrap_or_default();
-        decisions.retain(|decision| decision.verdict() == Verdict::Deny);
-        decisions.push(self.decide(Verdict::Allow, &key));
+        let mut decisions = rest.map(|rest| self.decide_host_file(&rest)).unwrap_or_default();
+        decisions.retain(|decision| decision.effect() == RuleEffect::Deny);
+        decisions.push(self.decision_at(RuleEffect::Allow, &key));
         decisions
     }
 }
 
 /// The keys of the denylist entries that forbid the request, as far as the request is known.
-fn denying(net: &NetDraft, request: &HostRequest) -> impl Iterator<Item = String> {
+fn matching_deny_keys(net: &NetDraft, request: &HostRequest) -> impl Iterator<Item = String> {
     let entries = net.denylist.iter().enumerate();
     entries.filter_map(|(index, entry)| {
         let (_, part) = entry.forbids(request)?;

@@ -7,16 +7,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::data::DataDraft;
-use crate::decide::Verdict;
+use crate::decide::RuleEffect;
 use crate::glob::Glob;
 use crate::net::NetDraft;
 use crate::path::GuestPath;
 use crate::tools::ToolsDraft;
-use crate::units::{Bytes, Cpus, Period};
+use crate::units::{ByteSize, CpuCount, Period};
 
 /// A requested policy: a policy file, a request's `sandbox_policy`, a preset, or a ceiling as written.
 ///
-/// Only [`Draft::under`] turns it into a [`Policy`](crate::Policy).
+/// Only [`Draft::under`] turns it into a [`SessionPolicyView`](crate::Policy).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Ringfence policy")]
@@ -27,12 +27,16 @@ pub struct Draft {
     pub name: String,
     /// The version of the file format, 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<Version>,
+    pub version: Option<DocumentVersion>,
     /// Files: what is mounted, and what is hidden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fs: Option<FsDraft>,
     /// The environment of programs, by name: at most 512 variables, with names of at most 255 bytes, of 32 KiB in total.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "environment")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_environment"
+    )]
     pub env: Option<BTreeMap<String, String>>,
     /// Whether there is a network, and which hosts may be reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +58,7 @@ pub struct Draft {
     pub audit: Option<AuditDraft>,
     /// Questions with the decision that this file must give, checked on load.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
-    pub examples: Vec<Example>,
+    pub examples: Vec<PolicyExample>,
 }
 
 impl Draft {
@@ -77,7 +81,7 @@ impl Draft {
 
     /// The same draft under another name.
     #[must_use]
-    pub fn named(mut self, name: &str) -> Self {
+    pub fn with_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
@@ -87,9 +91,9 @@ impl Draft {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "u64", into = "u64")]
 #[schemars(extend("enum" = [1]))]
-pub struct Version(#[schemars(range(min = 1, max = 1))] u64);
+pub struct DocumentVersion(#[schemars(range(min = 1, max = 1))] u64);
 
-impl TryFrom<u64> for Version {
+impl TryFrom<u64> for DocumentVersion {
     type Error = String;
 
     fn try_from(version: u64) -> Result<Self, String> {
@@ -100,8 +104,8 @@ impl TryFrom<u64> for Version {
     }
 }
 
-impl From<Version> for u64 {
-    fn from(version: Version) -> Self {
+impl From<DocumentVersion> for u64 {
+    fn from(version: DocumentVersion) -> Self {
         version.0
     }
 }
@@ -112,7 +116,11 @@ impl From<Version> for u64 {
 #[non_exhaustive]
 pub struct FsDraft {
     /// Mounts in the sandbox; a mount replaces another with the same path.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "mounts")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "deserialize_mounts"
+    )]
     pub mounts: Vec<MountDraft>,
     /// Globs of host files that are hidden.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
@@ -127,10 +135,10 @@ pub struct MountDraft {
     /// The path of the mount in the sandbox.
     pub path: GuestPath,
     /// Whether programs may write to the mount.
-    pub access: Access,
+    pub access: FileAccess,
     /// The most it may hold; required for writable mounts that are not a host folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quota: Option<Bytes>,
+    pub quota: Option<ByteSize>,
     /// Whether its content outlives sandbox and process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<bool>,
@@ -139,7 +147,7 @@ pub struct MountDraft {
     pub keep_for: Option<Period>,
     /// When kept content is removed early; never unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clean: Option<Clean>,
+    pub clean: Option<MountCleanup>,
     /// The host folder that is shown there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<PathBuf>,
@@ -148,7 +156,7 @@ pub struct MountDraft {
 /// When the content of a kept mount is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Clean {
+pub enum MountCleanup {
     /// Only when its retention ends.
     Never,
     /// When an execution ends with status completed.
@@ -157,7 +165,7 @@ pub enum Clean {
 
 /// Whether a file or folder may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum Access {
+pub enum FileAccess {
     /// Read-only access, without changes.
     #[serde(rename = "ro")]
     Read,
@@ -173,10 +181,10 @@ pub enum Access {
 pub struct ProcDraft {
     /// How many processors one sandbox may use; fractions are allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu_quota: Option<Cpus>,
+    pub cpu_quota: Option<CpuCount>,
     /// Memory of all processes of a sandbox together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mem_limit: Option<Bytes>,
+    pub mem_limit: Option<ByteSize>,
     /// Wall-clock time of one execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_timeout: Option<Period>,
@@ -195,7 +203,7 @@ pub struct ProcDraft {
     pub open_files: Option<std::num::NonZeroU32>,
     /// How much is kept of each of stdout, stderr and value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Bytes>,
+    pub output: Option<ByteSize>,
     /// Which programs may run: `all`, or `none` for code on the engines only, without a shell and without `exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<AllowedPrograms>,
@@ -250,7 +258,7 @@ pub struct AuditDraft {
     pub keep: Option<Period>,
     /// The most bytes of events that one session may write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_bytes: Option<Bytes>,
+    pub session_bytes: Option<ByteSize>,
 }
 
 /// How much of a program's output the journal records.
@@ -269,7 +277,7 @@ pub enum JournalOutput {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Example {
+pub struct PolicyExample {
     /// The full name of a tool, such as `mail.send`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -287,7 +295,7 @@ pub struct Example {
     pub port: Option<u16>,
     /// The method; GET unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub method: Option<crate::net::Method>,
+    pub method: Option<crate::net::HttpMethod>,
     /// The URL's path; `/` unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url_path: Option<String>,
@@ -296,9 +304,9 @@ pub struct Example {
     pub path: Option<String>,
     /// How the file is opened; `ro` unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access: Option<Access>,
+    pub access: Option<FileAccess>,
     /// The decision that the rules must give.
-    pub expect: Verdict,
+    pub expect: RuleEffect,
 }
 
 /// Reads `null` as the type's empty value: a key without a value sets nothing.
@@ -310,21 +318,21 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-fn mounts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<MountDraft>, D::Error> {
+fn deserialize_mounts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<MountDraft>, D::Error> {
     /// A mount that is validated while its element is read, so that an error carries its position.
     #[derive(Deserialize)]
     #[serde(try_from = "MountDraft")]
-    struct Checked(MountDraft);
+    struct ValidatedMount(MountDraft);
 
-    impl TryFrom<MountDraft> for Checked {
+    impl TryFrom<MountDraft> for ValidatedMount {
         type Error = String;
 
         fn try_from(mount: MountDraft) -> Result<Self, String> {
-            mount.checked().map(Self)
+            mount.validate().map(Self)
         }
     }
 
-    let checked: Vec<Checked> = nullable(deserializer)?;
+    let checked: Vec<ValidatedMount> = nullable(deserializer)?;
     let mounts: Vec<MountDraft> = checked.into_iter().map(|mount| mount.0).collect();
     let twice = (1..mounts.len()).find(|&index| mounts[..index].iter().any(|mount| mount.path == mounts[index].path));
     match twice {
@@ -338,10 +346,13 @@ fn mounts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<MountDraft>,
 
 impl MountDraft {
     /// Refuses contradictory combinations of keys, and mounts that miss a required key.
-    fn checked(self) -> Result<Self, String> {
-        self.path.clone().mountable().map_err(|error| error.to_string())?;
+    fn validate(self) -> Result<Self, String> {
+        self.path
+            .clone()
+            .require_mountable()
+            .map_err(|error| error.to_string())?;
         let keep = self.keep == Some(true);
-        let writable = self.access == Access::Write;
+        let writable = self.access == FileAccess::Write;
         let problem = if !writable && self.quota.is_some() {
             "is read-only and can have no `quota`"
         } else if keep && (!writable || self.from.is_some()) {
@@ -361,7 +372,7 @@ impl MountDraft {
     }
 }
 
-fn environment<'de, D>(deserializer: D) -> Result<Option<BTreeMap<String, String>>, D::Error>
+fn deserialize_environment<'de, D>(deserializer: D) -> Result<Option<BTreeMap<String, String>>, D::Error>
 where
     D: Deserializer<'de>,
 {

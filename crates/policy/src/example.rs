@@ -5,13 +5,13 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::decide::{Decision, RuleSet, Verdict, strictest};
-use crate::draft::{Access, Draft, Example};
+use crate::decide::{Decision, RuleEffect, RuleSet, strictest};
+use crate::draft::{Draft, FileAccess, PolicyExample};
 use crate::host::Host;
-use crate::net::{HostRequest, Method, Scheme};
+use crate::net::{HostRequest, HttpMethod, Scheme};
 use crate::path::{GuestPath, RelPath};
 use crate::pattern::ToolName;
-use crate::tools::{Hints, History};
+use crate::tools::{CallHistory, ToolHints};
 use crate::url::UrlPath;
 
 /// An example whose decision differs from the expected one.
@@ -23,7 +23,7 @@ pub struct FailedExample {
     /// The question in words, such as ``tool `mail.send` ``.
     pub question: String,
     /// The effect that the example expects.
-    pub expected: Verdict,
+    pub expected: RuleEffect,
     /// The decision that the rules give; `None` if the example names no tool, host or path, or several of them.
     pub got: Option<Decision>,
 }
@@ -41,7 +41,7 @@ impl fmt::Display for FailedExample {
                 f,
                 "`{key}` expects {expected} for {question}, `{}` says {}",
                 got.rule(),
-                got.verdict()
+                got.effect()
             ),
             None => write!(f, "`{key}` must name exactly one of `tool`, `host`, `path`"),
         }
@@ -51,19 +51,19 @@ impl fmt::Display for FailedExample {
 impl Draft {
     /// Checks the examples in this draft, laid over the built-in default.
     pub fn check_examples(&self) -> Result<(), Vec<FailedExample>> {
-        let failed = check(&Self::builtin().layer(self));
+        let failed = failed_examples(&Self::builtin().layer(self));
         if failed.is_empty() { Ok(()) } else { Err(failed) }
     }
 }
 
 /// The examples of a complete draft that fail.
-pub(crate) fn check(full: &Draft) -> Vec<FailedExample> {
+pub(crate) fn failed_examples(full: &Draft) -> Vec<FailedExample> {
     let rules = RuleSet {
         prefix: String::new(),
         draft: full.clone(),
     };
     let answered = full.examples.iter().enumerate().map(|(index, example)| {
-        let (question, got) = answer(&rules, example);
+        let (question, got) = evaluate_example(&rules, example);
         let key = format!("examples[{index}]");
         FailedExample {
             key,
@@ -73,64 +73,65 @@ pub(crate) fn check(full: &Draft) -> Vec<FailedExample> {
         }
     });
     answered
-        .filter(|e| e.got.as_ref().map(Decision::verdict) != Some(e.expected))
+        .filter(|e| e.got.as_ref().map(Decision::effect) != Some(e.expected))
         .collect()
 }
 
-fn answer(rules: &RuleSet, example: &Example) -> (String, Option<Decision>) {
+fn evaluate_example(rules: &RuleSet, example: &PolicyExample) -> (String, Option<Decision>) {
     match (&example.tool, &example.host, &example.path) {
-        (Some(tool), None, None) => (format!("tool `{tool}`"), Some(tool_answer(rules, tool, example))),
-        (None, Some(host), None) => (format!("host `{host}`"), Some(host_answer(rules, host, example))),
-        (None, None, Some(path)) => (format!("path `{path}`"), Some(path_answer(rules, path, example))),
+        (Some(tool), None, None) => (format!("tool `{tool}`"), Some(evaluate_tool(rules, tool, example))),
+        (None, Some(host), None) => (format!("host `{host}`"), Some(evaluate_host(rules, host, example))),
+        (None, None, Some(path)) => (format!("path `{path}`"), Some(evaluate_path(rules, path, example))),
         _ => (String::new(), None),
     }
 }
 
-fn tool_answer(rules: &RuleSet, tool: &str, example: &Example) -> Decision {
+fn evaluate_tool(rules: &RuleSet, tool: &str, example: &PolicyExample) -> Decision {
     let Ok(name) = tool.parse::<ToolName>() else {
-        return Decision::new(Verdict::Deny, "builtin.names");
+        return Decision::new(RuleEffect::Deny, "builtin.names");
     };
-    let mut history = History::new();
+    let mut history = CallHistory::new();
     for before in example.after.iter().flatten() {
         match before.parse() {
             Ok(name) => history.record(name),
-            Err(_) => return Decision::new(Verdict::Deny, "builtin.names"),
+            Err(_) => return Decision::new(RuleEffect::Deny, "builtin.names"),
         }
     }
     let args = example.args.clone().unwrap_or_default();
-    strictest(rules.tool(
+    strictest(rules.decide_tool(
         &name,
-        Hints::none(),
+        ToolHints::none(),
         &Value::Object(args.into_iter().collect()),
         &history,
     ))
 }
 
-fn host_answer(rules: &RuleSet, host: &str, example: &Example) -> Decision {
+fn evaluate_host(rules: &RuleSet, host: &str, example: &PolicyExample) -> Decision {
     let port = example.port.unwrap_or(443);
     let path = example.url_path.as_deref().unwrap_or("/").parse::<UrlPath>();
     let (Ok(host), Ok(path)) = (host.parse::<Host>(), path) else {
-        return Decision::new(Verdict::Deny, "builtin.hosts");
+        return Decision::new(RuleEffect::Deny, "builtin.hosts");
     };
-    strictest(rules.host(&HostRequest {
+    strictest(rules.decide_host(&HostRequest {
         host,
         scheme: if port == 80 { Scheme::Http } else { Scheme::Https },
         port,
-        method: Some(example.method.unwrap_or(Method::Get)),
+        method: Some(example.method.unwrap_or(HttpMethod::Get)),
         path: Some(path),
     }))
 }
 
-fn path_answer(rules: &RuleSet, path: &str, example: &Example) -> Decision {
+fn evaluate_path(rules: &RuleSet, path: &str, example: &PolicyExample) -> Decision {
     let decisions = if path.starts_with('/') {
-        let access = example.access.unwrap_or(Access::Read);
-        path.parse::<GuestPath>().map(|path| rules.guest(&path, access))
+        let access = example.access.unwrap_or(FileAccess::Read);
+        path.parse::<GuestPath>()
+            .map(|path| rules.decide_guest_path(&path, access))
     } else {
-        path.parse::<RelPath>().map(|path| rules.file(&path))
+        path.parse::<RelPath>().map(|path| rules.decide_host_file(&path))
     };
     match decisions {
         Ok(decisions) => strictest(decisions),
-        Err(_) => Decision::new(Verdict::Deny, "builtin.paths"),
+        Err(_) => Decision::new(RuleEffect::Deny, "builtin.paths"),
     }
 }
 

@@ -5,28 +5,28 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::decide::{Decision, Rule, RuleSet, Verdict, allow_rules, strictest};
-use crate::draft::{Access, Draft};
+use crate::decide::{Decision, RuleEffect, RuleRef, RuleSet, allow_rules, strictest};
+use crate::draft::{Draft, FileAccess};
 use crate::host::Host;
-use crate::measure::word;
-use crate::net::{HostRequest, HostRule, Method, Scheme};
-use crate::node::nearest;
+use crate::measure::serialized_name;
+use crate::net::{HostRequest, HostRule, HttpMethod, Scheme};
+use crate::node::nearest_name;
+use crate::past_calls::{PastCallDecision, RedactedCall};
 use crate::path::{GuestPath, RelPath};
 use crate::pattern::ToolName;
 use crate::policy::Policy;
-use crate::recalled::{Called, Judged};
-use crate::tools::{Hints, History};
+use crate::tools::{CallHistory, ToolHints};
 use crate::url::UrlPath;
 
 /// A query for an explanation, with names and paths as a person writes them.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Question {
+pub enum ExplainQuery {
     /// Whether a tool may be called.
     Tool {
         /// The full name of the tool, `server.tool`.
         name: String,
         /// The effects that the tool's server declares.
-        hints: Hints,
+        hints: ToolHints,
         /// The arguments of the call as a JSON object.
         args: Value,
         /// The tools that were called before in the same session.
@@ -41,7 +41,7 @@ pub enum Question {
         /// The scheme of the request, which also gives the default port.
         scheme: Scheme,
         /// The method; `None` if unknown.
-        method: Option<Method>,
+        method: Option<HttpMethod>,
         /// The URL path; `None` if unknown.
         path: Option<String>,
     },
@@ -50,7 +50,7 @@ pub enum Question {
         /// The path, absolute or relative.
         path: String,
         /// The access that is requested.
-        access: Access,
+        access: FileAccess,
     },
     /// The value of a limit, found by its key or by the key's last part.
     Limit {
@@ -59,7 +59,7 @@ pub enum Question {
     },
 }
 
-/// The answer to a [`Question`].
+/// The answer to a [`ExplainQuery`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -68,7 +68,7 @@ pub struct Explanation {
     /// The decision as a sentence.
     pub sentence: String,
     /// Every rule that matched, with its effect.
-    pub matched: Vec<(Rule, Verdict)>,
+    pub matched: Vec<(RuleRef, RuleEffect)>,
     /// Further facts, such as why a rule with a hint matched.
     pub notes: Vec<String>,
     /// How to get another decision; `None` if nothing needs to change.
@@ -93,49 +93,49 @@ impl fmt::Display for Explanation {
 
 impl Policy {
     /// Explains a decision of this policy.
-    pub fn explain(&self, question: &Question) -> Explanation {
+    pub fn explain(&self, question: &ExplainQuery) -> Explanation {
         match question {
-            Question::Tool {
+            ExplainQuery::Tool {
                 name,
                 hints,
                 args,
                 after,
             } => self.explain_tool(name, *hints, args, after),
-            Question::Host {
+            ExplainQuery::Host {
                 host,
                 port,
                 scheme,
                 method,
                 path,
             } => self.explain_host(host, *port, *scheme, *method, path.as_deref()),
-            Question::Path { path, access } => self.explain_path(path, *access),
-            Question::Limit { key } => self.explain_limit(key),
+            ExplainQuery::Path { path, access } => self.explain_path(path, *access),
+            ExplainQuery::Limit { key } => self.explain_limit(key),
         }
     }
 
-    fn explain_tool(&self, name: &str, hints: Hints, args: &Value, after: &[String]) -> Explanation {
+    fn explain_tool(&self, name: &str, hints: ToolHints, args: &Value, after: &[String]) -> Explanation {
         let parsed = match name.parse::<ToolName>() {
             Ok(parsed) => parsed,
-            Err(error) => return unreadable("builtin.names", &error),
+            Err(error) => return explain_unreadable("builtin.names", &error),
         };
-        let mut history = History::new();
+        let mut history = CallHistory::new();
         for before in after {
             match before.parse() {
                 Ok(before) => history.record(before),
-                Err(error) => return unreadable("builtin.names", &error),
+                Err(error) => return explain_unreadable("builtin.names", &error),
             }
         }
         self.explain_call(&parsed, hints, args, &history)
     }
 
-    fn explain_call(&self, name: &ToolName, hints: Hints, args: &Value, history: &History) -> Explanation {
-        let answers = |layer: &RuleSet| layer.tool(name, hints, args, history);
+    fn explain_call(&self, name: &ToolName, hints: ToolHints, args: &Value, history: &CallHistory) -> Explanation {
+        let answers = |layer: &RuleSet| layer.decide_tool(name, hints, args, history);
         let mut matched: Vec<Decision> = self.layers().iter().flat_map(answers).collect();
-        let decision = strictest(self.tool_answers(name, hints, args, history));
-        if strictest(answers(&self.layers()[0])).verdict() == Verdict::Ask
-            && let Some(standing) = self.standing().answer(name, args)
+        let decision = strictest(self.tool_decisions(name, hints, args, history));
+        if strictest(answers(&self.layers()[0])).effect() == RuleEffect::Ask
+            && let Some(standing) = self.standing_rules().answering_rule(name, args)
         {
-            matched.push(Decision::new(Verdict::Allow, standing));
+            matched.push(Decision::new(RuleEffect::Allow, standing));
         }
         let mut notes = self.hint_notes(hints, &matched);
         if self.data_rules().reveals(name) {
@@ -143,12 +143,12 @@ impl Policy {
         }
         Explanation {
             notes,
-            ..decided(&format!("tool `{name}`"), &matched, decision)
+            ..explain_decision(&format!("tool `{name}`"), &matched, decision)
         }
     }
 
     /// Explains why each rule with a hint matched.
-    fn hint_notes(&self, hints: Hints, matched: &[Decision]) -> Vec<String> {
+    fn hint_notes(&self, hints: ToolHints, matched: &[Decision]) -> Vec<String> {
         let mut notes = Vec::new();
         for layer in self.layers() {
             let rules = layer
@@ -164,7 +164,7 @@ impl Policy {
                 else {
                     continue;
                 };
-                notes.push(if hints.says(hint) {
+                notes.push(if hints.declares(hint) {
                     format!("`{address}` has `hint: {hint}`, and the tool's server says that it is so")
                 } else {
                     format!("`{address}` has `hint: {hint}`, and the tool's server does not say that it is not so")
@@ -176,12 +176,12 @@ impl Policy {
 
     /// Decides the past calls of one tool, each with the calls before it as history. Returns each decision with the index of its
     /// call in `calls`.
-    pub fn explain_calls(&self, tool: &str, calls: &[Called]) -> Vec<(usize, Judged)> {
-        let mut history = History::new();
+    pub fn explain_past_calls(&self, tool: &str, calls: &[RedactedCall]) -> Vec<(usize, PastCallDecision)> {
+        let mut history = CallHistory::new();
         let mut explained = Vec::new();
         for (index, call) in calls.iter().enumerate() {
             if call.name == tool {
-                explained.push((index, self.judge(call, &history)));
+                explained.push((index, self.decide_past_call(call, &history)));
             }
             if call.made
                 && let Ok(name) = call.name.parse()
@@ -197,16 +197,16 @@ impl Policy {
         host: &str,
         port: Option<u16>,
         scheme: Scheme,
-        method: Option<Method>,
+        method: Option<HttpMethod>,
         path: Option<&str>,
     ) -> Explanation {
         let parsed = match host.parse::<Host>() {
             Ok(parsed) => parsed,
-            Err(error) => return unreadable("builtin.hosts", &error),
+            Err(error) => return explain_unreadable("builtin.hosts", &error),
         };
         let path = match path.map(str::parse::<UrlPath>).transpose() {
             Ok(path) => path,
-            Err(error) => return unreadable("builtin.paths", &error),
+            Err(error) => return explain_unreadable("builtin.paths", &error),
         };
         let port = port.unwrap_or(scheme.port());
         let request = HostRequest {
@@ -216,10 +216,14 @@ impl Policy {
             method,
             path,
         };
-        let answers: Vec<Decision> = self.layers().iter().flat_map(|layer| layer.host(&request)).collect();
-        let mut explanation = answered(&format!("host `{host}` port {port}"), &answers);
+        let answers: Vec<Decision> = self
+            .layers()
+            .iter()
+            .flat_map(|layer| layer.decide_host(&request))
+            .collect();
+        let mut explanation = explain_decisions(&format!("host `{host}` port {port}"), &answers);
         let is_unnamed =
-            |decision: &Decision| decision.verdict() == Verdict::Deny && decision.rule().as_str() == "net.default";
+            |decision: &Decision| decision.effect() == RuleEffect::Deny && decision.rule().as_str() == "net.default";
         if explanation.decision.as_ref().is_some_and(is_unnamed) {
             explanation.next = Some(self.rule_that_would_allow(&request));
         }
@@ -227,8 +231,8 @@ impl Policy {
             && explanation
                 .decision
                 .as_ref()
-                .is_some_and(|d| d.verdict() == Verdict::Allow)
-            && self.inspects(&request)
+                .is_some_and(|d| d.effect() == RuleEffect::Allow)
+            && self.needs_inspection(&request)
         {
             explanation.sentence.push_str(", as far as its methods and paths allow");
         }
@@ -262,7 +266,7 @@ impl Policy {
         match of_other.first() {
             Some((key, rule)) => format!(
                 "`{key}` allows this host by {} only: ask for it so, or add {written} to `net.allowlist`",
-                word(allowed(rule))
+                serialized_name(allowed(rule))
             ),
             None if *scheme == Scheme::Https && *port == scheme.port() => {
                 "name the host in `net.allowlist`; a bare host means https on port 443".to_owned()
@@ -271,18 +275,18 @@ impl Policy {
         }
     }
 
-    fn explain_path(&self, path: &str, access: Access) -> Explanation {
+    fn explain_path(&self, path: &str, access: FileAccess) -> Explanation {
         let answers = if path.starts_with('/') {
             let parsed = path.parse::<GuestPath>();
-            parsed.map(|path| self.layers()[0].guest(&path, access))
+            parsed.map(|path| self.layers()[0].decide_guest_path(&path, access))
         } else {
             let layers = self.layers().iter();
             path.parse::<RelPath>()
-                .map(|path| layers.flat_map(|layer| layer.file(&path)).collect())
+                .map(|path| layers.flat_map(|layer| layer.decide_host_file(&path)).collect())
         };
         match answers {
-            Ok(answers) => answered(&format!("path `{path}`"), &answers),
-            Err(error) => unreadable("builtin.paths", &error),
+            Ok(answers) => explain_decisions(&format!("path `{path}`"), &answers),
+            Err(error) => explain_unreadable("builtin.paths", &error),
         }
     }
 
@@ -294,8 +298,8 @@ impl Policy {
             for part in values.iter().map(|(known, _)| last_part(known)) {
                 known.extend((!known.contains(&part)).then_some(part));
             }
-            let next = nearest(last_part(key), &known).map(|known| format!("did you mean `{known}`?"));
-            return stated(format!("`{key}` is not a limit, known are {}", known.join(", ")), next);
+            let next = nearest_name(last_part(key), &known).map(|known| format!("did you mean `{known}`?"));
+            return explain_statement(format!("`{key}` is not a limit, known are {}", known.join(", ")), next);
         };
         let above = self
             .layers()
@@ -305,11 +309,11 @@ impl Policy {
             .as_ref()
             .and_then(|above| above.pointer(&format!("/{}", name.replace('.', "/"))));
         let most = match above {
-            Some(most) => format!(", the ceiling allows {}", plain(most)),
+            Some(most) => format!(", the ceiling allows {}", plain_text(most)),
             None => String::new(),
         };
         let next = format!("set `{name}` in the policy, or `--set {name}=…`");
-        stated(format!("`{name}` is {value}{most}"), Some(next))
+        explain_statement(format!("`{name}` is {value}{most}"), Some(next))
     }
 
     fn limit_values(&self) -> Vec<(&'static str, String)> {
@@ -329,7 +333,7 @@ impl Policy {
             ("proc.fork_limit", limits.processes.to_string()),
             ("proc.open_files", limits.open_files.to_string()),
             ("proc.output", limits.output.to_string()),
-            ("proc.programs", word(limits.programs)),
+            ("proc.programs", serialized_name(limits.programs)),
             ("net.limits.connections", net.connections.to_string()),
             ("net.limits.rate", net.rate.to_string()),
             ("net.limits.bytes", net.bytes.to_string()),
@@ -338,10 +342,10 @@ impl Policy {
         values.extend(data.bytes.map(|bytes| ("data.return.bytes", bytes.to_string())));
         values.extend(data.rows.map(|rows| ("data.return.rows", rows.to_string())));
         values.extend([
-            ("data.pii.mode", word(data.pii)),
-            ("data.pii.inside", word(data.inside)),
-            ("data.pii.names", word(data.names)),
-            ("data.secrets", word(data.secrets)),
+            ("data.pii.mode", serialized_name(data.pii)),
+            ("data.pii.inside", serialized_name(data.inside)),
+            ("data.pii.names", serialized_name(data.names)),
+            ("data.secrets", serialized_name(data.secrets)),
         ]);
         values
     }
@@ -351,7 +355,7 @@ fn last_part(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-fn stated(sentence: String, next: Option<String>) -> Explanation {
+fn explain_statement(sentence: String, next: Option<String>) -> Explanation {
     Explanation {
         decision: None,
         sentence,
@@ -361,39 +365,39 @@ fn stated(sentence: String, next: Option<String>) -> Explanation {
     }
 }
 
-fn answered(what: &str, answers: &[Decision]) -> Explanation {
+fn explain_decisions(what: &str, answers: &[Decision]) -> Explanation {
     let decision = strictest(answers.iter().cloned());
-    decided(what, answers, decision)
+    explain_decision(what, answers, decision)
 }
 
-fn decided(what: &str, answers: &[Decision], decision: Decision) -> Explanation {
+fn explain_decision(what: &str, answers: &[Decision], decision: Decision) -> Explanation {
     let matched = answers
         .iter()
-        .map(|answer| (answer.rule().clone(), answer.verdict()))
+        .map(|answer| (answer.rule().clone(), answer.effect()))
         .collect();
-    let verb = match decision.verdict() {
-        Verdict::Allow => "is allowed",
-        Verdict::Ask => "asks a person",
-        Verdict::Deny => "is denied",
+    let verb = match decision.effect() {
+        RuleEffect::Allow => "is allowed",
+        RuleEffect::Ask => "asks a person",
+        RuleEffect::Deny => "is denied",
     };
     Explanation {
         sentence: format!("{what} {verb} by `{}`", decision.rule()),
-        next: next_step(decision.rule(), decision.verdict()),
+        next: next_step(decision.rule(), decision.effect()),
         decision: Some(decision),
         matched,
         notes: Vec::new(),
     }
 }
 
-fn plain(value: &Value) -> String {
+fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn unreadable(rule: &str, error: &dyn fmt::Display) -> Explanation {
-    let decision = Decision::new(Verdict::Deny, rule);
+fn explain_unreadable(rule: &str, error: &dyn fmt::Display) -> Explanation {
+    let decision = Decision::new(RuleEffect::Deny, rule);
     Explanation {
         sentence: format!("denied by `{rule}`: {error}"),
-        matched: vec![(decision.rule().clone(), Verdict::Deny)],
+        matched: vec![(decision.rule().clone(), RuleEffect::Deny)],
         decision: Some(decision),
         notes: Vec::new(),
         next: Some("write it in its plain form and ask again".to_owned()),
@@ -408,15 +412,15 @@ fn is_builtin_deny(address: &str) -> bool {
 }
 
 /// Suggests what a person can do about a decision, by the rule that gave it.
-fn next_step(rule: &Rule, verdict: Verdict) -> Option<String> {
+fn next_step(rule: &RuleRef, verdict: RuleEffect) -> Option<String> {
     let address = rule.as_str();
-    if verdict == Verdict::Allow {
+    if verdict == RuleEffect::Allow {
         return None;
     }
     if address.starts_with("ceiling") {
         return Some("this is the operator's ceiling; ask the operator to widen it".to_owned());
     }
-    if verdict == Verdict::Ask {
+    if verdict == RuleEffect::Ask {
         return Some("answer it in the inbox: `ringfence approvals list`".to_owned());
     }
     let step = match address {

@@ -7,9 +7,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::path::RelPath;
-use crate::segments::{Class, Part, Piece, Segments};
+use crate::segments::{CharClass, PatternPart, PatternToken, Segments};
 use crate::text::text_type;
-use set::Positions;
+use set::GlobPositions;
 
 /// Why a glob was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,24 +55,24 @@ impl Glob {
 
     /// Whether the glob matches exactly this path.
     pub fn matches(&self, path: &RelPath) -> bool {
-        let mut at = Positions::start(self.parts());
+        let mut at = GlobPositions::start(self.parts());
         path.segments().fold(false, |_, name| at.advance(self.parts(), name))
     }
 
     /// Whether the glob hides this path, because it matches the path itself or a folder above it. The cost is the number of names
     /// in the path times the parts of the glob.
     pub fn hides(&self, path: &RelPath) -> bool {
-        let mut at = Positions::start(self.parts());
+        let mut at = GlobPositions::start(self.parts());
         path.segments().any(|name| at.advance(self.parts(), name))
     }
 
-    fn parts(&self) -> &[Part] {
+    fn parts(&self) -> &[PatternPart] {
         self.segments.parts()
     }
 
     /// Whether the glob starts with `**` and so can match at any depth.
-    fn is_floating(&self) -> bool {
-        self.parts().first() == Some(&Part::Many)
+    fn starts_anywhere(&self) -> bool {
+        self.parts().first() == Some(&PatternPart::Many)
     }
 }
 
@@ -91,11 +91,11 @@ impl FromStr for Glob {
         }
         let parts = text
             .split('/')
-            .map(|part| segment(part, text))
+            .map(|part| parse_segment(part, text))
             .collect::<Result<Vec<_>, _>>()?;
-        let wild = |part: &Part| match part {
-            Part::Many => true,
-            Part::One(pieces) => pieces.iter().all(|piece| *piece == Piece::Star),
+        let wild = |part: &PatternPart| match part {
+            PatternPart::Many => true,
+            PatternPart::One(pieces) => pieces.iter().all(|piece| *piece == PatternToken::Star),
         };
         if parts.iter().all(wild) {
             return Err(GlobError::Everything(text.to_owned()));
@@ -113,31 +113,31 @@ impl fmt::Display for Glob {
     }
 }
 
-fn segment(part: &str, whole: &str) -> Result<Part, GlobError> {
+fn parse_segment(part: &str, whole: &str) -> Result<PatternPart, GlobError> {
     match part {
         "" => Err(GlobError::EmptySegment(whole.to_owned())),
         "." | ".." => Err(GlobError::Dots(whole.to_owned())),
-        "**" => Ok(Part::Many),
+        "**" => Ok(PatternPart::Many),
         part if part.contains("**") => Err(GlobError::Wildcard(whole.to_owned())),
         part => {
             let mut pieces = Vec::new();
             let mut rest = part.chars();
             while let Some(c) = rest.next() {
                 pieces.push(match c {
-                    '*' => Piece::Star,
-                    '?' => Piece::Question,
-                    '[' => class(&mut rest).ok_or_else(|| GlobError::Class(whole.to_owned()))?,
+                    '*' => PatternToken::Star,
+                    '?' => PatternToken::Question,
+                    '[' => parse_class(&mut rest).ok_or_else(|| GlobError::Class(whole.to_owned()))?,
                     ']' => return Err(GlobError::Class(whole.to_owned())),
-                    c => Piece::Literal(c),
+                    c => PatternToken::Literal(c),
                 });
             }
-            Ok(Part::One(pieces))
+            Ok(PatternPart::One(pieces))
         }
     }
 }
 
 /// Parses a class up to its closing bracket; a `]` right after the opening bracket is literal.
-fn class(rest: &mut std::str::Chars<'_>) -> Option<Piece> {
+fn parse_class(rest: &mut std::str::Chars<'_>) -> Option<PatternToken> {
     let negated = rest.as_str().starts_with(['!', '^']);
     if negated {
         rest.next();
@@ -145,7 +145,7 @@ fn class(rest: &mut std::str::Chars<'_>) -> Option<Piece> {
     let mut ranges = Vec::new();
     loop {
         let from = match rest.next()? {
-            ']' if !ranges.is_empty() => return Some(Piece::Class(Box::new(Class { negated, ranges }))),
+            ']' if !ranges.is_empty() => return Some(PatternToken::Class(Box::new(CharClass { negated, ranges }))),
             c => c,
         };
         let mut ahead = rest.as_str().chars();

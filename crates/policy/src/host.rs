@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use crate::segments::{Part, Segments, at_least_one};
+use crate::segments::{PatternPart, Segments, at_least_one};
 use crate::text::text_type;
 
 /// Why a host or host pattern was refused.
@@ -27,7 +27,7 @@ pub enum HostError {
     #[error("`{0}` has a label that starts or ends with `-`")]
     Hyphen(String),
     /// The host has letters outside ASCII; the hint is the ASCII spelling.
-    #[error("`{}` is not ASCII{}", .text.escape_debug(), ascii_hint(.ascii.as_ref()))]
+    #[error("`{}` is not ASCII{}", .text.escape_debug(), format_ascii_hint(.ascii.as_ref()))]
     NotAscii {
         /// The host as it was given.
         text: String,
@@ -54,7 +54,7 @@ pub enum HostError {
     TooWide(String, String),
 }
 
-fn ascii_hint(ascii: Option<&String>) -> String {
+fn format_ascii_hint(ascii: Option<&String>) -> String {
     ascii.map(|ascii| format!(", write `{ascii}`")).unwrap_or_default()
 }
 
@@ -86,19 +86,19 @@ impl FromStr for Host {
             return Err(HostError::Empty);
         }
         if text.starts_with('[') || text.matches(':').count() > 1 {
-            return ipv6(text).map(|address| Self::Ip(address.into()));
+            return parse_ipv6(text).map(|address| Self::Ip(address.into()));
         }
         if !text.is_ascii() {
-            return Err(not_ascii(text));
+            return Err(not_ascii_error(text));
         }
         let lower = text.to_ascii_lowercase();
-        if numeric(&lower) {
+        if is_numeric(&lower) {
             let address = lower.parse::<Ipv4Addr>();
             return address
                 .map(|a| Self::Ip(a.into()))
                 .map_err(|_| HostError::Numeric(lower));
         }
-        name(&lower).map(|name| Self::Name(HostName(name)))
+        canonical_name(&lower).map(|name| Self::Name(HostName(name)))
     }
 }
 
@@ -111,7 +111,7 @@ impl fmt::Display for Host {
     }
 }
 
-fn not_ascii(text: &str) -> HostError {
+fn not_ascii_error(text: &str) -> HostError {
     let ascii = idna::domain_to_ascii_strict(text)
         .ok()
         .filter(|ascii| ascii.parse::<Host>().is_ok());
@@ -122,7 +122,7 @@ fn not_ascii(text: &str) -> HostError {
 }
 
 /// Whether the last label could be read as a number, as browsers and `inet_aton` do.
-fn numeric(text: &str) -> bool {
+fn is_numeric(text: &str) -> bool {
     let trimmed = text.strip_suffix('.').unwrap_or(text);
     let last = trimmed.rsplit('.').next().unwrap_or(trimmed);
     let hex = |digits: &str| digits.bytes().all(|b| b.is_ascii_hexdigit());
@@ -130,21 +130,21 @@ fn numeric(text: &str) -> bool {
     decimal || last.strip_prefix("0x").is_some_and(hex)
 }
 
-fn ipv6(text: &str) -> Result<Ipv6Addr, HostError> {
+fn parse_ipv6(text: &str) -> Result<Ipv6Addr, HostError> {
     let bad = || HostError::Ipv6(text.escape_debug().to_string());
     let inner = match text.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']').ok_or_else(bad)?,
         None => text,
     };
     let address: Ipv6Addr = inner.parse().map_err(|_| bad())?;
-    match embedded(address) {
+    match embedded_ipv4(address) {
         Some(v4) => Err(HostError::Embedded(address, v4)),
         None => Ok(address),
     }
 }
 
 /// The IPv4 address in a mapped (`::ffff:a.b.c.d`) or compatible (`::a.b.c.d`) IPv6 address.
-pub(crate) fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+pub(crate) fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let low = address.to_bits();
     match low >> 32 {
         0xffff => address.to_ipv4_mapped(),
@@ -154,7 +154,7 @@ pub(crate) fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 }
 
 /// Checks a lower-case ASCII name and strips one trailing dot.
-fn name(lower: &str) -> Result<String, HostError> {
+fn canonical_name(lower: &str) -> Result<String, HostError> {
     let plain = lower.strip_suffix('.').unwrap_or(lower);
     if let Some(c) = plain
         .chars()
@@ -175,7 +175,7 @@ fn name(lower: &str) -> Result<String, HostError> {
         if label.starts_with('-') || label.ends_with('-') {
             return Err(HostError::Hyphen(lower.to_owned()));
         }
-        if label.starts_with("xn--") && !valid_punycode(label) {
+        if label.starts_with("xn--") && !is_valid_punycode(label) {
             return Err(HostError::Punycode(lower.to_owned()));
         }
     }
@@ -183,7 +183,7 @@ fn name(lower: &str) -> Result<String, HostError> {
 }
 
 /// Whether decoding and encoding a label gives the same label.
-fn valid_punycode(label: &str) -> bool {
+fn is_valid_punycode(label: &str) -> bool {
     let (unicode, result) = idna::domain_to_unicode(label);
     result.is_ok() && !unicode.is_ascii() && idna::domain_to_ascii_strict(&unicode).is_ok_and(|ascii| ascii == label)
 }
@@ -192,11 +192,11 @@ fn valid_punycode(label: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
     text: String,
-    kind: Kind,
+    kind: HostPatternKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum HostPatternKind {
     Ip(IpAddr),
     Labels(Segments),
 }
@@ -210,18 +210,19 @@ impl HostPattern {
     /// Whether the pattern matches this host.
     pub fn matches(&self, host: &Host) -> bool {
         match (&self.kind, host) {
-            (Kind::Ip(mine), Host::Ip(theirs)) => mine == theirs,
-            (Kind::Labels(labels), Host::Name(name)) => labels.covers(&Segments::literal(name.0.split('.'))),
-            (Kind::Ip(_), Host::Name(_)) | (Kind::Labels(_), Host::Ip(_)) => false,
+            (HostPatternKind::Ip(mine), Host::Ip(theirs)) => mine == theirs,
+            (HostPatternKind::Labels(labels), Host::Name(name)) => labels.covers(&Segments::literal(name.0.split('.'))),
+            (HostPatternKind::Ip(_), Host::Name(_)) | (HostPatternKind::Labels(_), Host::Ip(_)) => false,
         }
     }
 
     /// Whether this pattern matches every host that `other` matches.
     pub fn contains(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
-            (Kind::Ip(mine), Kind::Ip(theirs)) => mine == theirs,
-            (Kind::Labels(mine), Kind::Labels(theirs)) => mine.covers(theirs),
-            (Kind::Ip(_), Kind::Labels(_)) | (Kind::Labels(_), Kind::Ip(_)) => false,
+            (HostPatternKind::Ip(mine), HostPatternKind::Ip(theirs)) => mine == theirs,
+            (HostPatternKind::Labels(mine), HostPatternKind::Labels(theirs)) => mine.covers(theirs),
+            (HostPatternKind::Ip(_), HostPatternKind::Labels(_))
+            | (HostPatternKind::Labels(_), HostPatternKind::Ip(_)) => false,
         }
     }
 }
@@ -234,36 +235,36 @@ impl FromStr for HostPattern {
             let ascii = if text.is_ascii() {
                 None
             } else {
-                Some(idna::domain_to_ascii_strict(text).map_err(|_| not_ascii(text))?)
+                Some(idna::domain_to_ascii_strict(text).map_err(|_| not_ascii_error(text))?)
             };
             let host: Host = ascii.as_deref().unwrap_or(text).parse()?;
             let kind = match &host {
-                Host::Ip(address) => Kind::Ip(*address),
-                Host::Name(name) => Kind::Labels(Segments::literal(name.0.split('.'))),
+                Host::Ip(address) => HostPatternKind::Ip(*address),
+                Host::Name(name) => HostPatternKind::Labels(Segments::literal(name.0.split('.'))),
             };
             return Ok(Self {
                 text: host.to_string(),
                 kind,
             });
         }
-        wildcard(text)
+        parse_wildcard(text)
     }
 }
 
-fn wildcard(text: &str) -> Result<HostPattern, HostError> {
+fn parse_wildcard(text: &str) -> Result<HostPattern, HostError> {
     let mut parts = Vec::new();
     let mut labels = Vec::new();
     let mut fixed = Vec::new();
     for label in text.strip_suffix('.').unwrap_or(text).split('.') {
         let part = match label {
-            "*" => Part::any(),
-            "**" => Part::Many,
+            "*" => PatternPart::any(),
+            "**" => PatternPart::Many,
             label if label.contains('*') => return Err(HostError::Wildcard(text.to_owned())),
             label => {
                 let literal = HostPattern::from_str(label);
                 // A single numeric label is valid inside a name: the whole host is checked below.
                 let literal = match literal {
-                    Err(HostError::Numeric(digits)) => name(&digits)?,
+                    Err(HostError::Numeric(digits)) => canonical_name(&digits)?,
                     other => other?.text,
                 };
                 let part = Segments::literal(std::iter::once(literal.as_str()));
@@ -279,7 +280,7 @@ fn wildcard(text: &str) -> Result<HostPattern, HostError> {
         fixed.clear();
     }
     let base = fixed.join(".");
-    if numeric(&base) {
+    if is_numeric(&base) {
         return Err(HostError::Numeric(text.to_owned()));
     }
     let owned = psl::domain_str(&base).is_some();
@@ -296,7 +297,7 @@ fn wildcard(text: &str) -> Result<HostPattern, HostError> {
     }
     Ok(HostPattern {
         text: labels.join("."),
-        kind: Kind::Labels(Segments::new(at_least_one(parts))),
+        kind: HostPatternKind::Labels(Segments::new(at_least_one(parts))),
     })
 }
 

@@ -26,20 +26,20 @@ impl Draft {
                 over.name.clone()
             },
             version: over.version.or(self.version),
-            fs: both(self.fs.as_ref(), over.fs.as_ref(), fs),
+            fs: merge_options(self.fs.as_ref(), over.fs.as_ref(), merge_fs),
             env,
-            net: both(self.net.as_ref(), over.net.as_ref(), net),
-            proc: both(self.proc.as_ref(), over.proc.as_ref(), proc),
-            tools: both(self.tools.as_ref(), over.tools.as_ref(), tools),
-            data: both(self.data.as_ref(), over.data.as_ref(), data),
-            approvals: both(self.approvals.as_ref(), over.approvals.as_ref(), approvals),
-            audit: both(self.audit.as_ref(), over.audit.as_ref(), audit),
+            net: merge_options(self.net.as_ref(), over.net.as_ref(), merge_net),
+            proc: merge_options(self.proc.as_ref(), over.proc.as_ref(), merge_proc),
+            tools: merge_options(self.tools.as_ref(), over.tools.as_ref(), merge_tools),
+            data: merge_options(self.data.as_ref(), over.data.as_ref(), merge_data),
+            approvals: merge_options(self.approvals.as_ref(), over.approvals.as_ref(), merge_approvals),
+            audit: merge_options(self.audit.as_ref(), over.audit.as_ref(), merge_audit),
             examples: over.examples.clone(),
         }
     }
 }
 
-fn both<T: Clone>(base: Option<&T>, over: Option<&T>, merge: fn(&T, &T) -> T) -> Option<T> {
+fn merge_options<T: Clone>(base: Option<&T>, over: Option<&T>, merge: fn(&T, &T) -> T) -> Option<T> {
     match (base, over) {
         (Some(base), Some(over)) => Some(merge(base, over)),
         (base, over) => over.or(base).cloned(),
@@ -47,7 +47,7 @@ fn both<T: Clone>(base: Option<&T>, over: Option<&T>, merge: fn(&T, &T) -> T) ->
 }
 
 /// Appends the elements that are missing, so that laying a draft over itself changes nothing.
-pub(crate) fn add<T: Clone + PartialEq>(base: &[T], more: &[T]) -> Vec<T> {
+pub(crate) fn append_missing<T: Clone + PartialEq>(base: &[T], more: &[T]) -> Vec<T> {
     let mut all = base.to_vec();
     for item in more {
         if !all.contains(item) {
@@ -58,7 +58,7 @@ pub(crate) fn add<T: Clone + PartialEq>(base: &[T], more: &[T]) -> Vec<T> {
 }
 
 /// Replaces mounts of the same path and keeps the others.
-pub(crate) fn mounts(base: &[MountDraft], over: &[MountDraft]) -> Vec<MountDraft> {
+pub(crate) fn merge_mounts(base: &[MountDraft], over: &[MountDraft]) -> Vec<MountDraft> {
     let mut all: Vec<MountDraft> = base
         .iter()
         .map(|mount| {
@@ -75,22 +75,22 @@ pub(crate) fn mounts(base: &[MountDraft], over: &[MountDraft]) -> Vec<MountDraft
     all
 }
 
-fn fs(base: &FsDraft, over: &FsDraft) -> FsDraft {
+fn merge_fs(base: &FsDraft, over: &FsDraft) -> FsDraft {
     FsDraft {
-        mounts: mounts(&base.mounts, &over.mounts),
-        deny: add(&base.deny, &over.deny),
+        mounts: merge_mounts(&base.mounts, &over.mounts),
+        deny: append_missing(&base.deny, &over.deny),
     }
 }
 
-fn net(base: &NetDraft, over: &NetDraft) -> NetDraft {
+fn merge_net(base: &NetDraft, over: &NetDraft) -> NetDraft {
     NetDraft {
         enabled: over.enabled.or(base.enabled),
         default: over.default.or(base.default),
-        presets: add(&base.presets, &over.presets),
-        allowlist: add(&base.allowlist, &over.allowlist),
-        denylist: add(&base.denylist, &over.denylist),
+        presets: append_missing(&base.presets, &over.presets),
+        allowlist: append_missing(&base.allowlist, &over.allowlist),
+        denylist: append_missing(&base.denylist, &over.denylist),
         inspect: over.inspect.or(base.inspect),
-        limits: both(base.limits.as_ref(), over.limits.as_ref(), |base, over| {
+        limits: merge_options(base.limits.as_ref(), over.limits.as_ref(), |base, over| {
             NetLimitsDraft {
                 connections: over.connections.or(base.connections),
                 rate: over.rate.or(base.rate),
@@ -100,7 +100,7 @@ fn net(base: &NetDraft, over: &NetDraft) -> NetDraft {
     }
 }
 
-fn proc(base: &ProcDraft, over: &ProcDraft) -> ProcDraft {
+fn merge_proc(base: &ProcDraft, over: &ProcDraft) -> ProcDraft {
     ProcDraft {
         cpu_quota: over.cpu_quota.or(base.cpu_quota),
         mem_limit: over.mem_limit.or(base.mem_limit),
@@ -114,14 +114,14 @@ fn proc(base: &ProcDraft, over: &ProcDraft) -> ProcDraft {
     }
 }
 
-fn tools(base: &ToolsDraft, over: &ToolsDraft) -> ToolsDraft {
+fn merge_tools(base: &ToolsDraft, over: &ToolsDraft) -> ToolsDraft {
     ToolsDraft {
         default: over.default.or(base.default),
-        rules: add(&base.rules, &over.rules),
+        rules: append_missing(&base.rules, &over.rules),
         drift: over.drift.or(base.drift),
         max_calls: over.max_calls.or(base.max_calls),
         call_timeout: over.call_timeout.or(base.call_timeout),
-        limits: both(base.limits.as_ref(), over.limits.as_ref(), |base, over| {
+        limits: merge_options(base.limits.as_ref(), over.limits.as_ref(), |base, over| {
             ToolLimitsDraft {
                 tenant: over.tenant.or(base.tenant),
                 session: over.session.or(base.session),
@@ -132,18 +132,18 @@ fn tools(base: &ToolsDraft, over: &ToolsDraft) -> ToolsDraft {
     }
 }
 
-fn data(base: &DataDraft, over: &DataDraft) -> DataDraft {
+fn merge_data(base: &DataDraft, over: &DataDraft) -> DataDraft {
     DataDraft {
-        pii: both(base.pii.as_ref(), over.pii.as_ref(), |base, over| PiiDraft {
+        pii: merge_options(base.pii.as_ref(), over.pii.as_ref(), |base, over| PiiDraft {
             mode: over.mode.or(base.mode),
             inside: over.inside.or(base.inside),
             names: over.names.or(base.names),
             kinds: over.kinds.as_ref().or(base.kinds.as_ref()).cloned(),
-            reveal_to: add(&base.reveal_to, &over.reveal_to),
-            own: add(&base.own, &over.own),
+            reveal_to: append_missing(&base.reveal_to, &over.reveal_to),
+            own: append_missing(&base.own, &over.own),
         }),
         secrets: over.secrets.or(base.secrets),
-        returned: both(base.returned.as_ref(), over.returned.as_ref(), |base, over| {
+        returned: merge_options(base.returned.as_ref(), over.returned.as_ref(), |base, over| {
             ReturnDraft {
                 bytes: over.bytes.or(base.bytes),
                 rows: over.rows.or(base.rows),
@@ -152,14 +152,14 @@ fn data(base: &DataDraft, over: &DataDraft) -> DataDraft {
     }
 }
 
-fn approvals(base: &ApprovalsDraft, over: &ApprovalsDraft) -> ApprovalsDraft {
+fn merge_approvals(base: &ApprovalsDraft, over: &ApprovalsDraft) -> ApprovalsDraft {
     ApprovalsDraft {
         timeout: over.timeout.or(base.timeout),
         by: over.by.as_ref().or(base.by.as_ref()).cloned(),
     }
 }
 
-fn audit(base: &AuditDraft, over: &AuditDraft) -> AuditDraft {
+fn merge_audit(base: &AuditDraft, over: &AuditDraft) -> AuditDraft {
     AuditDraft {
         durable: over.durable.or(base.durable),
         output: over.output.or(base.output),

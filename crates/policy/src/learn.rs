@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::address::AddressKind;
 use crate::ceiling::Ceiling;
-use crate::decide::{Verdict, reserved};
-use crate::draft::{Draft, Version};
+use crate::decide::{RuleEffect, is_reserved};
+use crate::draft::{DocumentVersion, Draft};
 use crate::host::{Host, HostPattern};
-use crate::net::{HostRequest, HostRule, Method, NetDraft, Scheme};
+use crate::net::{HostRequest, HostRule, HttpMethod, NetDraft, Scheme};
 use crate::pattern::{ToolName, ToolPattern};
 use crate::policy::Policy;
-use crate::tools::{Hints, History, ToolRule, ToolsDraft};
+use crate::tools::{CallHistory, ToolHints, ToolRule, ToolsDraft};
 use crate::url::UrlPath;
 
 mod arguments;
@@ -24,16 +24,16 @@ mod paths;
 
 /// An action that a session attempted, as its journal records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
+pub struct ObservedAttempt {
     /// The host request or the tool call.
-    pub tried: Tried,
+    pub tried: AttemptedAction,
     /// The code and the rule of the refusal; `None` if the action was allowed.
     pub refused: Option<(String, String)>,
 }
 
 /// The action of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tried {
+pub enum AttemptedAction {
     /// A request to a host outside the sandbox.
     Host {
         /// The scheme of the URL: `https` or `http`.
@@ -60,7 +60,7 @@ pub enum Tried {
     },
 }
 
-impl std::fmt::Display for Tried {
+impl std::fmt::Display for AttemptedAction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Host {
@@ -82,17 +82,17 @@ impl std::fmt::Display for Tried {
 /// The result of learning from a session.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Learnt {
+pub struct LearnedDraft {
     /// The smallest policy that allows the actions.
     pub draft: Draft,
     /// The actions that the policy does not allow, and those for which it is not sufficient.
-    pub notes: Vec<Note>,
+    pub notes: Vec<LearnNote>,
 }
 
 /// A remark on one attempted action.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
-pub struct Note {
+pub struct LearnNote {
     /// The attempted action in words, such as `https://example.org:443 GET /`.
     pub tried: String,
     /// Whether the learned policy allows the action.
@@ -105,7 +105,7 @@ pub struct Note {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the policy that was learnt does not allow {tried}: `{rule}`")]
 #[non_exhaustive]
-pub struct NotLearnt {
+pub struct LearnError {
     /// The attempted action in words.
     pub tried: String,
     /// The rule of the learned policy that refuses the action, or the error.
@@ -114,49 +114,49 @@ pub struct NotLearnt {
 
 /// A host request that a rule can allow.
 #[derive(Debug, Clone)]
-struct Crossing {
+struct AllowableHost {
     request: HostRequest,
     address: Option<IpAddr>,
 }
 
 /// An action that a rule can allow.
-enum Allowable {
-    Host(Crossing),
+enum AllowableAction {
+    Host(AllowableHost),
     Tool(ToolName, Option<Value>),
 }
 
 /// The arguments of all calls by tool; `None` for a call whose arguments are unknown.
-type Calls = BTreeMap<ToolName, Vec<Option<Value>>>;
+type CallsByTool = BTreeMap<ToolName, Vec<Option<Value>>>;
 
 /// Learns the smallest policy that allows these attempts, except those that no rule should allow.
-pub fn learn(attempts: &[Attempt]) -> Result<Learnt, NotLearnt> {
-    let (mut crossings, mut tools, mut notes) = (Vec::new(), Calls::new(), BTreeSet::new());
+pub fn learn(attempts: &[ObservedAttempt]) -> Result<LearnedDraft, LearnError> {
+    let (mut crossings, mut tools, mut notes) = (Vec::new(), CallsByTool::new(), BTreeSet::new());
     for attempt in attempts {
-        let note = |allowed: bool, why: String| Note {
+        let note = |allowed: bool, why: String| LearnNote {
             tried: attempt.tried.to_string(),
             allowed,
             why,
         };
-        match curable(attempt).and_then(|more| Ok((allowable(&attempt.tried)?, more))) {
+        match rule_would_allow(attempt).and_then(|more| Ok((to_allowable(&attempt.tried)?, more))) {
             Err(why) => drop(notes.insert(note(false, why))),
             Ok((allowable, more)) => {
                 notes.extend(more.map(|more| note(true, more)));
-                notes.extend(unlearnt(&attempt.tried).map(|more| note(true, more)));
+                notes.extend(unlearned_part(&attempt.tried).map(|more| note(true, more)));
                 match allowable {
-                    Allowable::Host(crossing) => crossings.push(crossing),
-                    Allowable::Tool(name, arguments) => tools.entry(name).or_default().push(arguments),
+                    AllowableAction::Host(crossing) => crossings.push(crossing),
+                    AllowableAction::Tool(name, arguments) => tools.entry(name).or_default().push(arguments),
                 }
             }
         }
     }
-    let draft = draft(&crossings, &tools);
-    replay(&draft, &crossings, &tools)?;
+    let draft = build_draft(&crossings, &tools);
+    verify_draft(&draft, &crossings, &tools)?;
     let notes = notes.into_iter().collect();
-    Ok(Learnt { draft, notes })
+    Ok(LearnedDraft { draft, notes })
 }
 
 /// Checks whether an allow rule would have helped. Returns what else the action needs; the error says why no rule helps.
-fn curable(attempt: &Attempt) -> Result<Option<String>, String> {
+fn rule_would_allow(attempt: &ObservedAttempt) -> Result<Option<String>, String> {
     let Some((code, rule)) = &attempt.refused else {
         return Ok(None);
     };
@@ -182,7 +182,7 @@ fn curable(attempt: &Attempt) -> Result<Option<String>, String> {
 }
 
 /// The arguments with the hidden values replaced by null.
-fn seen(arguments: &Value, hidden: &BTreeSet<String>) -> Value {
+fn without_hidden(arguments: &Value, hidden: &BTreeSet<String>) -> Value {
     let mut seen = arguments.clone();
     for name in hidden {
         if let Some(value) = seen.get_mut(name) {
@@ -193,10 +193,10 @@ fn seen(arguments: &Value, hidden: &BTreeSet<String>) -> Value {
 }
 
 /// The condition that could not be learned from an attempt; `None` if nothing is hidden.
-fn unlearnt(tried: &Tried) -> Option<String> {
+fn unlearned_part(tried: &AttemptedAction) -> Option<String> {
     let hidden = match tried {
-        Tried::Tool { hidden, .. } if !hidden.is_empty() => hidden,
-        Tried::Tool { .. } | Tried::Host { .. } => return None,
+        AttemptedAction::Tool { hidden, .. } if !hidden.is_empty() => hidden,
+        AttemptedAction::Tool { .. } | AttemptedAction::Host { .. } => return None,
     };
     let names: Vec<String> = hidden.iter().map(|name| format!("`{name}`")).collect();
     let names = names.join(" and ");
@@ -205,19 +205,19 @@ fn unlearnt(tried: &Tried) -> Option<String> {
     ))
 }
 
-fn allowable(tried: &Tried) -> Result<Allowable, String> {
+fn to_allowable(tried: &AttemptedAction) -> Result<AllowableAction, String> {
     let (scheme, host, port, method, path, address) = match tried {
-        Tried::Tool {
+        AttemptedAction::Tool {
             name,
             arguments,
             hidden,
         } => {
             return name
                 .parse()
-                .map(|name| Allowable::Tool(name, arguments.as_ref().map(|all| seen(all, hidden))))
+                .map(|name| AllowableAction::Tool(name, arguments.as_ref().map(|all| without_hidden(all, hidden))))
                 .map_err(|error: crate::NameError| error.to_string());
         }
-        Tried::Host {
+        AttemptedAction::Host {
             scheme,
             host,
             port,
@@ -232,18 +232,18 @@ fn allowable(tried: &Tried) -> Result<Allowable, String> {
         other => return Err(format!("`{other}` is neither https nor http")),
     };
     let host: Host = host.parse().map_err(|error: crate::HostError| error.to_string())?;
-    if reserved(&host) {
+    if is_reserved(&host) {
         return Err("this name always stays closed: `builtin.hosts`".to_owned());
     }
     let literal = match &host {
         Host::Ip(address) => Some(*address),
         Host::Name(_) => None,
     };
-    let dialled = address.as_deref().and_then(ip);
+    let dialled = address.as_deref().and_then(parse_ip);
     if let Some(private) = literal
         .into_iter()
         .chain(dialled)
-        .find(|ip| AddressKind::of(*ip) != AddressKind::Public)
+        .find(|ip| AddressKind::classify(*ip) != AddressKind::Public)
     {
         let why = "is not a public address: `builtin.addresses`; a private network needs `addresses` written by hand";
         return Err(format!("`{private}` {why}"));
@@ -271,19 +271,19 @@ fn allowable(tried: &Tried) -> Result<Allowable, String> {
     if let Some((host, _)) = denied.iter().find_map(|entry| entry.forbids(&request)) {
         return Err(format!("`{host}` is denied by the built-in `net.denylist`"));
     }
-    Ok(Allowable::Host(Crossing {
+    Ok(AllowableAction::Host(AllowableHost {
         request,
         address: dialled,
     }))
 }
 
-fn ip(text: &str) -> Option<IpAddr> {
+fn parse_ip(text: &str) -> Option<IpAddr> {
     let socket = |text: &str| text.parse::<SocketAddr>().map(|address| address.ip());
     text.parse().or_else(|_| socket(text)).ok()
 }
 
-fn draft(crossings: &[Crossing], tools: &Calls) -> Draft {
-    let allowlist = rules(crossings);
+fn build_draft(crossings: &[AllowableHost], tools: &CallsByTool) -> Draft {
+    let allowlist = build_host_rules(crossings);
     let net = (!allowlist.is_empty()).then(|| NetDraft {
         enabled: Some(true),
         allowlist,
@@ -292,9 +292,9 @@ fn draft(crossings: &[Crossing], tools: &Calls) -> Draft {
     let allow = |(name, calls): (&ToolName, &Vec<Option<Value>>)| {
         let pattern: ToolPattern = name.as_str().parse().ok()?;
         Some(ToolRule {
-            verdict: Verdict::Allow,
+            verdict: RuleEffect::Allow,
             pattern,
-            when: arguments::patterns(calls),
+            when: arguments::common_conditions(calls),
             after: None,
             hint: None,
             rate: None,
@@ -305,25 +305,25 @@ fn draft(crossings: &[Crossing], tools: &Calls) -> Draft {
         ..ToolsDraft::default()
     });
     Draft {
-        version: Version::try_from(1).ok(),
+        version: DocumentVersion::try_from(1).ok(),
         net,
         tools,
         ..Draft::empty()
     }
-    .named("learnt")
+    .with_name("learnt")
 }
 
 /// The requests to one host and port: whether some had no method or path, and the paths of each method.
 #[derive(Default)]
-struct Asked {
+struct HostUsage {
     unseen: bool,
-    seen: BTreeMap<Method, BTreeSet<String>>,
+    seen: BTreeMap<HttpMethod, BTreeSet<String>>,
 }
 
 /// The fewest rules that allow the requests and little else.
-fn rules(crossings: &[Crossing]) -> Vec<HostRule> {
-    let mut places: BTreeMap<(String, u8, u16), Asked> = BTreeMap::new();
-    for Crossing { request, .. } in crossings {
+fn build_host_rules(crossings: &[AllowableHost]) -> Vec<HostRule> {
+    let mut places: BTreeMap<(String, u8, u16), HostUsage> = BTreeMap::new();
+    for AllowableHost { request, .. } in crossings {
         // Https sorts before http.
         let plain = u8::from(request.scheme == Scheme::Http);
         let asked = places
@@ -337,14 +337,14 @@ fn rules(crossings: &[Crossing]) -> Vec<HostRule> {
         }
     }
     // Ports with the same methods and paths share a rule.
-    let mut shared: BTreeMap<(String, u8, Option<Narrow>), BTreeSet<NonZeroU16>> = BTreeMap::new();
+    let mut shared: BTreeMap<(String, u8, Option<NarrowRule>), BTreeSet<NonZeroU16>> = BTreeMap::new();
     for ((host, plain, port), asked) in places {
-        for narrow in narrowed(asked) {
+        for narrow in narrow_rules(asked) {
             let ports = shared.entry((host.clone(), plain, narrow)).or_default();
             ports.extend(NonZeroU16::new(port));
         }
     }
-    let rule = |((host, plain, narrow), ports): ((String, u8, Option<Narrow>), BTreeSet<NonZeroU16>)| {
+    let rule = |((host, plain, narrow), ports): ((String, u8, Option<NarrowRule>), BTreeSet<NonZeroU16>)| {
         let pattern: HostPattern = host.parse().ok()?;
         let scheme = if plain == 1 { Scheme::Http } else { Scheme::Https };
         let usual = ports.iter().all(|port| port.get() == scheme.port());
@@ -357,29 +357,32 @@ fn rules(crossings: &[Crossing]) -> Vec<HostRule> {
             ports: (!usual).then_some(ports),
             methods,
             paths,
-            ..HostRule::bare(pattern)
+            ..HostRule::for_host(pattern)
         })
     };
     shared.into_iter().filter_map(rule).collect()
 }
 
 /// The methods of one rule with their paths; `None` allows all paths, because they are too many to name.
-type Narrow = (BTreeSet<Method>, Option<Vec<String>>);
+type NarrowRule = (BTreeSet<HttpMethod>, Option<Vec<String>>);
 
 /// Makes one rule for each set of paths, so that no method gets the paths of another.
-fn narrowed(mut asked: Asked) -> Vec<Option<Narrow>> {
+fn narrow_rules(mut asked: HostUsage) -> Vec<Option<NarrowRule>> {
     if asked.unseen {
         return vec![None];
     }
     // GET includes HEAD.
-    if let (Some(head), Some(get)) = (asked.seen.get(&Method::Head), asked.seen.get(&Method::Get))
+    if let (Some(head), Some(get)) = (asked.seen.get(&HttpMethod::Head), asked.seen.get(&HttpMethod::Get))
         && head.is_subset(get)
     {
-        asked.seen.remove(&Method::Head);
+        asked.seen.remove(&HttpMethod::Head);
     }
-    let mut by_paths: BTreeMap<Option<Vec<String>>, BTreeSet<Method>> = BTreeMap::new();
+    let mut by_paths: BTreeMap<Option<Vec<String>>, BTreeSet<HttpMethod>> = BTreeMap::new();
     for (method, paths) in asked.seen {
-        by_paths.entry(paths::general(&paths)).or_default().insert(method);
+        by_paths
+            .entry(paths::generalize_paths(&paths))
+            .or_default()
+            .insert(method);
     }
     by_paths
         .into_iter()
@@ -388,18 +391,18 @@ fn narrowed(mut asked: Asked) -> Vec<Option<Narrow>> {
 }
 
 /// Checks that the policy, written to a file and read again, allows every action that it was learned from.
-fn replay(draft: &Draft, crossings: &[Crossing], tools: &Calls) -> Result<(), NotLearnt> {
-    let fault = |tried: String, rule: String| NotLearnt { tried, rule };
+fn verify_draft(draft: &Draft, crossings: &[AllowableHost], tools: &CallsByTool) -> Result<(), LearnError> {
+    let fault = |tried: String, rule: String| LearnError { tried, rule };
     let unfit = |error: &dyn std::fmt::Display| fault("anything".to_owned(), error.to_string());
     let text = draft.to_yaml().map_err(|error| unfit(&error))?;
     let read = Draft::parse(&text, &draft.name).map_err(|error| unfit(&error))?;
-    let policy: Policy = read.under(&Ceiling::own_word()).map_err(|error| unfit(&error))?;
+    let policy: Policy = read.under(&Ceiling::unlimited()).map_err(|error| unfit(&error))?;
     for crossing in crossings {
         let request = &crossing.request;
-        let host = policy.host(request);
-        let address = crossing.address.map(|address| policy.address(address, request));
+        let host = policy.decide_host(request);
+        let address = crossing.address.map(|address| policy.decide_address(address, request));
         for decision in std::iter::once(host).chain(address) {
-            if decision.verdict() != Verdict::Allow {
+            if decision.effect() != RuleEffect::Allow {
                 return Err(fault(request.host.to_string(), decision.rule().to_string()));
             }
         }
@@ -409,8 +412,8 @@ fn replay(draft: &Draft, crossings: &[Crossing], tools: &Calls) -> Result<(), No
         .flat_map(|(name, calls)| calls.iter().map(move |call| (name, call)));
     for (name, call) in calls {
         let arguments = call.clone().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-        let decision = policy.tool(name.as_str(), Hints::none(), &arguments, &History::new());
-        if decision.verdict() != Verdict::Allow {
+        let decision = policy.decide_tool(name.as_str(), ToolHints::none(), &arguments, &CallHistory::new());
+        if decision.effect() != RuleEffect::Allow {
             return Err(fault(name.to_string(), decision.rule().to_string()));
         }
     }

@@ -3,30 +3,30 @@
 use std::cmp::Ordering;
 use std::fmt::{self, Display};
 
-use crate::ceiling::Excess;
+use crate::ceiling::CeilingExcess;
 use crate::data::{DataDraft, PiiDraft, PiiKind, ReturnDraft};
-use crate::decide::{Verdict, allow_rules};
+use crate::decide::{RuleEffect, allow_rules};
 use crate::draft::{ApprovalsDraft, Approver, AuditDraft, Draft, ProcDraft};
-use crate::layer::add;
+use crate::layer::append_missing;
 use crate::net::{HostRule, NetDraft, NetLimitsDraft, Scheme};
 use crate::tools::{ToolLimitsDraft, ToolRule, ToolsDraft};
 use crate::units::Rate;
 
 /// Collects every key that exceeds the ceiling.
 #[derive(Debug, Default)]
-pub(crate) struct Measure {
-    pub(crate) excess: Vec<Excess>,
+pub(crate) struct ExcessCollector {
+    pub(crate) excess: Vec<CeilingExcess>,
 }
 
 /// Which end of a scale is the stricter one.
 #[derive(Clone, Copy)]
-enum Stricter {
+enum StricterEnd {
     Less,
     More,
 }
 
-impl Stricter {
-    fn wider<T: PartialOrd>(self, asked: &T, most: &T) -> bool {
+impl StricterEnd {
+    fn is_exceeded<T: PartialOrd>(self, asked: &T, most: &T) -> bool {
         match self {
             Self::Less => asked > most,
             Self::More => asked < most,
@@ -36,9 +36,9 @@ impl Stricter {
 
 /// A rate ordered by permissiveness: a rate that exceeds another in any way is the greater.
 #[derive(Clone, Copy, PartialEq)]
-struct Often(Rate);
+struct RateOrder(Rate);
 
-impl PartialOrd for Often {
+impl PartialOrd for RateOrder {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         match (self.0.exceeds(other.0), other.0.exceeds(self.0)) {
             (true, _) => Some(Ordering::Greater),
@@ -48,16 +48,16 @@ impl PartialOrd for Often {
     }
 }
 
-impl Display for Often {
+impl Display for RateOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl Measure {
-    pub(crate) fn too_much(&mut self, key: impl Into<String>, asked: &str, allowed: &str) {
+impl ExcessCollector {
+    pub(crate) fn add_excess(&mut self, key: impl Into<String>, asked: &str, allowed: &str) {
         let (asked, allowed) = (asked.to_owned(), allowed.to_owned());
-        self.excess.push(Excess {
+        self.excess.push(CeilingExcess {
             key: key.into(),
             asked,
             allowed,
@@ -66,21 +66,21 @@ impl Measure {
 
     /// Returns the requested value, and records an excess if the ceiling forbids it. Without a request, the stricter of default
     /// and ceiling applies.
-    fn pick<T: PartialOrd + Copy>(
+    fn limit_value<T: PartialOrd + Copy>(
         &mut self,
         key: &str,
-        stricter: Stricter,
+        stricter: StricterEnd,
         [asked, default, most]: [Option<T>; 3],
         show: impl Fn(T) -> String,
     ) -> Option<T> {
         match (asked, most) {
-            (Some(asked), Some(most)) if stricter.wider(&asked, &most) => {
-                self.too_much(key, &show(asked), &show(most));
+            (Some(asked), Some(most)) if stricter.is_exceeded(&asked, &most) => {
+                self.add_excess(key, &show(asked), &show(most));
                 Some(most)
             }
             (Some(asked), _) => Some(asked),
             (None, Some(most)) => Some(match default {
-                Some(default) if !stricter.wider(&default, &most) => default,
+                Some(default) if !stricter.is_exceeded(&default, &most) => default,
                 _ => most,
             }),
             (None, None) => default,
@@ -88,14 +88,14 @@ impl Measure {
     }
 
     fn number<T: PartialOrd + Copy + Display>(&mut self, key: &str, values: [Option<T>; 3]) -> Option<T> {
-        self.pick(key, Stricter::Less, values, |value| value.to_string())
+        self.limit_value(key, StricterEnd::Less, values, |value| value.to_string())
     }
 
-    fn strength<T: PartialOrd + Copy + serde::Serialize>(&mut self, key: &str, values: [Option<T>; 3]) -> Option<T> {
-        self.pick(key, Stricter::More, values, word)
+    fn limit_mode<T: PartialOrd + Copy + serde::Serialize>(&mut self, key: &str, values: [Option<T>; 3]) -> Option<T> {
+        self.limit_value(key, StricterEnd::More, values, serialized_name)
     }
 
-    pub(crate) fn proc(&mut self, asked: &Draft, builtin: &Draft, top: &Draft) -> ProcDraft {
+    pub(crate) fn limit_proc(&mut self, asked: &Draft, builtin: &Draft, top: &Draft) -> ProcDraft {
         let of = |draft: &Draft| draft.proc.clone().unwrap_or_default();
         let [a, b, t] = [of(asked), of(builtin), of(top)];
         macro_rules! least {
@@ -115,29 +115,29 @@ impl Measure {
             fork_limit: least!(fork_limit),
             open_files: least!(open_files),
             output: least!(output),
-            programs: self.strength("proc.programs", [a.programs, b.programs, t.programs]),
+            programs: self.limit_mode("proc.programs", [a.programs, b.programs, t.programs]),
         }
     }
 
-    pub(crate) fn net(&mut self, asked: &Draft, full: &Draft, top: &Draft) -> NetDraft {
+    pub(crate) fn limit_net(&mut self, asked: &Draft, full: &Draft, top: &Draft) -> NetDraft {
         let of = |draft: &Draft| draft.net.clone().unwrap_or_default();
         let (asked, full, top) = (of(asked), of(full), of(top));
         if asked.enabled == Some(true) && top.enabled != Some(true) {
-            self.too_much("net.enabled", "true", "false");
+            self.add_excess("net.enabled", "true", "false");
         }
-        let default = [asked.default, None, Some(top.default.unwrap_or(Verdict::Deny))];
-        let default = self.strength("net.default", default);
+        let default = [asked.default, None, Some(top.default.unwrap_or(RuleEffect::Deny))];
+        let default = self.limit_mode("net.default", default);
         for (key, rule) in allow_rules(&asked) {
-            if !covered(rule, &top) {
+            if !is_rule_covered(rule, &top) {
                 let shown = serde_json::to_string(rule).unwrap_or_default();
-                self.too_much(key, &shown, "no rule that contains it");
+                self.add_excess(key, &shown, "no rule that contains it");
             }
         }
         // An open default of the ceiling applies only to a draft that requests one.
         let default = asked.default.and(default);
-        let limits = Some(self.net_limits(&asked, &top));
+        let limits = Some(self.limit_net_limits(&asked, &top));
         let builtin = Draft::builtin().net.unwrap_or_default();
-        let inspect = self.strength("net.inspect", [asked.inspect, builtin.inspect, top.inspect]);
+        let inspect = self.limit_mode("net.inspect", [asked.inspect, builtin.inspect, top.inspect]);
         NetDraft {
             default,
             inspect,
@@ -146,11 +146,11 @@ impl Measure {
         }
     }
 
-    fn net_limits(&mut self, asked: &NetDraft, top: &NetDraft) -> NetLimitsDraft {
+    fn limit_net_limits(&mut self, asked: &NetDraft, top: &NetDraft) -> NetLimitsDraft {
         let of = |net: &NetDraft| net.limits.clone().unwrap_or_default();
         let builtin = Draft::builtin().net.unwrap_or_default();
         let [a, b, t] = [of(asked), of(&builtin), of(top)];
-        let rate = [a.rate, b.rate, t.rate].map(|rate| rate.map(Often));
+        let rate = [a.rate, b.rate, t.rate].map(|rate| rate.map(RateOrder));
         NetLimitsDraft {
             connections: self.number("net.limits.connections", [a.connections, b.connections, t.connections]),
             rate: self.number("net.limits.rate", rate).map(|often| often.0),
@@ -158,18 +158,18 @@ impl Measure {
         }
     }
 
-    pub(crate) fn tools(&mut self, asked: &Draft, full: &Draft, top: &Draft) -> ToolsDraft {
+    pub(crate) fn limit_tools(&mut self, asked: &Draft, full: &Draft, top: &Draft) -> ToolsDraft {
         let of = |draft: &Draft| draft.tools.clone().unwrap_or_default();
         let (asked, full, top) = (of(asked), of(full), of(top));
         let builtin = of(&Draft::builtin());
-        let most = top.default.unwrap_or(Verdict::Deny);
+        let most = top.default.unwrap_or(RuleEffect::Deny);
         let default = [asked.default, full.default, Some(most)];
-        let default = self.strength("tools.default", default);
+        let default = self.limit_mode("tools.default", default);
         for (index, rule) in asked.rules.iter().enumerate() {
-            self.rule(index, rule, &top.rules, most);
+            self.check_tool_rule(index, rule, &top.rules, most);
         }
-        let drift = [asked.drift, None, Some(top.drift.unwrap_or(Verdict::Ask))];
-        let drift = self.strength("tools.drift", drift);
+        let drift = [asked.drift, None, Some(top.drift.unwrap_or(RuleEffect::Ask))];
+        let drift = self.limit_mode("tools.drift", drift);
         ToolsDraft {
             default,
             rules: full.rules,
@@ -179,16 +179,20 @@ impl Measure {
                 "tools.call_timeout",
                 [asked.call_timeout, builtin.call_timeout, top.call_timeout],
             ),
-            limits: self.tool_limits(asked.limits, top.limits),
+            limits: self.limit_tool_limits(asked.limits, top.limits),
         }
     }
 
-    fn tool_limits(&mut self, asked: Option<ToolLimitsDraft>, top: Option<ToolLimitsDraft>) -> Option<ToolLimitsDraft> {
+    fn limit_tool_limits(
+        &mut self,
+        asked: Option<ToolLimitsDraft>,
+        top: Option<ToolLimitsDraft>,
+    ) -> Option<ToolLimitsDraft> {
         let (Some(a), Some(t)) = (&asked, &top) else {
             return asked.or(top);
         };
         let mut least = |key: &str, asked: Option<Rate>, most: Option<Rate>| {
-            let values = [asked, None, most].map(|rate| rate.map(Often));
+            let values = [asked, None, most].map(|rate| rate.map(RateOrder));
             self.number(&format!("tools.limits.{key}"), values).map(|often| often.0)
         };
         Some(ToolLimitsDraft {
@@ -200,56 +204,61 @@ impl Measure {
     }
 
     /// Conditions are not compared: each call is decided by the ceiling's rules as well.
-    fn rule(&mut self, index: usize, rule: &ToolRule, top: &[ToolRule], default: Verdict) {
-        if rule.verdict == Verdict::Deny {
+    fn check_tool_rule(&mut self, index: usize, rule: &ToolRule, top: &[ToolRule], default: RuleEffect) {
+        if rule.verdict == RuleEffect::Deny {
             return;
         }
         let key = format!("tools.rules[{index}]");
         let asked = format!("{} `{}`", rule.verdict, rule.pattern);
-        let containing = |above: &&ToolRule| above.verdict != Verdict::Deny && above.pattern.contains(&rule.pattern);
+        let containing = |above: &&ToolRule| above.verdict != RuleEffect::Deny && above.pattern.contains(&rule.pattern);
         let above: Vec<&ToolRule> = top.iter().filter(containing).collect();
-        if above.is_empty() && default == Verdict::Deny {
-            return self.too_much(key, &asked, "no pattern that contains it");
+        if above.is_empty() && default == RuleEffect::Deny {
+            return self.add_excess(key, &asked, "no pattern that contains it");
         }
         let Some(rate) = rule.rate else { return };
         let within = |above: &&ToolRule| above.rate.is_none_or(|most| !rate.exceeds(most));
         if !above.is_empty() && !above.iter().any(within) {
             let most = above.iter().find_map(|above| above.rate).map(|rate| rate.to_string());
-            self.too_much(format!("{key}.rate"), &rate.to_string(), &most.unwrap_or_default());
+            self.add_excess(format!("{key}.rate"), &rate.to_string(), &most.unwrap_or_default());
         }
     }
 
-    pub(crate) fn data(&mut self, asked: &Draft, builtin: &Draft, top: &Draft) -> Option<DataDraft> {
+    pub(crate) fn limit_data(&mut self, asked: &Draft, builtin: &Draft, top: &Draft) -> Option<DataDraft> {
         let drafts = [asked, builtin, top];
         if drafts.iter().all(|draft| draft.data.is_none()) {
             return None;
         }
         let [asked, builtin, top] = drafts.map(|draft| draft.data.clone().unwrap_or_default());
         Some(DataDraft {
-            pii: self.pii(asked.pii, builtin.pii, top.pii),
-            secrets: self.strength("data.secrets", [asked.secrets, builtin.secrets, top.secrets]),
-            returned: self.returned(asked.returned, builtin.returned, top.returned),
+            pii: self.limit_pii(asked.pii, builtin.pii, top.pii),
+            secrets: self.limit_mode("data.secrets", [asked.secrets, builtin.secrets, top.secrets]),
+            returned: self.limit_return(asked.returned, builtin.returned, top.returned),
         })
     }
 
-    fn pii(&mut self, asked: Option<PiiDraft>, builtin: Option<PiiDraft>, top: Option<PiiDraft>) -> Option<PiiDraft> {
+    fn limit_pii(
+        &mut self,
+        asked: Option<PiiDraft>,
+        builtin: Option<PiiDraft>,
+        top: Option<PiiDraft>,
+    ) -> Option<PiiDraft> {
         let drafts = [asked, builtin, top];
         if drafts.iter().all(Option::is_none) {
             return None;
         }
         let [asked, builtin, top] = drafts.map(Option::unwrap_or_default);
-        let kinds = self.kinds(asked.kinds, builtin.kinds, top.kinds);
+        let kinds = self.limit_pii_kinds(asked.kinds, builtin.kinds, top.kinds);
         for (index, pattern) in asked.reveal_to.iter().enumerate() {
             if !top.reveal_to.iter().any(|above| above.contains(pattern)) {
                 let key = format!("data.pii.reveal_to[{index}]");
-                self.too_much(key, &format!("`{pattern}`"), "no pattern that contains it");
+                self.add_excess(key, &format!("`{pattern}`"), "no pattern that contains it");
             }
         }
         // A request could choose an expression that gives every letter an alias, and any tool that echoes would then reveal them.
         for (index, kind) in asked.own.iter().enumerate() {
             if !top.own.contains(kind) {
                 let key = format!("data.pii.own[{index}]");
-                self.too_much(
+                self.add_excess(
                     key,
                     &format!("`{}`", kind.name),
                     "only kinds that the ceiling itself has",
@@ -257,17 +266,17 @@ impl Measure {
             }
         }
         Some(PiiDraft {
-            mode: self.strength("data.pii.mode", [asked.mode, builtin.mode, top.mode]),
-            inside: self.strength("data.pii.inside", [asked.inside, builtin.inside, top.inside]),
-            names: self.strength("data.pii.names", [asked.names, builtin.names, top.names]),
+            mode: self.limit_mode("data.pii.mode", [asked.mode, builtin.mode, top.mode]),
+            inside: self.limit_mode("data.pii.inside", [asked.inside, builtin.inside, top.inside]),
+            names: self.limit_mode("data.pii.names", [asked.names, builtin.names, top.names]),
             kinds,
             reveal_to: asked.reveal_to,
-            own: add(&top.own, &asked.own),
+            own: append_missing(&top.own, &asked.own),
         })
     }
 
     /// A request must name every kind of the ceiling. Without a request, the kinds of default and ceiling apply together.
-    fn kinds(
+    fn limit_pii_kinds(
         &mut self,
         asked: Option<Vec<PiiKind>>,
         builtin: Option<Vec<PiiKind>>,
@@ -275,16 +284,20 @@ impl Measure {
     ) -> Option<Vec<PiiKind>> {
         match (asked, top) {
             (Some(kinds), Some(needed)) if !needed.iter().all(|kind| kinds.contains(kind)) => {
-                self.too_much("data.pii.kinds", &word(kinds), &format!("at least {}", word(&needed)));
+                self.add_excess(
+                    "data.pii.kinds",
+                    &serialized_name(kinds),
+                    &format!("at least {}", serialized_name(&needed)),
+                );
                 Some(needed)
             }
             (Some(kinds), _) => Some(kinds),
-            (None, Some(needed)) => Some(add(&builtin.unwrap_or_default(), &needed)),
+            (None, Some(needed)) => Some(append_missing(&builtin.unwrap_or_default(), &needed)),
             (None, None) => builtin,
         }
     }
 
-    fn returned(
+    fn limit_return(
         &mut self,
         asked: Option<ReturnDraft>,
         builtin: Option<ReturnDraft>,
@@ -301,7 +314,7 @@ impl Measure {
         })
     }
 
-    pub(crate) fn approvals(&mut self, asked: &Draft, top: &Draft) -> Option<ApprovalsDraft> {
+    pub(crate) fn limit_approvals(&mut self, asked: &Draft, top: &Draft) -> Option<ApprovalsDraft> {
         if asked.approvals.is_none() && top.approvals.is_none() {
             return None;
         }
@@ -309,7 +322,7 @@ impl Measure {
         let (asked, top) = (of(asked), of(top));
         let most = top.by.clone().unwrap_or_else(|| vec![Approver::Inbox]);
         for approver in asked.by.iter().flatten().filter(|approver| !most.contains(approver)) {
-            self.too_much("approvals.by", &word(approver), &word(&most));
+            self.add_excess("approvals.by", &serialized_name(approver), &serialized_name(&most));
         }
         Some(ApprovalsDraft {
             timeout: self.number("approvals.timeout", [asked.timeout, None, top.timeout]),
@@ -318,7 +331,7 @@ impl Measure {
     }
 
     /// The operator decides what the journal records: a request may make it more durable, but never change how much is recorded.
-    pub(crate) fn audit(&mut self, asked: &Draft, builtin: &Draft, top: &Draft) -> AuditDraft {
+    pub(crate) fn limit_audit(&mut self, asked: &Draft, builtin: &Draft, top: &Draft) -> AuditDraft {
         let of = |draft: &Draft| draft.audit.clone().unwrap_or_default();
         let [asked, builtin, top] = [of(asked), of(builtin), of(top)];
         let durable = [asked.durable, builtin.durable, top.durable];
@@ -326,17 +339,17 @@ impl Measure {
         if let (Some(asked), Some(most)) = (asked.output, most)
             && asked != most
         {
-            self.too_much("audit.output", &word(asked), &word(most));
+            self.add_excess("audit.output", &serialized_name(asked), &serialized_name(most));
         }
         // A shorter retention would let a request delete its own records; a longer one would fill the operator's disk.
         let keep = top.keep.or(builtin.keep);
         if let (Some(asked), Some(allowed)) = (asked.keep, keep)
             && asked != allowed
         {
-            self.too_much("audit.keep", &asked.to_string(), &allowed.to_string());
+            self.add_excess("audit.keep", &asked.to_string(), &allowed.to_string());
         }
         AuditDraft {
-            durable: self.strength("audit.durable", durable),
+            durable: self.limit_mode("audit.durable", durable),
             output: most,
             keep,
             session_bytes: self.number(
@@ -348,8 +361,8 @@ impl Measure {
 }
 
 /// Whether one allow rule of the ceiling, or its open default, covers a requested rule.
-fn covered(rule: &HostRule, top: &NetDraft) -> bool {
-    let open = top.default.is_some_and(|default| default != Verdict::Deny)
+fn is_rule_covered(rule: &HostRule, top: &NetDraft) -> bool {
+    let open = top.default.is_some_and(|default| default != RuleEffect::Deny)
         && rule.addresses.is_empty()
         && rule
             .allowed_ports()
@@ -359,7 +372,7 @@ fn covered(rule: &HostRule, top: &NetDraft) -> bool {
 }
 
 /// A value as a policy file writes it.
-pub(crate) fn word<T: serde::Serialize>(value: T) -> String {
+pub(crate) fn serialized_name<T: serde::Serialize>(value: T) -> String {
     let text = serde_json::to_string(&value).unwrap_or_default();
     text.replace('"', "")
 }

@@ -11,12 +11,12 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::address::never_opens;
-use crate::decide::Verdict;
+use crate::address::is_never_openable;
+use crate::decide::RuleEffect;
 use crate::draft::nullable;
 use crate::host::{Host, HostPattern};
 use crate::preset::{DenyPreset, NetPreset};
-use crate::units::{Bytes, Rate};
+use crate::units::{ByteSize, Rate};
 use crate::url::{UrlPath, UrlPathPattern};
 
 /// `net`: whether there is a network, and which hosts may be reached.
@@ -29,7 +29,7 @@ pub struct NetDraft {
     pub enabled: Option<bool>,
     /// The effect for hosts that no rule names, on https and http at their default ports; deny unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<Verdict>,
+    pub default: Option<RuleEffect>,
     /// Reviewed rule sets, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub presets: Vec<NetPreset>,
@@ -37,11 +37,15 @@ pub struct NetDraft {
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub allowlist: Vec<HostRule>,
     /// Hosts that may not be reached, by rules and by `preset:NAME`; it wins over every allow rule.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "denylist")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "deserialize_denylist"
+    )]
     pub denylist: Vec<DenyEntry>,
     /// Which TLS connections are terminated, so that the requests inside are visible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inspect: Option<Inspect>,
+    pub inspect: Option<TlsInspection>,
     /// Limits on connections, rate and bytes of one session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<NetLimitsDraft>,
@@ -50,7 +54,7 @@ pub struct NetDraft {
 /// Which TLS connections are terminated, so that the requests inside are visible; later is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Inspect {
+pub enum TlsInspection {
     /// Those to hosts whose rules name methods or paths, and all where a credential may be attached.
     Needed,
     /// Every TLS connection of the sandbox.
@@ -70,7 +74,7 @@ pub struct NetLimitsDraft {
     pub rate: Option<Rate>,
     /// The most bytes in both directions together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<Bytes>,
+    pub bytes: Option<ByteSize>,
 }
 
 /// How much of the network one session may use.
@@ -82,7 +86,7 @@ pub struct NetLimits {
     /// How often a connection may be opened or a request sent.
     pub rate: Rate,
     /// The most bytes in both directions together.
-    pub bytes: Bytes,
+    pub bytes: ByteSize,
 }
 
 impl NetDraft {
@@ -109,7 +113,7 @@ pub struct HostRule {
     /// The ports; `None` means the scheme's default port in an allow rule, and any port in a denylist.
     pub ports: Option<BTreeSet<NonZeroU16>>,
     /// The methods, of which GET includes HEAD; `None` means all.
-    pub methods: Option<BTreeSet<Method>>,
+    pub methods: Option<BTreeSet<HttpMethod>>,
     /// The URL paths; `None` means all.
     pub paths: Option<Vec<UrlPathPattern>>,
     /// Private networks that this rule opens; only in an allow rule.
@@ -119,7 +123,7 @@ pub struct HostRule {
 /// One rule for hosts.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct WrittenRule {
+struct HostRuleDocument {
     /// The hosts that the rule matches.
     host: HostPattern,
     /// The scheme; https unless written.
@@ -130,7 +134,7 @@ struct WrittenRule {
     ports: Option<BTreeSet<NonZeroU16>>,
     /// The methods; all unless written. GET includes HEAD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    methods: Option<BTreeSet<Method>>,
+    methods: Option<BTreeSet<HttpMethod>>,
     /// The URL paths; all unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     paths: Option<Vec<UrlPathPattern>>,
@@ -140,8 +144,8 @@ struct WrittenRule {
     addresses: Vec<IpNet>,
 }
 
-impl WrittenRule {
-    fn checked(self) -> Result<HostRule, String> {
+impl HostRuleDocument {
+    fn into_rule(self) -> Result<HostRule, String> {
         let empty = |key: &str| format!("`{key}` is empty, so the rule could never match");
         if self.ports.as_ref().is_some_and(BTreeSet::is_empty) {
             return Err(empty("ports"));
@@ -152,7 +156,7 @@ impl WrittenRule {
         if self.paths.as_ref().is_some_and(Vec::is_empty) {
             return Err(empty("paths"));
         }
-        if let Some(net) = self.addresses.iter().find(|net| never_opens(net)) {
+        if let Some(net) = self.addresses.iter().find(|net| is_never_openable(net)) {
             return Err(format!("`{net}` can never be opened"));
         }
         Ok(HostRule {
@@ -168,9 +172,9 @@ impl WrittenRule {
 
 impl<'de> Deserialize<'de> for HostRule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
+        struct HostRuleVisitor;
 
-        impl<'de> Visitor<'de> for Either {
+        impl<'de> Visitor<'de> for HostRuleVisitor {
             type Value = HostRule;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -178,27 +182,27 @@ impl<'de> Deserialize<'de> for HostRule {
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<HostRule, E> {
-                Ok(HostRule::bare(text.parse().map_err(E::custom)?))
+                Ok(HostRule::for_host(text.parse().map_err(E::custom)?))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HostRule, A::Error> {
-                WrittenRule::deserialize(MapAccessDeserializer::new(map))?
-                    .checked()
+                HostRuleDocument::deserialize(MapAccessDeserializer::new(map))?
+                    .into_rule()
                     .map_err(A::Error::custom)
             }
         }
 
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(HostRuleVisitor)
     }
 }
 
 impl Serialize for HostRule {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if *self == Self::bare(self.host.clone()) {
+        if *self == Self::for_host(self.host.clone()) {
             return self.host.serialize(serializer);
         }
         let rule = self.clone();
-        WrittenRule {
+        HostRuleDocument {
             host: rule.host,
             scheme: rule.scheme,
             ports: rule.ports,
@@ -217,12 +221,12 @@ impl JsonSchema for HostRule {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let bare = generator.subschema_for::<HostPattern>();
-        let rule = WrittenRule::json_schema(generator);
+        let rule = HostRuleDocument::json_schema(generator);
         json_schema!({ "anyOf": [bare, rule] })
     }
 }
 
-fn denylist<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DenyEntry>, D::Error> {
+fn deserialize_denylist<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DenyEntry>, D::Error> {
     let entries: Vec<DenyEntry> = nullable(deserializer)?;
     let rules = entries.iter().filter_map(DenyEntry::rule);
     match rules.into_iter().find(|rule| !rule.addresses.is_empty()) {
@@ -244,7 +248,7 @@ pub enum DenyEntry {
 }
 
 /// The prefix that distinguishes a preset from a host.
-const PRESET: &str = "preset:";
+const PRESET_PREFIX: &str = "preset:";
 
 impl DenyEntry {
     /// The rule; `None` for a preset.
@@ -267,7 +271,7 @@ impl DenyEntry {
         match self {
             Self::Rule(rule) => rule.forbids(request).then(|| (&rule.host, String::new())),
             Self::Preset(preset) => {
-                let place = preset.naming(&request.host)?;
+                let place = preset.matching_rule(&request.host)?;
                 let rule = preset.rules().get(place)?;
                 Some((&rule.host, format!(".{}[{place}]", preset.name())))
             }
@@ -275,16 +279,16 @@ impl DenyEntry {
     }
 
     /// Whether this entry needs method or path to decide the request. A preset never does: it names only hosts.
-    pub(crate) fn must_see(&self, request: &HostRequest) -> bool {
-        self.rule().is_some_and(|rule| rule.must_see(request))
+    pub(crate) fn needs_inspection(&self, request: &HostRequest) -> bool {
+        self.rule().is_some_and(|rule| rule.needs_inspection(request))
     }
 }
 
 impl<'de> Deserialize<'de> for DenyEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entry;
+        struct DenyEntryVisitor;
 
-        impl<'de> Visitor<'de> for Entry {
+        impl<'de> Visitor<'de> for DenyEntryVisitor {
             type Value = DenyEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -292,24 +296,24 @@ impl<'de> Deserialize<'de> for DenyEntry {
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<DenyEntry, E> {
-                let Some(name) = text.strip_prefix(PRESET) else {
-                    return Ok(DenyEntry::Rule(HostRule::bare(text.parse().map_err(E::custom)?)));
+                let Some(name) = text.strip_prefix(PRESET_PREFIX) else {
+                    return Ok(DenyEntry::Rule(HostRule::for_host(text.parse().map_err(E::custom)?)));
                 };
                 let known = DenyPreset::ALL.into_iter().find(|preset| preset.name() == name);
                 let names = DenyPreset::ALL
-                    .map(|preset| format!("`{PRESET}{}`", preset.name()))
+                    .map(|preset| format!("`{PRESET_PREFIX}{}`", preset.name()))
                     .join(", ");
                 let unknown = || E::custom(format!("there is no `{text}`; known: {names}"));
                 known.map(DenyEntry::Preset).ok_or_else(unknown)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DenyEntry, A::Error> {
-                let rule = WrittenRule::deserialize(MapAccessDeserializer::new(map))?.checked();
+                let rule = HostRuleDocument::deserialize(MapAccessDeserializer::new(map))?.into_rule();
                 rule.map(DenyEntry::Rule).map_err(A::Error::custom)
             }
         }
 
-        deserializer.deserialize_any(Entry)
+        deserializer.deserialize_any(DenyEntryVisitor)
     }
 }
 
@@ -317,7 +321,7 @@ impl Serialize for DenyEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Rule(rule) => rule.serialize(serializer),
-            Self::Preset(preset) => serializer.collect_str(&format_args!("{PRESET}{}", preset.name())),
+            Self::Preset(preset) => serializer.collect_str(&format_args!("{PRESET_PREFIX}{}", preset.name())),
         }
     }
 }
@@ -329,7 +333,7 @@ impl JsonSchema for DenyEntry {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let rule = generator.subschema_for::<HostRule>();
-        let presets = DenyPreset::ALL.map(|preset| format!("{PRESET}{}", preset.name()));
+        let presets = DenyPreset::ALL.map(|preset| format!("{PRESET_PREFIX}{}", preset.name()));
         json_schema!({ "anyOf": [{ "enum": presets }, rule] })
     }
 }
@@ -358,7 +362,7 @@ impl Scheme {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[expect(missing_docs, reason = "the names say it")]
-pub enum Method {
+pub enum HttpMethod {
     Get,
     Head,
     Post,
@@ -369,7 +373,7 @@ pub enum Method {
 }
 
 /// A request to a host. Method and path are `None` while they are unknown (a tunnel is being opened); the request must then be
-/// decided again when they are known, see [`Policy::inspects`](crate::Policy::inspects).
+/// decided again when they are known, see [`SessionPolicyView::needs_inspection`](crate::Policy::inspects).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRequest {
     /// The host that the request is sent to.
@@ -379,14 +383,14 @@ pub struct HostRequest {
     /// The port of the connection.
     pub port: u16,
     /// The method; `None` while it is unknown.
-    pub method: Option<Method>,
+    pub method: Option<HttpMethod>,
     /// The URL path; `None` while it is unknown.
     pub path: Option<UrlPath>,
 }
 
 impl HostRule {
     /// A rule that names only a host.
-    pub const fn bare(host: HostPattern) -> Self {
+    pub const fn for_host(host: HostPattern) -> Self {
         Self {
             host,
             scheme: None,
@@ -418,12 +422,12 @@ impl HostRule {
     }
 
     /// Whether this rule needs method or path to decide the request.
-    pub(crate) fn must_see(&self, request: &HostRequest) -> bool {
+    pub(crate) fn needs_inspection(&self, request: &HostRequest) -> bool {
         (self.methods.is_some() || self.paths.is_some()) && self.host.matches(&request.host)
     }
 
     /// Whether this rule opens a private address.
-    pub(crate) fn opens(&self, address: IpAddr) -> bool {
+    pub(crate) fn opens_address(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|net| net.contains(&address))
     }
 
@@ -453,9 +457,9 @@ impl HostRule {
         }
     }
 
-    fn names_method(&self, method: Method) -> bool {
+    fn names_method(&self, method: HttpMethod) -> bool {
         let named = |wanted| self.methods.as_ref().is_none_or(|methods| methods.contains(&wanted));
-        named(method) || (method == Method::Head && named(Method::Get))
+        named(method) || (method == HttpMethod::Head && named(HttpMethod::Get))
     }
 
     fn names_path(&self, path: &UrlPath) -> bool {

@@ -11,12 +11,12 @@ use serde_saphyr::Spanned;
 
 /// A position in a document. Line and column count from one; zero means unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct At {
+pub(crate) struct SourcePosition {
     pub(crate) line: u64,
     pub(crate) column: u64,
 }
 
-impl From<serde_saphyr::Location> for At {
+impl From<serde_saphyr::Location> for SourcePosition {
     fn from(location: serde_saphyr::Location) -> Self {
         Self {
             line: location.line(),
@@ -27,73 +27,78 @@ impl From<serde_saphyr::Location> for At {
 
 /// One value and its position.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
-    pub(crate) at: At,
-    pub(crate) value: Value,
+pub(crate) struct DocumentNode {
+    pub(crate) at: SourcePosition,
+    pub(crate) value: NodeValue,
 }
 
 /// The kinds of values in a document.
 #[derive(Debug, Clone)]
-pub(crate) enum Value {
+pub(crate) enum NodeValue {
     Null,
     Bool(bool),
     Signed(i64),
     Unsigned(u64),
     Float(f64),
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<(String, At, Node)>),
+    List(Vec<DocumentNode>),
+    Map(Vec<(String, SourcePosition, DocumentNode)>),
 }
 
-impl Node {
+impl DocumentNode {
     /// The placeholder of a removed list entry, which the deserializer skips.
-    const REMOVED: Node = Node {
-        at: At {
+    const REMOVED: DocumentNode = DocumentNode {
+        at: SourcePosition {
             line: u64::MAX,
             column: u64::MAX,
         },
-        value: Value::Null,
+        value: NodeValue::Null,
     };
 
     /// Removes the innermost part at a position, or the list entry that contains it. Returns whether there was one.
-    pub(crate) fn remove_at(&mut self, at: At) -> bool {
+    pub(crate) fn remove_at(&mut self, at: SourcePosition) -> bool {
         match &mut self.value {
-            Value::List(list) => {
-                let found = list.iter_mut().find(|node| node.has(at));
+            NodeValue::List(list) => {
+                let found = list.iter_mut().find(|node| node.contains_position(at));
                 // The entries after it keep their indexes.
-                found.map(|node| *node = Node::REMOVED).is_some()
+                found.map(|node| *node = DocumentNode::REMOVED).is_some()
             }
-            Value::Map(entries) => {
+            NodeValue::Map(entries) => {
                 if entries.iter_mut().any(|(_, _, node)| node.remove_at(at)) {
                     return true;
                 }
                 let found = entries.iter().position(|(_, key, node)| *key == at || node.at == at);
                 found.map(|index| entries.remove(index)).is_some()
             }
-            Value::Null | Value::Bool(_) | Value::Signed(_) | Value::Unsigned(_) | Value::Float(_) | Value::Text(_) => {
-                false
-            }
+            NodeValue::Null
+            | NodeValue::Bool(_)
+            | NodeValue::Signed(_)
+            | NodeValue::Unsigned(_)
+            | NodeValue::Float(_)
+            | NodeValue::Text(_) => false,
         }
     }
 
-    fn has(&self, at: At) -> bool {
+    fn contains_position(&self, at: SourcePosition) -> bool {
         self.at == at
             || match &self.value {
-                Value::List(list) => list.iter().any(|node| node.has(at)),
-                Value::Map(entries) => entries.iter().any(|(_, key, node)| *key == at || node.has(at)),
-                Value::Null
-                | Value::Bool(_)
-                | Value::Signed(_)
-                | Value::Unsigned(_)
-                | Value::Float(_)
-                | Value::Text(_) => false,
+                NodeValue::List(list) => list.iter().any(|node| node.contains_position(at)),
+                NodeValue::Map(entries) => entries
+                    .iter()
+                    .any(|(_, key, node)| *key == at || node.contains_position(at)),
+                NodeValue::Null
+                | NodeValue::Bool(_)
+                | NodeValue::Signed(_)
+                | NodeValue::Unsigned(_)
+                | NodeValue::Float(_)
+                | NodeValue::Text(_) => false,
             }
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for DocumentNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<Value>::deserialize(deserializer)?;
+        let spanned = Spanned::<NodeValue>::deserialize(deserializer)?;
         Ok(Self {
             at: spanned.referenced.into(),
             value: spanned.value,
@@ -101,71 +106,71 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for NodeValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Shape)
+        deserializer.deserialize_any(NodeVisitor)
     }
 }
 
-struct Shape;
+struct NodeVisitor;
 
-impl<'de> Visitor<'de> for Shape {
-    type Value = Value;
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = NodeValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<NodeValue, E> {
+        Ok(NodeValue::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_none<E>(self) -> Result<NodeValue, E> {
+        Ok(NodeValue::Null)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        Value::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<NodeValue, D::Error> {
+        NodeValue::deserialize(deserializer)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<NodeValue, E> {
+        Ok(NodeValue::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Signed(value))
+    fn visit_i64<E>(self, value: i64) -> Result<NodeValue, E> {
+        Ok(NodeValue::Signed(value))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Unsigned(value))
+    fn visit_u64<E>(self, value: u64) -> Result<NodeValue, E> {
+        Ok(NodeValue::Unsigned(value))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::Float(value))
+    fn visit_f64<E>(self, value: f64) -> Result<NodeValue, E> {
+        Ok(NodeValue::Float(value))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::Text(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<NodeValue, E> {
+        Ok(NodeValue::Text(value.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<NodeValue, A::Error> {
         let mut list = Vec::new();
         while let Some(node) = seq.next_element()? {
             list.push(node);
         }
-        Ok(Value::List(list))
+        Ok(NodeValue::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut entries: Vec<(String, At, Node)> = Vec::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NodeValue, A::Error> {
+        let mut entries: Vec<(String, SourcePosition, DocumentNode)> = Vec::new();
         let mut seen = std::collections::HashSet::new();
-        while let Some((key, node)) = map.next_entry::<Spanned<String>, Node>()? {
+        while let Some((key, node)) = map.next_entry::<Spanned<String>, DocumentNode>()? {
             if !seen.insert(key.value.clone()) {
                 return Err(de::Error::custom(format!("duplicate key `{}`", key.value)));
             }
             entries.push((key.value, key.referenced.into(), node));
         }
-        Ok(Value::Map(entries))
+        Ok(NodeValue::Map(entries))
     }
 }
 
@@ -174,7 +179,7 @@ impl<'de> Visitor<'de> for Shape {
 pub(crate) struct NodeError {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    pub(crate) at: Option<At>,
+    pub(crate) at: Option<SourcePosition>,
     /// The keys from the innermost outwards.
     pub(crate) path: Vec<String>,
     /// The unknown key, which is the last part of the dotted key.
@@ -192,12 +197,12 @@ impl NodeError {
         }
     }
 
-    fn at(mut self, at: At) -> Self {
+    fn with_position(mut self, at: SourcePosition) -> Self {
         self.at.get_or_insert(at);
         self
     }
 
-    fn within(mut self, key: &str) -> Self {
+    fn under_key(mut self, key: &str) -> Self {
         self.path.push(key.to_owned());
         self
     }
@@ -231,16 +236,16 @@ impl de::Error for NodeError {
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         let mut error = Self::new("unknown key".to_owned());
         error.unknown = Some(field.to_owned());
-        error.hint = Some(match nearest(field, expected) {
+        error.hint = Some(match nearest_name(field, expected) {
             Some(known) => format!("did you mean `{known}`?"),
-            None => format!("known here: {}", listed(expected)),
+            None => format!("known here: {}", join_names(expected)),
         });
         error
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        let mut error = Self::new(format!("`{variant}` is not one of {}", listed(expected)));
-        error.hint = nearest(variant, expected).map(|known| format!("did you mean `{known}`?"));
+        let mut error = Self::new(format!("`{variant}` is not one of {}", join_names(expected)));
+        error.hint = nearest_name(variant, expected).map(|known| format!("did you mean `{known}`?"));
         error
     }
 
@@ -264,7 +269,7 @@ impl de::Error for NodeError {
 }
 
 /// The known name most similar to a misspelt one; `None` if none is similar.
-pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest_name<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if word.len() > 64 {
         return None;
     }
@@ -276,36 +281,36 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, name)| name)
 }
 
-fn listed(names: &[&str]) -> String {
+fn join_names(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
 
-impl<'de> Deserializer<'de> for Node {
+impl<'de> Deserializer<'de> for DocumentNode {
     type Error = NodeError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         let at = self.at;
         match self.value {
-            Value::Null => visitor.visit_unit(),
-            Value::Bool(value) => visitor.visit_bool(value),
-            Value::Signed(value) => visitor.visit_i64(value),
-            Value::Unsigned(value) => visitor.visit_u64(value),
-            Value::Float(value) => visitor.visit_f64(value),
-            Value::Text(value) => visitor.visit_string(value),
-            Value::List(list) => visitor.visit_seq(Elements {
+            NodeValue::Null => visitor.visit_unit(),
+            NodeValue::Bool(value) => visitor.visit_bool(value),
+            NodeValue::Signed(value) => visitor.visit_i64(value),
+            NodeValue::Unsigned(value) => visitor.visit_u64(value),
+            NodeValue::Float(value) => visitor.visit_f64(value),
+            NodeValue::Text(value) => visitor.visit_string(value),
+            NodeValue::List(list) => visitor.visit_seq(NodeElements {
                 rest: list.into_iter().enumerate(),
             }),
-            Value::Map(entries) => visitor.visit_map(Entries {
+            NodeValue::Map(entries) => visitor.visit_map(NodeEntries {
                 rest: entries.into_iter(),
                 value: None,
             }),
         }
-        .map_err(|error| error.at(at))
+        .map_err(|error| error.with_position(at))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
-        if matches!(self.value, Value::Null) {
+        if matches!(self.value, NodeValue::Null) {
             visitor.visit_none()
         } else {
             visitor.visit_some(self)
@@ -324,15 +329,18 @@ impl<'de> Deserializer<'de> for Node {
     ) -> Result<V::Value, NodeError> {
         let at = self.at;
         match self.value {
-            Value::Text(text) => visitor.visit_enum(Word(text)),
-            Value::Bool(value) => Err(NodeError::new(format!(
+            NodeValue::Text(text) => visitor.visit_enum(UnitVariant(text)),
+            NodeValue::Bool(value) => Err(NodeError::new(format!(
                 "expected a word, found the boolean `{value}`, quote it"
             ))),
-            Value::Null | Value::Signed(_) | Value::Unsigned(_) | Value::Float(_) | Value::List(_) | Value::Map(_) => {
-                Err(NodeError::new("expected a word".to_owned()))
-            }
+            NodeValue::Null
+            | NodeValue::Signed(_)
+            | NodeValue::Unsigned(_)
+            | NodeValue::Float(_)
+            | NodeValue::List(_)
+            | NodeValue::Map(_) => Err(NodeError::new("expected a word".to_owned())),
         }
-        .map_err(|error| error.at(at))
+        .map_err(|error| error.with_position(at))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -342,10 +350,10 @@ impl<'de> Deserializer<'de> for Node {
         visitor: V,
     ) -> Result<V::Value, NodeError> {
         // Otherwise a list would be read as the fields in their order.
-        if matches!(self.value, Value::Map(_)) {
+        if matches!(self.value, NodeValue::Map(_)) {
             self.deserialize_any(visitor)
         } else {
-            Err(NodeError::new("expected keys with values".to_owned()).at(self.at))
+            Err(NodeError::new("expected keys with values".to_owned()).with_position(self.at))
         }
     }
 
@@ -355,30 +363,30 @@ impl<'de> Deserializer<'de> for Node {
     }
 }
 
-struct Elements {
-    rest: std::iter::Enumerate<std::vec::IntoIter<Node>>,
+struct NodeElements {
+    rest: std::iter::Enumerate<std::vec::IntoIter<DocumentNode>>,
 }
 
-impl<'de> SeqAccess<'de> for Elements {
+impl<'de> SeqAccess<'de> for NodeElements {
     type Error = NodeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, NodeError> {
-        let Some((index, node)) = self.rest.find(|(_, node)| node.at != Node::REMOVED.at) else {
+        let Some((index, node)) = self.rest.find(|(_, node)| node.at != DocumentNode::REMOVED.at) else {
             return Ok(None);
         };
         let at = node.at;
         seed.deserialize(node)
             .map(Some)
-            .map_err(|error| error.at(at).within(&format!("[{index}]")))
+            .map_err(|error| error.with_position(at).under_key(&format!("[{index}]")))
     }
 }
 
-struct Entries {
-    rest: std::vec::IntoIter<(String, At, Node)>,
-    value: Option<(String, Node)>,
+struct NodeEntries {
+    rest: std::vec::IntoIter<(String, SourcePosition, DocumentNode)>,
+    value: Option<(String, DocumentNode)>,
 }
 
-impl<'de> MapAccess<'de> for Entries {
+impl<'de> MapAccess<'de> for NodeEntries {
     type Error = NodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, NodeError> {
@@ -388,7 +396,7 @@ impl<'de> MapAccess<'de> for Entries {
         self.value = Some((key.clone(), node));
         seed.deserialize(IntoDeserializer::<NodeError>::into_deserializer(key))
             .map(Some)
-            .map_err(|error| error.at(at))
+            .map_err(|error| error.with_position(at))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, NodeError> {
@@ -396,13 +404,14 @@ impl<'de> MapAccess<'de> for Entries {
             return Err(NodeError::new("a value was read before its key".to_owned()));
         };
         let at = node.at;
-        seed.deserialize(node).map_err(|error| error.at(at).within(&key))
+        seed.deserialize(node)
+            .map_err(|error| error.with_position(at).under_key(&key))
     }
 }
 
-struct Word(String);
+struct UnitVariant(String);
 
-impl<'de> EnumAccess<'de> for Word {
+impl<'de> EnumAccess<'de> for UnitVariant {
     type Error = NodeError;
     type Variant = Self;
 
@@ -412,7 +421,7 @@ impl<'de> EnumAccess<'de> for Word {
     }
 }
 
-impl<'de> VariantAccess<'de> for Word {
+impl<'de> VariantAccess<'de> for UnitVariant {
     type Error = NodeError;
 
     fn unit_variant(self) -> Result<(), NodeError> {

@@ -1,4 +1,4 @@
-//! Parses text into a [`Draft`] and explains errors.
+//! Parses text into a [`StandingRuleDraft`] and explains errors.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_saphyr::{DuplicateKeyPolicy, MergeKeyPolicy, MessageFormatter, Options, UserMessageFormatter};
 
 use crate::draft::Draft;
-use crate::node::{At, Node, NodeError, Value};
+use crate::node::{DocumentNode, NodeError, NodeValue, SourcePosition};
 
 /// The largest policy document: 1 MiB.
-pub const MAX_DOCUMENT: usize = 1 << 20;
+pub const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 /// The most entries of `fs.mounts` in one document: each costs a pass over a host folder.
 const MAX_MOUNTS: usize = 64;
 /// The most globs of `fs.deny` in one document.
@@ -54,7 +54,7 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 impl ParseError {
-    pub(crate) fn whole(file: &str, message: String) -> Self {
+    pub(crate) fn for_document(file: &str, message: String) -> Self {
         Self {
             file: file.to_owned(),
             line: 0,
@@ -64,19 +64,19 @@ impl ParseError {
         }
     }
 
-    pub(crate) fn hint(mut self, hint: &str) -> Self {
+    pub(crate) fn with_hint(mut self, hint: &str) -> Self {
         self.hint = Some(hint.to_owned());
         self
     }
 
-    fn located(file: &str, error: &NodeError) -> Self {
+    fn at_node(file: &str, error: &NodeError) -> Self {
         let key = error.key();
         let message = match (&error.unknown, key.as_str()) {
             (Some(_), key) => format!("unknown key `{key}`"),
             (None, "") => error.message.clone(),
             (None, key) => format!("`{key}`: {}", error.message),
         };
-        let at = error.at.unwrap_or(At { line: 0, column: 0 });
+        let at = error.at.unwrap_or(SourcePosition { line: 0, column: 0 });
         Self {
             file: file.to_owned(),
             line: at.line,
@@ -99,22 +99,22 @@ pub struct WriteError {
 impl Draft {
     /// Reads a draft from YAML or JSON; errors and the policy use `name`.
     pub fn parse(text: &str, name: &str) -> Result<Self, ParseError> {
-        let node = read(text, name)?;
-        decode(node, name).map(|draft| draft.named(name))
+        let node = read_node(text, name)?;
+        decode_draft(node, name).map(|draft| draft.with_name(name))
     }
 
-    /// Like [`Draft::parse`], but reports every error. It removes each invalid part and parses the rest again. For an entry of a
+    /// Like [`StandingRuleDraft::parse`], but reports every error. It removes each invalid part and parses the rest again. For an entry of a
     /// list, it reports only the first error.
     pub fn parse_all(text: &str, name: &str) -> Result<Self, Vec<ParseError>> {
-        let mut node = read(text, name).map_err(|error| vec![error])?;
+        let mut node = read_node(text, name).map_err(|error| vec![error])?;
         let mut errors = Vec::new();
         loop {
-            let error = match decode(node.clone(), name) {
-                Ok(draft) if errors.is_empty() => return Ok(draft.named(name)),
+            let error = match decode_draft(node.clone(), name) {
+                Ok(draft) if errors.is_empty() => return Ok(draft.with_name(name)),
                 Ok(_) => return Err(errors),
                 Err(error) => error,
             };
-            let at = At {
+            let at = SourcePosition {
                 line: error.line,
                 column: error.column,
             };
@@ -138,43 +138,43 @@ impl Draft {
         let name = format!("--set {key}");
         if key.is_empty() || key.split('.').any(str::is_empty) {
             let message = format!("`{key}` is not a key, write it like `proc.mem_limit=1GiB`");
-            return Err(ParseError::whole(&name, message));
+            return Err(ParseError::for_document(&name, message));
         }
-        let mut node = read(value, &name)?;
+        let mut node = read_node(value, &name)?;
         // Keys of `env` may not contain a dot, so each dot separates two levels.
         for part in key.rsplit('.') {
-            let at = At { line: 0, column: 0 };
-            node = Node {
+            let at = SourcePosition { line: 0, column: 0 };
+            node = DocumentNode {
                 at,
-                value: Value::Map(vec![(part.to_owned(), at, node)]),
+                value: NodeValue::Map(vec![(part.to_owned(), at, node)]),
             };
         }
-        Ok(self.layer(&decode(node, &name)?))
+        Ok(self.layer(&decode_draft(node, &name)?))
     }
 }
 
 /// Parses a document of another type with the same limits and errors.
-pub(crate) fn parse<T: serde::de::DeserializeOwned>(text: &str, name: &str) -> Result<T, ParseError> {
-    T::deserialize(read(text, name)?).map_err(|error| ParseError::located(name, &error))
+pub(crate) fn parse_document<T: serde::de::DeserializeOwned>(text: &str, name: &str) -> Result<T, ParseError> {
+    T::deserialize(read_node(text, name)?).map_err(|error| ParseError::at_node(name, &error))
 }
 
-fn decode(node: Node, name: &str) -> Result<Draft, ParseError> {
-    if matches!(node.value, Value::Null) {
+fn decode_draft(node: DocumentNode, name: &str) -> Result<Draft, ParseError> {
+    if matches!(node.value, NodeValue::Null) {
         return Ok(Draft::empty());
     }
-    let draft = Draft::deserialize(node).map_err(|error| ParseError::located(name, &error))?;
-    match overlong(&draft) {
+    let draft = Draft::deserialize(node).map_err(|error| ParseError::at_node(name, &error))?;
+    match overlong_list(&draft) {
         None => Ok(draft),
         Some((key, count, most)) => {
             let message = format!("`{key}` has {count} entries, the most is {most}");
-            Err(ParseError::whole(name, message).hint("write fewer, with wildcards"))
+            Err(ParseError::for_document(name, message).with_hint("write fewer, with wildcards"))
         }
     }
 }
 
 /// A list with more entries than one document may have. Each entry is compared with every name, host or call, so the number of
 /// entries is a cost for the host.
-fn overlong(draft: &Draft) -> Option<(&'static str, usize, usize)> {
+fn overlong_list(draft: &Draft) -> Option<(&'static str, usize, usize)> {
     let fs = draft.fs.as_ref();
     let net = draft.net.as_ref();
     let lists = [
@@ -194,42 +194,48 @@ fn overlong(draft: &Draft) -> Option<(&'static str, usize, usize)> {
     counted.into_iter().find(|(_, count, most)| count > most)
 }
 
-fn read(text: &str, name: &str) -> Result<Node, ParseError> {
-    if text.len() > MAX_DOCUMENT {
-        let message = format!("the document has {} bytes, the most is {MAX_DOCUMENT}", text.len());
-        return Err(ParseError::whole(name, message));
+fn read_node(text: &str, name: &str) -> Result<DocumentNode, ParseError> {
+    if text.len() > MAX_DOCUMENT_BYTES {
+        let message = format!(
+            "the document has {} bytes, the most is {MAX_DOCUMENT_BYTES}",
+            text.len()
+        );
+        return Err(ParseError::for_document(name, message));
     }
-    serde_saphyr::from_str_with_options(&readable(text), options()).map_err(|error| {
-        let at = error.location().map_or(At { line: 0, column: 0 }, At::from);
+    serde_saphyr::from_str_with_options(&escape_in_json(text), yaml_options()).map_err(|error| {
+        let at = error
+            .location()
+            .map_or(SourcePosition { line: 0, column: 0 }, SourcePosition::from);
         let message = UserMessageFormatter.format_message(&error).into_owned();
         ParseError {
             line: at.line,
             column: at.column,
-            ..ParseError::whole(name, message)
+            ..ParseError::for_document(name, message)
         }
     })
 }
 
 /// Escapes the characters of a JSON document that YAML requires to be escaped; in valid JSON they occur only in strings.
-fn readable(text: &str) -> Cow<'_, str> {
-    let json =
-        text.trim_start().starts_with('{') && text.contains(odd) && serde_json::from_str::<IgnoredAny>(text).is_ok();
+fn escape_in_json(text: &str) -> Cow<'_, str> {
+    let json = text.trim_start().starts_with('{')
+        && text.contains(needs_escape)
+        && serde_json::from_str::<IgnoredAny>(text).is_ok();
     if json {
-        Cow::Owned(escaped(text))
+        Cow::Owned(escape_for_yaml(text))
     } else {
         Cow::Borrowed(text)
     }
 }
 
-fn odd(c: char) -> bool {
+fn needs_escape(c: char) -> bool {
     matches!(c, '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 /// Escapes every character of a JSON text that YAML does not accept unescaped.
-pub(crate) fn escaped(text: &str) -> String {
+pub(crate) fn escape_for_yaml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 64);
     for c in text.chars() {
-        if odd(c) {
+        if needs_escape(c) {
             escaped.push_str("\\u");
             let digits = [12, 8, 4, 0].map(|shift| (u32::from(c) >> shift) & 15);
             escaped.extend(digits.iter().filter_map(|digit| char::from_digit(*digit, 16)));
@@ -240,7 +246,7 @@ pub(crate) fn escaped(text: &str) -> String {
     escaped
 }
 
-fn options() -> Options {
+fn yaml_options() -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_events: 200_000,
@@ -250,7 +256,7 @@ fn options() -> Options {
             max_aliases: 1_000,
             max_anchors: 1_000,
             max_documents: 1,
-            max_total_scalar_bytes: 4 * MAX_DOCUMENT,
+            max_total_scalar_bytes: 4 * MAX_DOCUMENT_BYTES,
         },
         duplicate_keys: DuplicateKeyPolicy::Error,
         merge_keys: MergeKeyPolicy::Error,

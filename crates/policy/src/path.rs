@@ -7,11 +7,11 @@ use std::str::FromStr;
 use crate::text::text_type;
 
 /// The longest path, in bytes.
-const MAX_PATH: usize = 4_096;
+const MAX_PATH_BYTES: usize = 4_096;
 /// The longest single name, in bytes.
-const MAX_SEGMENT: usize = 255;
+const MAX_SEGMENT_BYTES: usize = 255;
 /// First segments of the folders that the sandbox itself provides.
-const SYSTEM: [&str; 13] = [
+const SYSTEM_FOLDERS: [&str; 13] = [
     "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "usr",
 ];
 
@@ -73,9 +73,9 @@ impl GuestPath {
     }
 
     /// Refuses a path in a folder that the sandbox itself provides; mounts may not cover these.
-    pub fn mountable(self) -> Result<Self, PathError> {
+    pub fn require_mountable(self) -> Result<Self, PathError> {
         let first = self.0[1..].split('/').next().unwrap_or_default();
-        if SYSTEM.contains(&first) {
+        if SYSTEM_FOLDERS.contains(&first) {
             Err(PathError::System(self.0))
         } else {
             Ok(self)
@@ -91,7 +91,7 @@ impl FromStr for GuestPath {
             None if text.is_empty() => Err(PathError::Empty),
             None => Err(PathError::Relative(text.to_owned())),
             Some("") => Err(PathError::Root),
-            Some(rest) => check(rest, text).map(|()| Self(text.to_owned())),
+            Some(rest) => check_segments(rest, text).map(|()| Self(text.to_owned())),
         }
     }
 }
@@ -127,7 +127,7 @@ impl FromStr for RelPath {
         if text.starts_with('/') {
             return Err(PathError::Absolute(text.to_owned()));
         }
-        check(text, text).map(|()| Self(text.to_owned()))
+        check_segments(text, text).map(|()| Self(text.to_owned()))
     }
 }
 
@@ -143,8 +143,8 @@ impl fmt::Display for RelPath {
     }
 }
 
-fn check(segments: &str, whole: &str) -> Result<(), PathError> {
-    if whole.len() > MAX_PATH {
+fn check_segments(segments: &str, whole: &str) -> Result<(), PathError> {
+    if whole.len() > MAX_PATH_BYTES {
         return Err(PathError::TooLong);
     }
     if let Some(c) = whole.chars().find(|c| c.is_control()) {
@@ -154,7 +154,7 @@ fn check(segments: &str, whole: &str) -> Result<(), PathError> {
         match segment {
             "" => return Err(PathError::EmptySegment(whole.to_owned())),
             "." | ".." => return Err(PathError::Dots(whole.to_owned())),
-            segment if segment.len() > MAX_SEGMENT => return Err(PathError::TooLong),
+            segment if segment.len() > MAX_SEGMENT_BYTES => return Err(PathError::TooLong),
             _ => {}
         }
     }

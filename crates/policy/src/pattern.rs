@@ -3,15 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::segments::{Segments, at_least_one, starred};
+use crate::invisible::is_invisible;
+use crate::segments::{Segments, at_least_one, parse_starred};
 use crate::text::text_type;
-use crate::unseen::is_unseen;
 
 /// The longest tool name or pattern, in bytes.
-const MAX_NAME: usize = 256;
+const MAX_NAME_BYTES: usize = 256;
 
 /// The server name under which saved programs are called. No other server may have it.
-pub const SKILLS: &str = "skills";
+pub const SKILLS_SERVER: &str = "skills";
 
 /// Why a tool name or pattern was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,9 +40,11 @@ impl ToolName {
         &self.0
     }
 
-    /// Whether the tool is a saved program, which is called as a tool of the server [`SKILLS`].
+    /// Whether the tool is a saved program, which is called as a tool of the server [`SKILLS_SERVER`].
     pub fn is_skill(&self) -> bool {
-        self.0.split_once('.').is_some_and(|(server, _)| server == SKILLS)
+        self.0
+            .split_once('.')
+            .is_some_and(|(server, _)| server == SKILLS_SERVER)
     }
 
     fn segments(&self) -> Segments {
@@ -54,7 +56,7 @@ impl FromStr for ToolName {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        check(text)?;
+        check_name(text)?;
         if text.contains('*') {
             Err(NameError::Character('*'))
         } else {
@@ -91,10 +93,10 @@ impl FromStr for ToolPattern {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        check(text)?;
+        check_name(text)?;
         let parts = text
             .split('.')
-            .map(|part| starred(part).ok_or_else(|| NameError::Wildcard(text.to_owned())))
+            .map(|part| parse_starred(part).ok_or_else(|| NameError::Wildcard(text.to_owned())))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             text: text.to_owned(),
@@ -115,13 +117,13 @@ impl fmt::Display for ToolName {
     }
 }
 
-fn check(text: &str) -> Result<(), NameError> {
-    if text.len() > MAX_NAME {
+fn check_name(text: &str) -> Result<(), NameError> {
+    if text.len() > MAX_NAME_BYTES {
         return Err(NameError::TooLong(text.len()));
     }
     if let Some(c) = text
         .chars()
-        .find(|c| c.is_whitespace() || c.is_control() || is_unseen(*c))
+        .find(|c| c.is_whitespace() || c.is_control() || is_invisible(*c))
     {
         return Err(NameError::Character(c));
     }

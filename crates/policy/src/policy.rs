@@ -8,17 +8,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::data::DataDraft;
-use crate::decide::{Decision, Rule, RuleSet, Verdict, strictest};
-use crate::draft::{Access, AllowedPrograms, ApprovalsDraft, Clean, Draft, JournalOutput};
+use crate::decide::{Decision, RuleEffect, RuleRef, RuleSet, strictest};
+use crate::draft::{AllowedPrograms, ApprovalsDraft, Draft, FileAccess, JournalOutput, MountCleanup};
 use crate::glob::Glob;
 use crate::net::{HostRequest, NetDraft, NetLimits};
 use crate::path::{GuestPath, RelPath};
 use crate::pattern::ToolName;
-use crate::standing::StandingRules;
-use crate::tools::{Hints, History, LimitOf, ToolLimitsDraft, ToolRule, ToolsDraft};
-use crate::units::{Bytes, Cpus, Rate};
+use crate::standing_rules::StandingRules;
+use crate::tools::{CallHistory, ToolHints, ToolLimitScope, ToolLimitsDraft, ToolRule, ToolsDraft};
+use crate::units::{ByteSize, CpuCount, Rate};
 
-/// What a session may do. It can only be made by [`Draft::under`]:
+/// What a session may do. It can only be made by [`StandingRuleDraft::under`]:
 ///
 /// ```
 /// use ringfence_policy::{Ceiling, Draft};
@@ -48,13 +48,13 @@ pub struct Policy {
     document_bytes: usize,
     /// The policy's own rules first, then those of each ceiling.
     layers: Vec<RuleSet>,
-    fs: Fs,
+    fs: FsPolicy,
     env: BTreeMap<String, String>,
     net: NetDraft,
     net_limits: NetLimits,
-    limits: Limits,
+    limits: ProgramLimits,
     tools: ToolsDraft,
-    audit: Audit,
+    audit: AuditPolicy,
     /// The standing rules, which are not part of the digest.
     standing: StandingRules,
 }
@@ -62,7 +62,7 @@ pub struct Policy {
 /// The mounts of the sandbox, and which host files are hidden.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Fs {
+pub struct FsPolicy {
     /// The mounts of the sandbox.
     pub mounts: Vec<Mount>,
     /// Globs of host files that are hidden in every mount from the host.
@@ -76,15 +76,15 @@ pub struct Mount {
     /// The path of the mount in the sandbox.
     pub path: GuestPath,
     /// Whether programs may write to the mount.
-    pub access: Access,
+    pub access: FileAccess,
     /// The most it may hold; `None` for mounts without a quota.
-    pub quota: Option<Bytes>,
+    pub quota: Option<ByteSize>,
     /// Whether its content outlives sandbox and process.
     pub keep: bool,
     /// How long its content is kept, if `keep` is set.
     pub keep_for: Duration,
     /// When kept content is removed before that time.
-    pub clean: Clean,
+    pub clean: MountCleanup,
     /// The host folder that is shown there, as written; `None` if the mount is not a host folder.
     pub from: Option<PathBuf>,
 }
@@ -92,11 +92,11 @@ pub struct Mount {
 /// The limits on programs of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct ProgramLimits {
     /// How many processors one sandbox may use.
-    pub cpu: Cpus,
+    pub cpu: CpuCount,
     /// Memory of all processes of a sandbox together.
-    pub memory: Bytes,
+    pub memory: ByteSize,
     /// Wall-clock time of one execution.
     pub wall: Duration,
     /// Processor time of one execution.
@@ -108,7 +108,7 @@ pub struct Limits {
     /// Open files of each process.
     pub open_files: u32,
     /// How much is kept of each of stdout, stderr and value.
-    pub output: Bytes,
+    pub output: ByteSize,
     /// Which programs may run besides code on the engines.
     pub programs: AllowedPrograms,
 }
@@ -116,7 +116,7 @@ pub struct Limits {
 /// What the journal records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Audit {
+pub struct AuditPolicy {
     /// Whether each event is on disk before the action proceeds.
     pub durable: bool,
     /// How much of stdout and stderr the journal records.
@@ -124,27 +124,27 @@ pub struct Audit {
     /// How long the records of a session are kept after its last use.
     pub keep: Duration,
     /// The most bytes of events that one session may write.
-    pub session_bytes: Bytes,
+    pub session_bytes: ByteSize,
 }
 
 /// How long a mount's content is kept if `keep_for` is not written.
-const KEEP_FOR: Duration = Duration::from_hours(24);
+const DEFAULT_KEEP_FOR: Duration = Duration::from_hours(24);
 
 impl Policy {
     /// Completes a draft that was already checked; `None` if a limit is missing.
     pub(crate) fn assemble(full: Draft, ceilings: &[RuleSet]) -> Option<Self> {
-        let fs = Fs {
-            mounts: full.fs.iter().flat_map(|fs| &fs.mounts).map(mount).collect(),
+        let fs = FsPolicy {
+            mounts: full.fs.iter().flat_map(|fs| &fs.mounts).map(build_mount).collect(),
             deny: full.fs.iter().flat_map(|fs| &fs.deny).cloned().collect(),
         };
         let audit = full.audit.as_ref()?;
-        let audit = Audit {
+        let audit = AuditPolicy {
             durable: audit.durable?,
             output: audit.output?,
             keep: audit.keep?.get(),
             session_bytes: audit.session_bytes?,
         };
-        let limits = limits(&full)?;
+        let limits = build_limits(&full)?;
         let above = ceilings.iter().enumerate().map(|(index, above)| RuleSet {
             prefix: match index {
                 0 => "ceiling.".to_owned(),
@@ -158,7 +158,7 @@ impl Policy {
         };
         let layers: Vec<RuleSet> = std::iter::once(own).chain(above).collect();
         let full = &layers[0].draft;
-        let (digest, document_bytes) = digest(&layers)?;
+        let (digest, document_bytes) = digest_layers(&layers)?;
         Some(Self {
             name: full.name.clone(),
             digest,
@@ -192,7 +192,7 @@ impl Policy {
     }
 
     /// The mounts, and which host files are hidden.
-    pub const fn fs(&self) -> &Fs {
+    pub const fn fs(&self) -> &FsPolicy {
         &self.fs
     }
 
@@ -212,7 +212,7 @@ impl Policy {
     }
 
     /// The limits on programs of a session.
-    pub const fn limits(&self) -> &Limits {
+    pub const fn limits(&self) -> &ProgramLimits {
         &self.limits
     }
 
@@ -232,7 +232,7 @@ impl Policy {
     }
 
     /// What the journal records.
-    pub const fn audit(&self) -> &Audit {
+    pub const fn audit(&self) -> &AuditPolicy {
         &self.audit
     }
 
@@ -264,28 +264,28 @@ impl Policy {
 
     /// Decides a tool call with these arguments, given the effects that its server declares and the tools that were called
     /// before.
-    pub fn tool(&self, name: &str, hints: Hints, args: &Value, history: &History) -> Decision {
+    pub fn decide_tool(&self, name: &str, hints: ToolHints, args: &Value, history: &CallHistory) -> Decision {
         match name.parse::<ToolName>() {
-            Ok(name) => strictest(self.tool_answers(&name, hints, args, history)),
-            Err(_) => Decision::new(Verdict::Deny, "builtin.names"),
+            Ok(name) => strictest(self.tool_decisions(&name, hints, args, history)),
+            Err(_) => Decision::new(RuleEffect::Deny, "builtin.names"),
         }
     }
 
     /// The decision of each rule set. A standing rule may replace a question of the policy's own rules.
-    pub(crate) fn tool_answers(
+    pub(crate) fn tool_decisions(
         &self,
         name: &ToolName,
-        hints: Hints,
+        hints: ToolHints,
         args: &Value,
-        history: &History,
+        history: &CallHistory,
     ) -> impl Iterator<Item = Decision> {
         let answers = self
             .layers
             .iter()
-            .map(move |layer| strictest(layer.tool(name, hints, args, history)));
+            .map(move |layer| strictest(layer.decide_tool(name, hints, args, history)));
         answers.enumerate().map(|(index, answer)| match answer {
-            Decision::Ask(_) if index == 0 => match self.standing.answer(name, args) {
-                Some(standing) => Decision::new(Verdict::Allow, standing),
+            Decision::Ask(_) if index == 0 => match self.standing.answering_rule(name, args) {
+                Some(standing) => Decision::new(RuleEffect::Allow, standing),
                 None => answer,
             },
             Decision::Allow(_) | Decision::Ask(_) | Decision::Deny(_) => answer,
@@ -295,7 +295,7 @@ impl Policy {
     /// The same policy with standing rules, which answer the questions of its own rules. Name and digest stay the same, because
     /// standing rules are not part of the policy.
     #[must_use]
-    pub fn with_standing(&self, rules: StandingRules) -> Self {
+    pub fn with_standing_rules(&self, rules: StandingRules) -> Self {
         Self {
             standing: rules,
             ..self.clone()
@@ -303,12 +303,12 @@ impl Policy {
     }
 
     /// The standing rules of this policy.
-    pub const fn standing(&self) -> &StandingRules {
+    pub const fn standing_rules(&self) -> &StandingRules {
         &self.standing
     }
 
     /// Whether some call of this tool may be allowed or may ask a person: only then is the tool shown.
-    pub fn shows(&self, name: &ToolName, hints: Hints) -> bool {
+    pub fn shows_tool(&self, name: &ToolName, hints: ToolHints) -> bool {
         self.layers.iter().all(|layer| {
             let tools = layer.draft.tools.as_ref();
             let rules = tools.map(|tools| tools.rules.as_slice()).unwrap_or_default();
@@ -316,12 +316,12 @@ impl Policy {
             let always_denied = rules
                 .iter()
                 .filter(about)
-                .any(|rule| rule.verdict == Verdict::Deny && rule.when.is_empty() && rule.after.is_none());
+                .any(|rule| rule.verdict == RuleEffect::Deny && rule.when.is_empty() && rule.after.is_none());
             let opened = name.is_skill()
-                || rules.iter().filter(about).any(|rule| rule.verdict != Verdict::Deny)
+                || rules.iter().filter(about).any(|rule| rule.verdict != RuleEffect::Deny)
                 || tools
                     .and_then(|tools| tools.default)
-                    .is_some_and(|v| v != Verdict::Deny);
+                    .is_some_and(|v| v != RuleEffect::Deny);
             opened && !always_denied
         })
     }
@@ -329,17 +329,23 @@ impl Policy {
     /// Whether a rule of the policy or of a ceiling may ask a person.
     pub fn may_ask(&self) -> bool {
         let mut all = self.layers.iter().filter_map(|layer| layer.draft.tools.as_ref());
-        all.any(|tools| tools.verdicts().any(|verdict| verdict == Verdict::Ask))
+        all.any(|tools| tools.effects().any(|verdict| verdict == RuleEffect::Ask))
     }
 
     /// Whether a call may ask a person because the tool's definition changed.
     pub fn may_ask_for_drift(&self) -> bool {
-        let may_call = self.tools.verdicts().any(|verdict| verdict != Verdict::Deny);
-        may_call && self.tools.drift.unwrap_or(Verdict::Ask) == Verdict::Ask
+        let may_call = self.tools.effects().any(|verdict| verdict != RuleEffect::Deny);
+        may_call && self.tools.drift.unwrap_or(RuleEffect::Ask) == RuleEffect::Ask
     }
 
     /// The rates of every rule that matches the call; all of them apply at once.
-    pub fn rates(&self, name: &ToolName, hints: Hints, args: &Value, history: &History) -> Vec<(Rule, Rate)> {
+    pub fn rates(
+        &self,
+        name: &ToolName,
+        hints: ToolHints,
+        args: &Value,
+        history: &CallHistory,
+    ) -> Vec<(RuleRef, Rate)> {
         let rules = self.layers.iter().flat_map(|layer| {
             let rules = layer
                 .draft
@@ -350,14 +356,14 @@ impl Policy {
         });
         let rated = rules.filter_map(|(layer, index, rule)| {
             let rate = rule.rate.filter(|_| rule.matches(name, hints, args, history))?;
-            Some((Rule::new(format!("{}tools.rules[{index}]", layer.prefix)), rate))
+            Some((RuleRef::new(format!("{}tools.rules[{index}]", layer.prefix)), rate))
         });
         rated.collect()
     }
 
     /// The rates that may have counted a past call, which the rule `by` allowed and whose arguments are no longer known. A rule
     /// that cannot have matched is left out: the strictest of the matching rules decided, and of equals the first.
-    pub fn rates_before(&self, name: &ToolName, by: &str) -> Vec<(Rule, Rate)> {
+    pub fn rates_of_past_call(&self, name: &ToolName, by: &str) -> Vec<(RuleRef, Rate)> {
         let rated = self.layers.iter().flat_map(|layer| {
             let rules = layer
                 .draft
@@ -376,13 +382,13 @@ impl Policy {
                 .iter()
                 .enumerate()
                 .filter(move |(index, rule)| was_about(*index, rule));
-            rules.filter_map(move |(index, rule)| Some((Rule::new(address(index)), rule.rate?)))
+            rules.filter_map(move |(index, rule)| Some((RuleRef::new(address(index)), rule.rate?)))
         });
         rated.collect()
     }
 
     /// How often tools may be called, whatever their rules; all limits apply at once.
-    pub fn tool_limits(&self) -> Vec<(LimitOf, Rule, Rate)> {
+    pub fn tool_limits(&self) -> Vec<(ToolLimitScope, RuleRef, Rate)> {
         let limits = self.layers.iter().flat_map(|layer| {
             let limits = layer.draft.tools.iter().flat_map(|tools| &tools.limits);
             limits
@@ -390,70 +396,70 @@ impl Policy {
                 .map(|(of, rate)| (&layer.prefix, of, rate))
         });
         limits
-            .map(|(prefix, of, rate)| (of, Rule::new(format!("{prefix}tools.limits.{}", of.name())), rate))
+            .map(|(prefix, of, rate)| (of, RuleRef::new(format!("{prefix}tools.limits.{}", of.name())), rate))
             .collect()
     }
 
     /// Decides a request to a host before its name is resolved.
-    pub fn host(&self, request: &HostRequest) -> Decision {
-        strictest(self.layers.iter().flat_map(|layer| layer.host(request)))
+    pub fn decide_host(&self, request: &HostRequest) -> Decision {
+        strictest(self.layers.iter().flat_map(|layer| layer.decide_host(request)))
     }
 
     /// Decides whether this address of the request's host may be dialled. The caller must ask for every address that the name
     /// resolves to.
-    pub fn address(&self, address: IpAddr, request: &HostRequest) -> Decision {
-        let host = self.layers.iter().flat_map(|layer| layer.host(request));
-        let resolved = self.layers.iter().map(|layer| layer.resolved(address, request));
+    pub fn decide_address(&self, address: IpAddr, request: &HostRequest) -> Decision {
+        let host = self.layers.iter().flat_map(|layer| layer.decide_host(request));
+        let resolved = self.layers.iter().map(|layer| layer.decide_address(address, request));
         strictest(host.chain(resolved))
     }
 
     /// Decides whether a name that the request's host is an alias of (`CNAME`) is forbidden. A name that no denylist entry
     /// matches is allowed, because the host itself was allowed already.
-    pub fn alias(&self, request: &HostRequest) -> Decision {
-        strictest(self.layers.iter().map(|layer| layer.alias(request)))
+    pub fn decide_alias(&self, request: &HostRequest) -> Decision {
+        strictest(self.layers.iter().map(|layer| layer.decide_alias(request)))
     }
 
     /// Whether a decision on this host needs the method and path of each request.
-    pub fn inspects(&self, request: &HostRequest) -> bool {
-        self.layers.iter().any(|layer| layer.inspects(request))
+    pub fn needs_inspection(&self, request: &HostRequest) -> bool {
+        self.layers.iter().any(|layer| layer.needs_inspection(request))
     }
 
     /// Whether TLS to this host is terminated, so that the requests inside are visible.
-    pub fn ends_tls(&self, request: &HostRequest) -> bool {
+    pub fn terminates_tls(&self, request: &HostRequest) -> bool {
         self.layers
             .iter()
-            .any(|layer| layer.ends_all_tls() || layer.inspects(request))
+            .any(|layer| layer.terminates_all_tls() || layer.needs_inspection(request))
     }
 
     /// Decides whether a host file may be seen, by its path relative to the folder that is shown.
-    pub fn path(&self, path: &str) -> Decision {
+    pub fn decide_host_file(&self, path: &str) -> Decision {
         match path.parse::<RelPath>() {
-            Ok(path) => strictest(self.layers.iter().flat_map(|layer| layer.file(&path))),
-            Err(_) => Decision::new(Verdict::Deny, "builtin.paths"),
+            Ok(path) => strictest(self.layers.iter().flat_map(|layer| layer.decide_host_file(&path))),
+            Err(_) => Decision::new(RuleEffect::Deny, "builtin.paths"),
         }
     }
 
     /// Decides whether a path in the sandbox may be opened with this access.
-    pub fn guest(&self, path: &GuestPath, access: Access) -> Decision {
-        strictest(self.layers[0].guest(path, access))
+    pub fn decide_guest_path(&self, path: &GuestPath, access: FileAccess) -> Decision {
+        strictest(self.layers[0].decide_guest_path(path, access))
     }
 }
 
-fn mount(draft: &crate::draft::MountDraft) -> Mount {
+fn build_mount(draft: &crate::draft::MountDraft) -> Mount {
     Mount {
         path: draft.path.clone(),
         access: draft.access,
         quota: draft.quota,
         keep: draft.keep == Some(true),
-        keep_for: draft.keep_for.map_or(KEEP_FOR, crate::units::Period::get),
-        clean: draft.clean.unwrap_or(Clean::Never),
+        keep_for: draft.keep_for.map_or(DEFAULT_KEEP_FOR, crate::units::Period::get),
+        clean: draft.clean.unwrap_or(MountCleanup::Never),
         from: draft.from.clone(),
     }
 }
 
-fn limits(full: &Draft) -> Option<Limits> {
+fn build_limits(full: &Draft) -> Option<ProgramLimits> {
     let proc = full.proc.as_ref()?;
-    Some(Limits {
+    Some(ProgramLimits {
         cpu: proc.cpu_quota?,
         memory: proc.mem_limit?,
         wall: proc.wall_timeout?.get(),
@@ -467,7 +473,7 @@ fn limits(full: &Draft) -> Option<Limits> {
 }
 
 /// The digest and the length in bytes of all layers. Examples are left out, because they are not rules.
-fn digest(layers: &[RuleSet]) -> Option<(String, usize)> {
+fn digest_layers(layers: &[RuleSet]) -> Option<(String, usize)> {
     let rules: Vec<Draft> = layers
         .iter()
         .map(|layer| Draft {

@@ -22,16 +22,16 @@ const PRESETS: [(&str, &str); 6] = [
 ];
 
 /// The built-in default, parsed on first use.
-static BUILTIN: LazyLock<Draft> = LazyLock::new(|| parsed(PRESETS[0]));
+static BUILTIN_DRAFT: LazyLock<Draft> = LazyLock::new(|| parse_preset(PRESETS[0]));
 
-fn parsed((name, text): (&str, &str)) -> Draft {
+fn parse_preset((name, text): (&str, &str)) -> Draft {
     match Draft::parse(text, name) {
         Ok(draft) => draft,
         Err(error) => unreachable!("a preset is part of the program and tested: {error}"),
     }
 }
 
-/// The names of the presets that [`Draft::preset`] knows.
+/// The names of the presets that [`StandingRuleDraft::preset`] knows.
 pub fn presets() -> impl Iterator<Item = &'static str> {
     PRESETS.iter().map(|(name, _)| *name)
 }
@@ -44,12 +44,12 @@ pub fn preset_text(name: &str) -> Option<&'static str> {
 impl Draft {
     /// The built-in default, which lies under every draft.
     pub fn builtin() -> Self {
-        BUILTIN.clone()
+        BUILTIN_DRAFT.clone()
     }
 
     /// The preset with this name; `None` if there is none.
     pub fn preset(name: &str) -> Option<Self> {
-        PRESETS.into_iter().find(|(known, _)| *known == name).map(parsed)
+        PRESETS.into_iter().find(|(known, _)| *known == name).map(parse_preset)
     }
 }
 
@@ -65,7 +65,7 @@ pub enum NetPreset {
     GithubRead,
 }
 
-static NET: LazyLock<[Vec<HostRule>; 3]> = LazyLock::new(|| {
+static NET_PRESET_RULES: LazyLock<[Vec<HostRule>; 3]> = LazyLock::new(|| {
     [
         include_str!("../../../policies/net/python-packages.yaml"),
         include_str!("../../../policies/net/npm.yaml"),
@@ -81,9 +81,9 @@ impl NetPreset {
     /// The rules of the preset.
     pub fn rules(self) -> &'static [HostRule] {
         match self {
-            Self::PythonPackages => &NET[0],
-            Self::Npm => &NET[1],
-            Self::GithubRead => &NET[2],
+            Self::PythonPackages => &NET_PRESET_RULES[0],
+            Self::Npm => &NET_PRESET_RULES[1],
+            Self::GithubRead => &NET_PRESET_RULES[2],
         }
     }
 }
@@ -107,7 +107,7 @@ pub enum DenyPreset {
 }
 
 /// An index of hosts that are denied together: exact names are looked up, and only the few patterns are tried one by one.
-struct Denied {
+struct DenyPresetIndex {
     rules: &'static [HostRule],
     names: HashMap<&'static str, usize>,
     patterns: Vec<usize>,
@@ -123,11 +123,11 @@ static MODEL_VENDORS: LazyLock<Vec<HostRule>> = LazyLock::new(|| {
     entries.into_iter().filter_map(DenyEntry::into_rule).collect()
 });
 
-static DENIED: LazyLock<Denied> = LazyLock::new(|| {
+static DENY_PRESET_INDEX: LazyLock<DenyPresetIndex> = LazyLock::new(|| {
     let rules: &'static [HostRule] = &MODEL_VENDORS;
     let is_pattern = |rule: &HostRule| rule.host.as_str().contains('*');
     let places = || rules.iter().enumerate();
-    Denied {
+    DenyPresetIndex {
         names: places()
             .filter(|(_, rule)| !is_pattern(rule))
             .map(|(place, rule)| (rule.host.as_str(), place))
@@ -154,15 +154,15 @@ impl DenyPreset {
     /// The rules of the preset. They name only hosts, so they match every request.
     pub fn rules(self) -> &'static [HostRule] {
         match self {
-            Self::ModelVendors => DENIED.rules,
+            Self::ModelVendors => DENY_PRESET_INDEX.rules,
         }
     }
 
     /// The index of the rule that matches this host.
-    pub(crate) fn naming(self, host: &Host) -> Option<usize> {
+    pub(crate) fn matching_rule(self, host: &Host) -> Option<usize> {
         let Host::Name(name) = host else { return None };
-        let Denied { rules, names, patterns } = match self {
-            Self::ModelVendors => &*DENIED,
+        let DenyPresetIndex { rules, names, patterns } = match self {
+            Self::ModelVendors => &*DENY_PRESET_INDEX,
         };
         let exact = names.get(name.as_str()).copied();
         exact.or_else(|| {

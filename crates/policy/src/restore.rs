@@ -7,7 +7,7 @@ use crate::draft::Draft;
 use crate::policy::Policy;
 
 impl Policy {
-    /// Restores the policy that [`Policy::to_json`] described. The policy is built from its drafts again; `None` if the result
+    /// Restores the policy that [`SessionPolicyView::to_json`] described. The policy is built from its drafts again; `None` if the result
     /// has another digest.
     pub fn restore(json: &Value) -> Option<Self> {
         let draft = |value: &Value| serde_json::from_value::<Draft>(value.clone()).ok();
@@ -17,12 +17,12 @@ impl Policy {
             .iter()
             .map(draft)
             .collect::<Option<_>>()?;
-        let mut above = Ceiling::own_word();
+        let mut above = Ceiling::unlimited();
         for ceiling in ceilings.into_iter().rev() {
-            above = Ceiling::of(&ceiling.under(&above).ok()?);
+            above = Ceiling::from_policy(&ceiling.under(&above).ok()?);
         }
         let name = json.get("name")?.as_str()?;
-        let policy = draft(json.get("policy")?)?.named(name).under(&above).ok()?;
+        let policy = draft(json.get("policy")?)?.with_name(name).under(&above).ok()?;
         (json.get("digest")?.as_str()? == policy.digest()).then_some(policy)
     }
 }

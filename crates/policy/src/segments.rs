@@ -5,44 +5,44 @@ use std::ops::RangeInclusive;
 
 /// One symbol inside a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum PatternToken {
     Literal(char),
     /// Any run of characters, including none.
     Star,
     /// Exactly one character, whichever.
     Question,
     /// One character of a bracket class. Boxed, because a pattern has many literals and few classes.
-    Class(Box<Class>),
+    Class(Box<CharClass>),
 }
 
 /// The characters between two brackets, or all others if negated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Class {
+pub(crate) struct CharClass {
     pub(crate) negated: bool,
     pub(crate) ranges: Vec<RangeInclusive<char>>,
 }
 
-impl Class {
-    fn has(&self, c: char) -> bool {
+impl CharClass {
+    fn contains(&self, c: char) -> bool {
         self.ranges.iter().any(|range| range.contains(&c)) != self.negated
     }
 }
 
 /// One part between separators.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum PatternPart {
     /// Any number of parts, including none.
     Many,
-    One(Vec<Piece>),
+    One(Vec<PatternToken>),
 }
 
-impl Part {
+impl PatternPart {
     pub(crate) fn any() -> Self {
-        Self::One(vec![Piece::Star])
+        Self::One(vec![PatternToken::Star])
     }
 
     pub(crate) fn is_any(&self) -> bool {
-        matches!(self, Self::One(pieces) if pieces.as_slice() == [Piece::Star])
+        matches!(self, Self::One(pieces) if pieces.as_slice() == [PatternToken::Star])
     }
 
     /// Whether this part matches one name; never for `Many`, which stands for several names.
@@ -56,27 +56,27 @@ impl Part {
 
 /// A pattern, or a text as a pattern of literals only.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Segments(Vec<Part>);
+pub(crate) struct Segments(Vec<PatternPart>);
 
 impl Segments {
     /// Brings the parts into a normal order, so that equivalent wildcards compare equal.
-    pub(crate) fn new(parts: Vec<Part>) -> Self {
-        let mut normal: Vec<Part> = Vec::with_capacity(parts.len());
+    pub(crate) fn new(parts: Vec<PatternPart>) -> Self {
+        let mut normal: Vec<PatternPart> = Vec::with_capacity(parts.len());
         let mut many = false;
         for part in parts {
-            if part == Part::Many {
+            if part == PatternPart::Many {
                 many = true;
             } else {
                 // Within a run of wildcards, the single ones come first.
                 if many && !part.is_any() {
-                    normal.push(Part::Many);
+                    normal.push(PatternPart::Many);
                     many = false;
                 }
                 normal.push(part);
             }
         }
         if many {
-            normal.push(Part::Many);
+            normal.push(PatternPart::Many);
         }
         Self(normal)
     }
@@ -85,57 +85,57 @@ impl Segments {
     pub(crate) fn literal<'a>(parts: impl Iterator<Item = &'a str>) -> Self {
         Self(
             parts
-                .map(|part| Part::One(part.chars().map(Piece::Literal).collect()))
+                .map(|part| PatternPart::One(part.chars().map(PatternToken::Literal).collect()))
                 .collect(),
         )
     }
 
-    pub(crate) fn parts(&self) -> &[Part] {
+    pub(crate) fn parts(&self) -> &[PatternPart] {
         &self.0
     }
 
     /// Whether this pattern matches every text that `other` matches. It never returns true wrongly.
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        walk(
+        match_wildcards(
             &self.0,
             &other.0,
-            |part| *part == Part::Many,
+            |part| *part == PatternPart::Many,
             |mine, theirs| match (mine, theirs) {
-                (Part::One(mine), Part::One(theirs)) => part_covers(mine, theirs),
-                (Part::Many, _) | (_, Part::Many) => false,
+                (PatternPart::One(mine), PatternPart::One(theirs)) => part_covers(mine, theirs),
+                (PatternPart::Many, _) | (_, PatternPart::Many) => false,
             },
         )
     }
 }
 
-fn part_covers(mine: &[Piece], theirs: &[Piece]) -> bool {
-    walk(
+fn part_covers(mine: &[PatternToken], theirs: &[PatternToken]) -> bool {
+    match_wildcards(
         mine,
         theirs,
-        |piece| *piece == Piece::Star,
+        |piece| *piece == PatternToken::Star,
         |mine, theirs| match (mine, theirs) {
-            (Piece::Star, _) | (_, Piece::Star) => false,
-            (Piece::Question, _) => true,
-            (Piece::Class(class), Piece::Literal(c)) => class.has(*c),
+            (PatternToken::Star, _) | (_, PatternToken::Star) => false,
+            (PatternToken::Question, _) => true,
+            (PatternToken::Class(class), PatternToken::Literal(c)) => class.contains(*c),
             (mine, theirs) => mine == theirs,
         },
     )
 }
 
 /// Like `walk`, but over the characters of a text without a copy.
-fn pieces_match(pieces: &[Piece], text: &str) -> bool {
+fn pieces_match(pieces: &[PatternToken], text: &str) -> bool {
     let (mut p, mut rest) = (0, text.chars());
     let mut back: Option<(usize, std::str::Chars<'_>)> = None;
     loop {
         let mut ahead = rest.clone();
         let next = ahead.next();
         match (pieces.get(p), next) {
-            (Some(Piece::Star), _) => {
+            (Some(PatternToken::Star), _) => {
                 p += 1;
                 back = Some((p, rest.clone()));
             }
             (None, None) => return true,
-            (Some(piece), Some(c)) if is_character(piece, c) => {
+            (Some(piece), Some(c)) if matches_char(piece, c) => {
                 p += 1;
                 rest = ahead;
             }
@@ -152,17 +152,17 @@ fn pieces_match(pieces: &[Piece], text: &str) -> bool {
     }
 }
 
-fn is_character(piece: &Piece, c: char) -> bool {
+fn matches_char(piece: &PatternToken, c: char) -> bool {
     match piece {
-        Piece::Star => false,
-        Piece::Question => true,
-        Piece::Literal(literal) => *literal == c,
-        Piece::Class(class) => class.has(c),
+        PatternToken::Star => false,
+        PatternToken::Question => true,
+        PatternToken::Literal(literal) => *literal == c,
+        PatternToken::Class(class) => class.contains(c),
     }
 }
 
 /// The two-pointer wildcard match: at most `pattern × text` steps, without recursion.
-fn walk<T>(pattern: &[T], text: &[T], is_star: impl Fn(&T) -> bool, same: impl Fn(&T, &T) -> bool) -> bool {
+fn match_wildcards<T>(pattern: &[T], text: &[T], is_star: impl Fn(&T) -> bool, same: impl Fn(&T, &T) -> bool) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -189,25 +189,31 @@ fn walk<T>(pattern: &[T], text: &[T], is_star: impl Fn(&T) -> bool, same: impl F
 }
 
 /// Parses one part with `*` as its only wildcard; `None` for a `**` inside a longer part.
-pub(crate) fn starred(part: &str) -> Option<Part> {
+pub(crate) fn parse_starred(part: &str) -> Option<PatternPart> {
     match part {
-        "**" => Some(Part::Many),
+        "**" => Some(PatternPart::Many),
         part if part.contains("**") => None,
-        part => Some(Part::One(
+        part => Some(PatternPart::One(
             part.chars()
-                .map(|c| if c == '*' { Piece::Star } else { Piece::Literal(c) })
+                .map(|c| {
+                    if c == '*' {
+                        PatternToken::Star
+                    } else {
+                        PatternToken::Literal(c)
+                    }
+                })
                 .collect(),
         )),
     }
 }
 
 /// Reads `**` as "one or more": one part, then any number.
-pub(crate) fn at_least_one(parts: Vec<Part>) -> Vec<Part> {
+pub(crate) fn at_least_one(parts: Vec<PatternPart>) -> Vec<PatternPart> {
     parts
         .into_iter()
         .flat_map(|part| match part {
-            Part::Many => vec![Part::any(), Part::Many],
-            one @ Part::One(_) => vec![one],
+            PatternPart::Many => vec![PatternPart::any(), PatternPart::Many],
+            one @ PatternPart::One(_) => vec![one],
         })
         .collect()
 }

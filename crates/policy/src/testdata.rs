@@ -1,20 +1,20 @@
 //! Reads the tables of hostile spellings for tests.
 
 /// One line of a table.
-pub(crate) struct Row {
+pub(crate) struct SpellingRow {
     pub(crate) spelling: String,
     pub(crate) expected: String,
     pub(crate) note: String,
 }
 
 /// The lines of a table whose first column is a JSON string.
-pub(crate) fn rows(table: &str) -> Vec<Row> {
+pub(crate) fn rows(table: &str) -> Vec<SpellingRow> {
     let lines = table.lines().filter(|line| !line.starts_with('#'));
-    let rows: Vec<Row> = lines
+    let rows: Vec<SpellingRow> = lines
         .map(|line| {
             let mut columns = line.split('\t');
             let spelling = columns.next().unwrap();
-            Row {
+            SpellingRow {
                 spelling: serde_json::from_str(spelling).unwrap(),
                 expected: columns.next().unwrap().to_owned(),
                 note: columns.next().unwrap().to_owned(),

@@ -12,17 +12,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::decide::Verdict;
+use crate::decide::RuleEffect;
 use crate::draft::nullable;
 use crate::host::HostPattern;
 use crate::path::GuestPath;
 use crate::pattern::{ToolName, ToolPattern};
 use crate::text::text_type;
 use crate::units::{Period, Rate};
-use crate::url::host_of;
+use crate::url::parse_url_host;
 
-pub use hint::{Hint, Hints};
-pub use limits::{LimitOf, ToolLimitsDraft};
+pub use hint::{ToolHint, ToolHints};
+pub use limits::{ToolLimitScope, ToolLimitsDraft};
 
 /// `tools`: which tools may be called, and how often.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,13 +31,13 @@ pub use limits::{LimitOf, ToolLimitsDraft};
 pub struct ToolsDraft {
     /// The effect when no rule matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<Verdict>,
+    pub default: Option<RuleEffect>,
     /// Rules; their order has no meaning, deny beats ask beats allow.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub rules: Vec<ToolRule>,
     /// The effect for a tool whose definition changed since it was pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drift: Option<Verdict>,
+    pub drift: Option<RuleEffect>,
     /// The most tool calls in one session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_calls: Option<u32>,
@@ -51,7 +51,7 @@ pub struct ToolsDraft {
 
 impl ToolsDraft {
     /// The effects of the default and of every rule.
-    pub(crate) fn verdicts(&self) -> impl Iterator<Item = Verdict> {
+    pub(crate) fn effects(&self) -> impl Iterator<Item = RuleEffect> {
         self.default
             .into_iter()
             .chain(self.rules.iter().map(|rule| rule.verdict))
@@ -60,20 +60,20 @@ impl ToolsDraft {
 
 /// One rule: `{ allow | ask | deny: pattern, where, after, hint, rate }`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "WrittenRule", into = "WrittenRule")]
-#[schemars(with = "WrittenRule")]
+#[serde(try_from = "ToolRuleDocument", into = "ToolRuleDocument")]
+#[schemars(with = "ToolRuleDocument")]
 #[non_exhaustive]
 pub struct ToolRule {
     /// The effect of the rule.
-    pub verdict: Verdict,
+    pub verdict: RuleEffect,
     /// The tools that the rule matches.
     pub pattern: ToolPattern,
     /// Conditions on arguments, all of which must hold.
-    pub when: BTreeMap<String, Condition>,
+    pub when: BTreeMap<String, ArgumentCondition>,
     /// The rule matches only after a call of such a tool in the same session.
     pub after: Option<ToolPattern>,
     /// The rule matches only tools for which their server declares this effect.
-    pub hint: Option<Hint>,
+    pub hint: Option<ToolHint>,
     /// How often the rule may be used; only for allow and ask.
     pub rate: Option<Rate>,
 }
@@ -84,7 +84,7 @@ pub struct ToolRule {
 #[schemars(rename = "ToolRule", extend("oneOf" = [
     {"required": ["allow"]}, {"required": ["ask"]}, {"required": ["deny"]}
 ]))]
-struct WrittenRule {
+struct ToolRuleDocument {
     /// Tools that may be called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     allow: Option<ToolPattern>,
@@ -101,32 +101,32 @@ struct WrittenRule {
         skip_serializing_if = "BTreeMap::is_empty",
         deserialize_with = "nullable"
     )]
-    when: BTreeMap<String, Condition>,
+    when: BTreeMap<String, ArgumentCondition>,
     /// The rule matches only after a call of such a tool in the same session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<ToolPattern>,
     /// The rule matches only tools with this effect. A tool whose server does not declare it counts unless the rule allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    hint: Option<Hint>,
+    hint: Option<ToolHint>,
     /// How often the rule may be used: that many calls at once, then evenly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rate: Option<Rate>,
 }
 
-impl TryFrom<WrittenRule> for ToolRule {
+impl TryFrom<ToolRuleDocument> for ToolRule {
     type Error = &'static str;
 
-    fn try_from(rule: WrittenRule) -> Result<Self, &'static str> {
+    fn try_from(rule: ToolRuleDocument) -> Result<Self, &'static str> {
         let (verdict, pattern) = match (rule.allow, rule.ask, rule.deny) {
-            (Some(pattern), None, None) => (Verdict::Allow, pattern),
-            (None, Some(pattern), None) => (Verdict::Ask, pattern),
-            (None, None, Some(pattern)) => (Verdict::Deny, pattern),
+            (Some(pattern), None, None) => (RuleEffect::Allow, pattern),
+            (None, Some(pattern), None) => (RuleEffect::Ask, pattern),
+            (None, None, Some(pattern)) => (RuleEffect::Deny, pattern),
             _ => return Err("a rule has exactly one of `allow`, `ask`, `deny`"),
         };
-        if rule.when.values().any(Condition::is_empty) {
+        if rule.when.values().any(ArgumentCondition::is_empty) {
             return Err(NO_OPERATOR);
         }
-        if verdict == Verdict::Deny && rule.rate.is_some() {
+        if verdict == RuleEffect::Deny && rule.rate.is_some() {
             return Err("a deny rule can have no `rate`");
         }
         Ok(Self {
@@ -140,13 +140,13 @@ impl TryFrom<WrittenRule> for ToolRule {
     }
 }
 
-impl From<ToolRule> for WrittenRule {
+impl From<ToolRule> for ToolRuleDocument {
     fn from(rule: ToolRule) -> Self {
         let on = |verdict| (rule.verdict == verdict).then(|| rule.pattern.clone());
         Self {
-            allow: on(Verdict::Allow),
-            ask: on(Verdict::Ask),
-            deny: on(Verdict::Deny),
+            allow: on(RuleEffect::Allow),
+            ask: on(RuleEffect::Ask),
+            deny: on(RuleEffect::Deny),
             when: rule.when,
             after: rule.after,
             hint: rule.hint,
@@ -159,23 +159,23 @@ pub(crate) const NO_OPERATOR: &str = "a condition under `where` needs an operato
 
 impl ToolRule {
     /// Whether the rule matches this call.
-    pub fn matches(&self, name: &ToolName, hints: Hints, args: &Value, history: &History) -> bool {
-        self.is_about(name, hints) && self.is_after(history) && meets(&self.when, args, self.verdict)
+    pub fn matches(&self, name: &ToolName, hints: ToolHints, args: &Value, history: &CallHistory) -> bool {
+        self.is_about(name, hints) && self.after_holds(history) && meets_conditions(&self.when, args, self.verdict)
     }
 
     /// Whether a tool that `after` names was called; true without `after`.
-    pub(crate) fn is_after(&self, history: &History) -> bool {
-        self.after.as_ref().is_none_or(|after| history.any(after))
+    pub(crate) fn after_holds(&self, history: &CallHistory) -> bool {
+        self.after.as_ref().is_none_or(|after| history.contains_match(after))
     }
 
     /// Whether the rule may match some call of this tool.
-    pub(crate) fn is_about(&self, name: &ToolName, hints: Hints) -> bool {
-        self.pattern.matches(name) && self.hint.is_none_or(|hint| hints.hold(hint, self.verdict))
+    pub(crate) fn is_about(&self, name: &ToolName, hints: ToolHints) -> bool {
+        self.pattern.matches(name) && self.hint.is_none_or(|hint| hints.satisfies_rule(hint, self.verdict))
     }
 }
 
 /// Whether the arguments of a call meet all conditions of a rule with this effect.
-pub(crate) fn meets(when: &BTreeMap<String, Condition>, args: &Value, verdict: Verdict) -> bool {
+pub(crate) fn meets_conditions(when: &BTreeMap<String, ArgumentCondition>, args: &Value, verdict: RuleEffect) -> bool {
     when.iter().all(|(argument, condition)| {
         let value = args.get(argument).filter(|value| !value.is_null());
         value.is_some_and(|value| condition.holds(value, verdict))
@@ -187,7 +187,7 @@ pub(crate) fn meets(when: &BTreeMap<String, Condition>, args: &Value, verdict: V
 #[serde(deny_unknown_fields)]
 #[schemars(extend("minProperties" = 1))]
 #[non_exhaustive]
-pub struct Condition {
+pub struct ArgumentCondition {
     /// Exactly this JSON value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equals: Option<Value>,
@@ -196,7 +196,7 @@ pub struct Condition {
     pub one_of: Option<Vec<Value>>,
     /// A path at or below this folder; an ambiguous path is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub under: Option<Folder>,
+    pub under: Option<ConditionFolder>,
     /// A host, or a URL on such a host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostPattern>,
@@ -205,24 +205,24 @@ pub struct Condition {
     pub max: Option<serde_json::Number>,
     /// A text that matches this regular expression from beginning to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub matches: Option<Expression>,
+    pub matches: Option<FullMatchRegex>,
 }
 
 /// The result of one operator; `Unclear` if it does not apply to the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Holds {
+enum ConditionResult {
     Yes,
     No,
     Unclear,
 }
 
-impl From<bool> for Holds {
+impl From<bool> for ConditionResult {
     fn from(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
     }
 }
 
-impl Condition {
+impl ArgumentCondition {
     /// A condition without operators, which no document may have.
     pub(crate) const fn none() -> Self {
         Self {
@@ -249,16 +249,16 @@ impl Condition {
 
     /// An unclear result never helps an allow rule, and always helps an ask or deny rule. Of a list, all elements must meet the
     /// condition to allow, and any one suffices to ask or deny.
-    fn holds(&self, value: &Value, verdict: Verdict) -> bool {
-        let allow = verdict == Verdict::Allow;
+    fn holds(&self, value: &Value, verdict: RuleEffect) -> bool {
+        let allow = verdict == RuleEffect::Allow;
         let one = |value: &Value| {
-            self.judge(value).all(|holds| match holds {
-                Holds::Yes => true,
-                Holds::No => false,
-                Holds::Unclear => !allow,
+            self.evaluate(value).all(|holds| match holds {
+                ConditionResult::Yes => true,
+                ConditionResult::No => false,
+                ConditionResult::Unclear => !allow,
             })
         };
-        let plain = self.judge(value).all(|holds| holds == Holds::Yes);
+        let plain = self.evaluate(value).all(|holds| holds == ConditionResult::Yes);
         match value.as_array() {
             _ if plain => true,
             Some(list) if allow => !list.is_empty() && list.iter().all(one),
@@ -267,19 +267,25 @@ impl Condition {
         }
     }
 
-    fn judge<'a>(&'a self, value: &'a Value) -> impl Iterator<Item = Holds> + 'a {
-        let text = |judge: &dyn Fn(&str) -> Holds| value.as_str().map_or(Holds::Unclear, judge);
+    fn evaluate<'a>(&'a self, value: &'a Value) -> impl Iterator<Item = ConditionResult> + 'a {
+        let text = |judge: &dyn Fn(&str) -> ConditionResult| value.as_str().map_or(ConditionResult::Unclear, judge);
         let answers = [
-            self.equals.as_ref().map(|wanted| Holds::from(wanted == value)),
-            self.one_of.as_ref().map(|wanted| Holds::from(wanted.contains(value))),
-            self.under.as_ref().map(|folder| text(&|path| folder.judge(path))),
+            self.equals
+                .as_ref()
+                .map(|wanted| ConditionResult::from(wanted == value)),
+            self.one_of
+                .as_ref()
+                .map(|wanted| ConditionResult::from(wanted.contains(value))),
+            self.under
+                .as_ref()
+                .map(|folder| text(&|path| folder.contains_path(path))),
             self.host.as_ref().map(|pattern| {
-                text(&|host| match host_of(host) {
+                text(&|host| match parse_url_host(host) {
                     Ok(host) => pattern.matches(&host).into(),
-                    Err(_) => Holds::Unclear,
+                    Err(_) => ConditionResult::Unclear,
                 })
             }),
-            self.max.as_ref().map(|most| at_most(value, most)),
+            self.max.as_ref().map(|most| check_max(value, most)),
             self.matches
                 .as_ref()
                 .map(|expression| text(&|text| expression.matches(text).into())),
@@ -288,35 +294,35 @@ impl Condition {
     }
 }
 
-fn at_most(value: &Value, most: &serde_json::Number) -> Holds {
+fn check_max(value: &Value, most: &serde_json::Number) -> ConditionResult {
     if let (Some(value), Some(most)) = (value.as_i64(), most.as_i64()) {
         return (value <= most).into();
     }
     match (value.as_f64(), most.as_f64()) {
         (Some(value), Some(most)) => (value <= most).into(),
-        _ => Holds::Unclear,
+        _ => ConditionResult::Unclear,
     }
 }
 
 /// A folder in a condition; a trailing slash is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folder(Option<GuestPath>);
+pub struct ConditionFolder(Option<GuestPath>);
 
-impl Folder {
-    fn judge(&self, text: &str) -> Holds {
+impl ConditionFolder {
+    fn contains_path(&self, text: &str) -> ConditionResult {
         let path = match text {
             "/" => return self.0.is_none().into(),
             text => text.parse::<GuestPath>(),
         };
         match (path, &self.0) {
-            (Err(_), _) => Holds::Unclear,
-            (Ok(_), None) => Holds::Yes,
+            (Err(_), _) => ConditionResult::Unclear,
+            (Ok(_), None) => ConditionResult::Yes,
             (Ok(path), Some(folder)) => path.below(folder).is_some().into(),
         }
     }
 }
 
-impl FromStr for Folder {
+impl FromStr for ConditionFolder {
     type Err = crate::path::PathError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -327,7 +333,7 @@ impl FromStr for Folder {
     }
 }
 
-impl fmt::Display for Folder {
+impl fmt::Display for ConditionFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Some(path) => write!(f, "{path}/"),
@@ -338,18 +344,18 @@ impl fmt::Display for Folder {
 
 /// A regular expression that must match the whole text; matching takes linear time.
 #[derive(Debug, Clone)]
-pub struct Expression {
+pub struct FullMatchRegex {
     text: String,
     regex: Regex,
 }
 
-impl Expression {
+impl FullMatchRegex {
     fn matches(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 }
 
-impl PartialEq for Expression {
+impl PartialEq for FullMatchRegex {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
@@ -357,28 +363,28 @@ impl PartialEq for Expression {
 
 /// A regular expression that does not compile.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("`{text}` is not a regular expression that can be used: {}", last_line(.source))]
-pub struct ExpressionError {
+#[error("`{text}` is not a regular expression that can be used: {}", last_error_line(.source))]
+pub struct FullMatchRegexError {
     /// The expression as it was given.
     text: String,
     source: regex::Error,
 }
 
 /// The engine's message has several lines; the last one states the error.
-pub(crate) fn last_line(error: &regex::Error) -> String {
+pub(crate) fn last_error_line(error: &regex::Error) -> String {
     let message = error.to_string();
     let last = message.lines().last().unwrap_or_default();
     last.trim_start_matches("error: ").to_owned()
 }
 
-impl FromStr for Expression {
-    type Err = ExpressionError;
+impl FromStr for FullMatchRegex {
+    type Err = FullMatchRegexError;
 
-    fn from_str(text: &str) -> Result<Self, ExpressionError> {
+    fn from_str(text: &str) -> Result<Self, FullMatchRegexError> {
         // The expression is compiled alone first, so that `a)|(b` cannot break out of the anchors.
         let build = |pattern: &str| {
             let regex = regex::RegexBuilder::new(pattern).size_limit(1 << 18).build();
-            regex.map_err(|source| ExpressionError {
+            regex.map_err(|source| FullMatchRegexError {
                 text: text.to_owned(),
                 source,
             })
@@ -392,7 +398,7 @@ impl FromStr for Expression {
     }
 }
 
-impl fmt::Display for Expression {
+impl fmt::Display for FullMatchRegex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -400,9 +406,9 @@ impl fmt::Display for Expression {
 
 /// The tools that a session has called so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct History(BTreeSet<ToolName>);
+pub struct CallHistory(BTreeSet<ToolName>);
 
-impl History {
+impl CallHistory {
     /// A history without calls.
     pub const fn new() -> Self {
         Self(BTreeSet::new())
@@ -413,16 +419,16 @@ impl History {
         self.0.insert(name);
     }
 
-    fn any(&self, pattern: &ToolPattern) -> bool {
+    fn contains_match(&self, pattern: &ToolPattern) -> bool {
         self.0.iter().any(|name| pattern.matches(name))
     }
 }
 
 text_type!(
-    Folder,
+    ConditionFolder,
     "An absolute folder; paths that can be read in two ways never count as below it."
 );
-text_type!(Expression, "A regular expression for the whole text.");
+text_type!(FullMatchRegex, "A regular expression for the whole text.");
 
 #[cfg(test)]
 mod tests;

@@ -37,7 +37,7 @@ pub enum UnitError {
 
 /// A number of bytes, never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bytes(u64);
+pub struct ByteSize(u64);
 
 const BYTE_UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
@@ -51,11 +51,11 @@ const BYTE_UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-impl Bytes {
+impl ByteSize {
     /// The largest amount: 1 PiB.
     pub const MAX: Self = Self(1 << 50);
 
-    /// An amount in bytes, if it is neither zero nor above [`Bytes::MAX`].
+    /// An amount in bytes, if it is neither zero nor above [`ByteSize::MAX`].
     pub const fn new(bytes: u64) -> Option<Self> {
         if bytes == 0 || bytes > Self::MAX.0 {
             None
@@ -64,17 +64,17 @@ impl Bytes {
         }
     }
 
-    /// A number of KiB; zero becomes one byte, and an amount above the maximum becomes [`Bytes::MAX`].
+    /// A number of KiB; zero becomes one byte, and an amount above the maximum becomes [`ByteSize::MAX`].
     pub const fn kib(count: u64) -> Self {
         Self::saturating(count, 1 << 10)
     }
 
-    /// A number of MiB; zero becomes one byte, and an amount above the maximum becomes [`Bytes::MAX`].
+    /// A number of MiB; zero becomes one byte, and an amount above the maximum becomes [`ByteSize::MAX`].
     pub const fn mib(count: u64) -> Self {
         Self::saturating(count, 1 << 20)
     }
 
-    /// A number of GiB; zero becomes one byte, and an amount above the maximum becomes [`Bytes::MAX`].
+    /// A number of GiB; zero becomes one byte, and an amount above the maximum becomes [`ByteSize::MAX`].
     pub const fn gib(count: u64) -> Self {
         Self::saturating(count, 1 << 30)
     }
@@ -92,7 +92,7 @@ impl Bytes {
         self.0
     }
 
-    fn checked(bytes: Option<u64>, text: &str) -> Result<Self, UnitError> {
+    fn from_parsed(bytes: Option<u64>, text: &str) -> Result<Self, UnitError> {
         match bytes {
             Some(0) => Err(UnitError::Zero(text.to_owned())),
             bytes => bytes.and_then(Self::new).ok_or_else(|| UnitError::TooLarge {
@@ -103,7 +103,7 @@ impl Bytes {
     }
 }
 
-impl FromStr for Bytes {
+impl FromStr for ByteSize {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
@@ -112,7 +112,7 @@ impl FromStr for Bytes {
             what: "an amount of bytes",
             like: "512MiB",
         };
-        let (digits, unit) = number(text).ok_or_else(shape)?;
+        let (digits, unit) = split_number(text).ok_or_else(shape)?;
         let factor = match unit {
             "" => 1,
             "kB" => 1_000,
@@ -123,11 +123,11 @@ impl FromStr for Bytes {
                 .ok_or_else(shape)?,
         };
         let count = digits.parse::<u64>().ok();
-        Self::checked(count.and_then(|count| count.checked_mul(factor)), text)
+        Self::from_parsed(count.and_then(|count| count.checked_mul(factor)), text)
     }
 }
 
-impl fmt::Display for Bytes {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match BYTE_UNITS.iter().find(|(_, factor)| self.0.is_multiple_of(*factor)) {
             Some((unit, factor)) => write!(f, "{}{unit}", self.0 / factor),
@@ -172,7 +172,7 @@ impl FromStr for Period {
             what: "a length of time",
             like: "30s",
         };
-        let (digits, unit) = number(text).ok_or_else(shape)?;
+        let (digits, unit) = split_number(text).ok_or_else(shape)?;
         let (_, factor) = PERIOD_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(shape)?;
         match digits.parse::<u64>().ok().and_then(|count| count.checked_mul(*factor)) {
             Some(0) => Err(UnitError::Zero(text.to_owned())),
@@ -203,12 +203,12 @@ impl fmt::Display for Period {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
     count: u32,
-    per: Per,
+    per: RateWindow,
 }
 
 /// The window in which a [`Rate`] counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Per {
+pub enum RateWindow {
     /// A window of one second.
     Second,
     /// A window of one minute.
@@ -217,9 +217,9 @@ pub enum Per {
     Hour,
 }
 
-impl Per {
+impl RateWindow {
     /// The length of the window.
-    pub const fn window(self) -> Duration {
+    pub const fn duration(self) -> Duration {
         match self {
             Self::Second => Duration::from_secs(1),
             Self::Minute => Duration::from_mins(1),
@@ -235,18 +235,18 @@ impl Rate {
     }
 
     /// The window in which the rate counts.
-    pub const fn per(self) -> Per {
+    pub const fn window(self) -> RateWindow {
         self.per
     }
 
     /// How many the rate allows in an hour.
     pub(crate) fn hourly(self) -> u64 {
-        u64::from(self.count) * (3_600 / self.per.window().as_secs())
+        u64::from(self.count) * (3_600 / self.per.duration().as_secs())
     }
 
     /// Whether this rate allows more than `other`, over an hour or in one burst.
     pub fn exceeds(self, other: Self) -> bool {
-        self.hourly() > other.hourly() || (self.count > other.count && self.per.window() <= other.per.window())
+        self.hourly() > other.hourly() || (self.count > other.count && self.per.duration() <= other.per.duration())
     }
 }
 
@@ -259,11 +259,11 @@ impl FromStr for Rate {
             what: "a rate",
             like: "60/min",
         };
-        let (digits, unit) = number(text).ok_or_else(shape)?;
+        let (digits, unit) = split_number(text).ok_or_else(shape)?;
         let per = match unit {
-            "/s" => Per::Second,
-            "/min" => Per::Minute,
-            "/h" => Per::Hour,
+            "/s" => RateWindow::Second,
+            "/min" => RateWindow::Minute,
+            "/h" => RateWindow::Hour,
             _ => return Err(shape()),
         };
         match digits.parse::<u32>() {
@@ -280,9 +280,9 @@ impl FromStr for Rate {
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = match self.per {
-            Per::Second => "s",
-            Per::Minute => "min",
-            Per::Hour => "h",
+            RateWindow::Second => "s",
+            RateWindow::Minute => "min",
+            RateWindow::Hour => "h",
         };
         write!(f, "{}/{unit}", self.count)
     }
@@ -290,9 +290,9 @@ impl fmt::Display for Rate {
 
 /// A number of processors, stored in thousandths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cpus(u32);
+pub struct CpuCount(u32);
 
-impl Cpus {
+impl CpuCount {
     const MAX_MILLIS: u32 = 4_096_000;
 
     /// A number of thousandths of a processor, if it is neither zero nor above 4,096 processors.
@@ -310,7 +310,7 @@ impl Cpus {
     }
 }
 
-impl FromStr for Cpus {
+impl FromStr for CpuCount {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
@@ -341,7 +341,7 @@ impl FromStr for Cpus {
     }
 }
 
-impl fmt::Display for Cpus {
+impl fmt::Display for CpuCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, fraction) = (self.0 / 1_000, self.0 % 1_000);
         if fraction == 0 {
@@ -353,7 +353,7 @@ impl fmt::Display for Cpus {
 }
 
 /// Splits the leading digits from the rest; `None` if there are no digits.
-fn number(text: &str) -> Option<(&str, &str)> {
+fn split_number(text: &str) -> Option<(&str, &str)> {
     let end = text.bytes().take_while(u8::is_ascii_digit).count();
     (end > 0).then(|| text.split_at(end))
 }
@@ -412,7 +412,7 @@ macro_rules! quantity {
 }
 
 quantity!(
-    Bytes,
+    ByteSize,
     "an amount of bytes like `512MiB`",
     json_schema!({
         "type": ["string", "integer"], "minimum": 1,
@@ -437,7 +437,7 @@ quantity!(
     })
 );
 quantity!(
-    Cpus,
+    CpuCount,
     "a number of processors like `0.5`",
     json_schema!({
         "type": ["number", "string"], "exclusiveMinimum": 0, "maximum": 4096,

@@ -5,12 +5,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::host::{Host, HostError};
-use crate::segments::{Segments, at_least_one, starred};
+use crate::invisible::is_invisible;
+use crate::segments::{Segments, at_least_one, parse_starred};
 use crate::text::text_type;
-use crate::unseen::is_unseen;
 
 /// The longest URL path, in bytes.
-const MAX_PATH: usize = 8_192;
+const MAX_URL_PATH_BYTES: usize = 8_192;
 
 /// Why a URL path or pattern was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +62,7 @@ impl FromStr for UrlPath {
     type Err = UrlPathError;
 
     fn from_str(text: &str) -> Result<Self, UrlPathError> {
-        canonical(text, false).map(Self)
+        canonicalize(text, false).map(Self)
     }
 }
 
@@ -100,10 +100,10 @@ impl FromStr for UrlPathPattern {
     type Err = UrlPathError;
 
     fn from_str(text: &str) -> Result<Self, UrlPathError> {
-        let text = canonical(text, true)?;
+        let text = canonicalize(text, true)?;
         let parts = text[1..]
             .split('/')
-            .map(|part| starred(part).ok_or(UrlPathError::Wildcard))
+            .map(|part| parse_starred(part).ok_or(UrlPathError::Wildcard))
             .collect::<Result<Vec<_>, _>>()?;
         let segments = Segments::new(at_least_one(parts));
         Ok(Self { text, segments })
@@ -118,8 +118,8 @@ impl fmt::Display for UrlPathPattern {
 
 /// The canonical spelling: upper-case hexadecimal digits, unreserved characters decoded. In a pattern `*` is the wildcard; in a
 /// path it is an ordinary character.
-fn canonical(text: &str, pattern: bool) -> Result<String, UrlPathError> {
-    if text.len() > MAX_PATH {
+fn canonicalize(text: &str, pattern: bool) -> Result<String, UrlPathError> {
+    if text.len() > MAX_URL_PATH_BYTES {
         return Err(UrlPathError::TooLong);
     }
     let Some(rest) = text.strip_prefix('/') else {
@@ -130,7 +130,7 @@ fn canonical(text: &str, pattern: bool) -> Result<String, UrlPathError> {
     let mut chars = rest.chars();
     while let Some(c) = chars.next() {
         match c {
-            '%' => decode(&mut chars, &mut out)?,
+            '%' => decode_escape(&mut chars, &mut out)?,
             '*' if !pattern => out.push_str("%2A"),
             'a'..='z'
             | 'A'..='Z'
@@ -156,10 +156,10 @@ fn canonical(text: &str, pattern: bool) -> Result<String, UrlPathError> {
         }
     }
     // Encoding lengthens a path, and the canonical form must itself parse.
-    if out.len() > MAX_PATH {
+    if out.len() > MAX_URL_PATH_BYTES {
         return Err(UrlPathError::TooLong);
     }
-    check_letters(&out)?;
+    check_characters(&out)?;
     let segments: Vec<&str> = out[1..].split('/').collect();
     if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
         return Err(UrlPathError::Dots);
@@ -171,7 +171,7 @@ fn canonical(text: &str, pattern: bool) -> Result<String, UrlPathError> {
     }
 }
 
-fn decode(chars: &mut std::str::Chars<'_>, out: &mut String) -> Result<(), UrlPathError> {
+fn decode_escape(chars: &mut std::str::Chars<'_>, out: &mut String) -> Result<(), UrlPathError> {
     let digit = |c: Option<char>| c.and_then(|c| c.to_digit(16)).ok_or(UrlPathError::Percent);
     let byte = digit(chars.next())? * 16 + digit(chars.next())?;
     let byte = u8::try_from(byte).map_err(|_| UrlPathError::Percent)?;
@@ -190,7 +190,7 @@ fn decode(chars: &mut std::str::Chars<'_>, out: &mut String) -> Result<(), UrlPa
 }
 
 /// Refuses a canonical path whose non-ASCII characters are not UTF-8 or are confusable.
-fn check_letters(text: &str) -> Result<(), UrlPathError> {
+fn check_characters(text: &str) -> Result<(), UrlPathError> {
     if !text.contains('%') {
         return Ok(());
     }
@@ -202,7 +202,7 @@ fn check_letters(text: &str) -> Result<(), UrlPathError> {
         bytes.extend(rest.bytes());
     }
     let letters = std::str::from_utf8(&bytes).map_err(|_| UrlPathError::NotText)?;
-    match letters.chars().find(|c| !c.is_ascii() && is_mistaken(*c)) {
+    match letters.chars().find(|c| !c.is_ascii() && is_confusable(*c)) {
         Some(c) => Err(UrlPathError::LooksLike(c)),
         None => Ok(()),
     }
@@ -210,9 +210,9 @@ fn check_letters(text: &str) -> Result<(), UrlPathError> {
 
 /// Whether the compatibility form of a character has a `.`, `/`, `\`, `%`, `;`, `?` or `#`, whether servers often map it to one
 /// of these, or whether it is invisible and often removed.
-fn is_mistaken(c: char) -> bool {
+fn is_confusable(c: char) -> bool {
     c.is_control()
-        || is_unseen(c)
+        || is_invisible(c)
         || matches!(c,
             // Dots.
             '\u{2024}'..='\u{2026}' | '\u{2488}'..='\u{249b}' | '\u{fe19}' | '\u{fe30}' | '\u{fe52}'
@@ -228,7 +228,7 @@ fn is_mistaken(c: char) -> bool {
 }
 
 /// The host that a tool argument names: a bare host, or the authority of an absolute URL.
-pub(crate) fn host_of(text: &str) -> Result<Host, HostError> {
+pub(crate) fn parse_url_host(text: &str) -> Result<Host, HostError> {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.parse();
     };

@@ -1,7 +1,7 @@
 //! The attacker's side: it runs inside the sandbox, makes each attempt in a process of its own, and reports the result.
 
 mod devices;
-pub(crate) mod door;
+pub(crate) mod egress;
 mod files;
 mod groups;
 pub(crate) mod hog;
@@ -12,9 +12,9 @@ mod kernel_objects;
 pub(crate) mod network;
 pub(crate) mod peers;
 mod proc;
-mod rehearse;
 pub(crate) mod secrets;
-pub(crate) mod supervise;
+pub(crate) mod supervisor;
+mod unfenced;
 mod unnamed_files;
 
 use std::io::{self, Write as _};
@@ -23,20 +23,20 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ringfence_jail::attack::{self, Ending, Forked};
+use ringfence_jail::attack::{self, ForkedResult, ProcessEnd};
 use serde::{Deserialize, Serialize};
 
-use crate::targets::Targets;
+use crate::targets::AttemptTargets;
 
 /// The name of the hidden entry through which the program runs as its own attacker.
-pub const ENTRY: &str = "probe-attempt";
+pub const ATTEMPT_ENTRY: &str = "probe-attempt";
 
 /// The longest time that an attempt may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The result of an attempt.
 #[derive(Debug)]
-pub(crate) enum Tried {
+pub(crate) enum AttemptResult {
     /// The action succeeded; the text says what it achieved.
     Succeeded(String),
     /// The kernel or the host refused the action with this error.
@@ -45,35 +45,38 @@ pub(crate) enum Tried {
     WithoutEffect(String),
 }
 
-impl From<io::Result<()>> for Tried {
-    fn from(result: io::Result<()>) -> Tried {
-        result.map_or_else(Tried::Refused, |()| Tried::Succeeded(String::new()))
+impl From<io::Result<()>> for AttemptResult {
+    fn from(result: io::Result<()>) -> AttemptResult {
+        result.map_or_else(AttemptResult::Refused, |()| AttemptResult::Succeeded(String::new()))
     }
 }
 
 /// One attempt of a probe.
-pub(crate) struct Attempt {
+pub(crate) struct ProbeAttempt {
     part: String,
-    act: Box<dyn FnOnce() -> Tried>,
+    action: Box<dyn FnOnce() -> AttemptResult>,
 }
 
 /// Makes an attempt that is reported under the name `part`.
-pub(crate) fn attempt<T: Into<Tried>>(part: impl Into<String>, act: impl FnOnce() -> T + 'static) -> Attempt {
-    Attempt {
+pub(crate) fn new_attempt<T: Into<AttemptResult>>(
+    part: impl Into<String>,
+    act: impl FnOnce() -> T + 'static,
+) -> ProbeAttempt {
+    ProbeAttempt {
         part: part.into(),
-        act: Box::new(|| act().into()),
+        action: Box::new(|| act().into()),
     }
 }
 
 /// The report of one attempt, which the host reads as a JSON line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Line {
+pub(crate) struct AttemptLine {
     /// The number of the probe.
     pub(crate) id: u16,
     /// The name of the attempt in its probe.
     pub(crate) part: String,
     /// The outcome, as the attacker reports it.
-    pub(crate) outcome: Heard,
+    pub(crate) outcome: ReportedOutcome,
     /// The error number of a refusal; `None` for any other outcome.
     pub(crate) errno: Option<i32>,
     /// What the attempt saw, for people.
@@ -83,7 +86,7 @@ pub(crate) struct Line {
 /// The outcome of an attempt, as the attacker reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Heard {
+pub(crate) enum ReportedOutcome {
     Succeeded,
     Refused,
     WithoutEffect,
@@ -97,13 +100,15 @@ pub(crate) enum Heard {
 pub fn attempt_main(arguments: &[String]) -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["try", targets, ids @ ..] => try_all(targets, ids),
-        ["hog", what, rest @ ..] => hog::run(what, rest),
-        ["supervise", name] => supervise::run(name),
-        ["rehearse", folder, ids @ ..] => rehearse::run(folder, ids),
-        ["knock", aims, ids @ ..] => door::run(aims, ids),
-        ["door", field, folder, program] => crate::door::inside(field, Path::new(folder), Path::new(program)),
-        ["nobody", program, rest @ ..] => crate::door::as_nobody(program, rest),
+        ["try", targets, ids @ ..] => run_attempts(targets, ids),
+        ["hog", what, rest @ ..] => hog::run_hog(what, rest),
+        ["supervise", name] => supervisor::run_supervisor(name),
+        ["rehearse", folder, ids @ ..] => unfenced::run_unfenced(folder, ids),
+        ["knock", aims, ids @ ..] => egress::run_egress_attempts(aims, ids),
+        ["door", field, folder, program] => {
+            crate::egress::run_in_namespace(field, Path::new(folder), Path::new(program))
+        }
+        ["nobody", program, rest @ ..] => crate::egress::exec_unprivileged(program, rest),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "this entry is for the probes",
@@ -113,25 +118,25 @@ pub fn attempt_main(arguments: &[String]) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The process that started this one reads the exit code if the error cannot be written.
-            let _ = writeln!(io::stderr(), "{ENTRY}: {error}");
+            let _ = writeln!(io::stderr(), "{ATTEMPT_ENTRY}: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn try_all(targets: &str, ids: &[&str]) -> io::Result<()> {
-    let targets: Targets = serde_json::from_slice(&std::fs::read(targets)?)?;
+fn run_attempts(targets: &str, ids: &[&str]) -> io::Result<()> {
+    let targets: AttemptTargets = serde_json::from_slice(&std::fs::read(targets)?)?;
     for id in ids {
         let id: u16 = id.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
         for one in attempts(id, &targets) {
-            try_one(id, one)?;
+            run_attempt(id, one)?;
         }
     }
     Ok(())
 }
 
 /// The attempts of a probe.
-pub(crate) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
+pub(crate) fn attempts(id: u16, targets: &AttemptTargets) -> Vec<ProbeAttempt> {
     match id {
         1..=24 => files::attempts(id, targets),
         25..=34 => secrets::attempts(id, targets),
@@ -149,47 +154,50 @@ pub(crate) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
 }
 
 /// Makes an attempt in a process of its own, so that its death is noticed and its success changes no other process.
-fn try_one(id: u16, attempt: Attempt) -> io::Result<()> {
-    try_within(PATIENCE, id, attempt)
+fn run_attempt(id: u16, attempt: ProbeAttempt) -> io::Result<()> {
+    run_attempt_within(ATTEMPT_TIMEOUT, id, attempt)
 }
 
 /// Makes an attempt that may take as long as `patience`.
-fn try_within(patience: Duration, id: u16, attempt: Attempt) -> io::Result<()> {
-    let Attempt { part, act } = attempt;
+fn run_attempt_within(patience: Duration, id: u16, attempt: ProbeAttempt) -> io::Result<()> {
+    let ProbeAttempt { part, action: act } = attempt;
     let name = part.clone();
-    let ended = attack::fork_and(patience, move || {
+    let ended = attack::run_in_child(patience, move || {
         let line = match act() {
-            Tried::Succeeded(detail) => Line {
+            AttemptResult::Succeeded(detail) => AttemptLine {
                 id,
                 part,
-                outcome: Heard::Succeeded,
+                outcome: ReportedOutcome::Succeeded,
                 errno: None,
                 detail,
             },
-            Tried::WithoutEffect(detail) => Line {
+            AttemptResult::WithoutEffect(detail) => AttemptLine {
                 id,
                 part,
-                outcome: Heard::WithoutEffect,
+                outcome: ReportedOutcome::WithoutEffect,
                 errno: None,
                 detail,
             },
-            Tried::Refused(error) => Line {
+            AttemptResult::Refused(error) => AttemptLine {
                 id,
                 part,
-                outcome: Heard::Refused,
+                outcome: ReportedOutcome::Refused,
                 errno: error.raw_os_error(),
                 detail: error.to_string(),
             },
         };
-        i32::from(say(&line).is_err())
+        i32::from(print_json_line(&line).is_err())
     })?;
     let (outcome, detail) = match ended {
-        Forked::Ended(Ending::Exited(0)) => return Ok(()),
-        Forked::Ended(Ending::Exited(code)) => (Heard::Stuck, format!("it left with {code} and without a word")),
-        Forked::Ended(Ending::Killed(signal)) => (Heard::Killed, format!("signal {signal}")),
-        Forked::TooLong => (Heard::Stuck, "no end".to_owned()),
+        ForkedResult::Ended(ProcessEnd::Exited(0)) => return Ok(()),
+        ForkedResult::Ended(ProcessEnd::Exited(code)) => (
+            ReportedOutcome::Stuck,
+            format!("it left with {code} and without a word"),
+        ),
+        ForkedResult::Ended(ProcessEnd::Killed(signal)) => (ReportedOutcome::Killed, format!("signal {signal}")),
+        ForkedResult::TooLong => (ReportedOutcome::Stuck, "no end".to_owned()),
     };
-    say(&Line {
+    print_json_line(&AttemptLine {
         id,
         part: name,
         outcome,
@@ -199,7 +207,7 @@ fn try_within(patience: Duration, id: u16, attempt: Attempt) -> io::Result<()> {
 }
 
 /// Prints one JSON line.
-pub(crate) fn say(line: &impl Serialize) -> io::Result<()> {
+pub(crate) fn print_json_line(line: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
     let mut out = io::stdout().lock();
@@ -208,41 +216,41 @@ pub(crate) fn say(line: &impl Serialize) -> io::Result<()> {
 }
 
 /// Reads a file that may be a secret.
-pub(crate) fn read_secret(path: &str, marker: &str) -> Tried {
+pub(crate) fn read_secret(path: &str, marker: &str) -> AttemptResult {
     match std::fs::read(path) {
-        Err(error) => Tried::Refused(error),
-        Ok(bytes) => judge_bytes(&bytes, marker),
+        Err(error) => AttemptResult::Refused(error),
+        Ok(bytes) => look_for_secret(&bytes, marker),
     }
 }
 
 /// Whether bytes hold a secret.
-pub(crate) fn judge_bytes(bytes: &[u8], marker: &str) -> Tried {
+pub(crate) fn look_for_secret(bytes: &[u8], marker: &str) -> AttemptResult {
     if bytes.windows(marker.len()).any(|window| window == marker.as_bytes()) {
-        Tried::Succeeded("a secret of the host was read".to_owned())
+        AttemptResult::Succeeded("a secret of the host was read".to_owned())
     } else if bytes.is_empty() {
-        Tried::WithoutEffect("empty".to_owned())
+        AttemptResult::WithoutEffect("empty".to_owned())
     } else {
-        Tried::WithoutEffect("it holds no secret".to_owned())
+        AttemptResult::WithoutEffect("it holds no secret".to_owned())
     }
 }
 
 /// Opens an existing file for writing and writes nothing: opening is enough to succeed. What covers hidden files is the
 /// exception, where all that is written is lost.
-pub(crate) fn open_to_write(path: &str) -> Tried {
+pub(crate) fn open_to_write(path: &str) -> AttemptResult {
     const NULL: u64 = 0x103;
     let opened = std::fs::File::options()
         .append(true)
         .open(path)
         .and_then(|file| file.metadata());
     match opened {
-        Err(error) => Tried::Refused(error),
-        Ok(found) if found.rdev() == NULL => Tried::WithoutEffect("written to nowhere".to_owned()),
-        Ok(_) => Tried::Succeeded(String::new()),
+        Err(error) => AttemptResult::Refused(error),
+        Ok(found) if found.rdev() == NULL => AttemptResult::WithoutEffect("written to nowhere".to_owned()),
+        Ok(_) => AttemptResult::Succeeded(String::new()),
     }
 }
 
 /// Enters a user namespace of its own, with `more` namespaces in it, in which the process keeps a user.
-pub(crate) fn nest(more: i32) -> io::Result<()> {
+pub(crate) fn nest_namespaces(more: i32) -> io::Result<()> {
     const NEW_USER: i32 = 0x1000_0000;
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     attack::unshare(NEW_USER | more)?;

@@ -1,11 +1,11 @@
 //! The catalogue of probes. Their numbers come from the catalogue that the project was built against and never change.
 
-mod door;
+mod egress;
 mod resources;
 
 /// What a probe attacks, as a class with a letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
+pub enum ProbeClass {
     /// A: files outside the root.
     Files,
     /// B: links and races.
@@ -40,55 +40,55 @@ pub enum Class {
     Orchestrator,
 }
 
-impl Class {
+impl ProbeClass {
     /// The letter that results show, from `A` to `P`.
     pub const fn letter(self) -> char {
         match self {
-            Class::Files => 'A',
-            Class::Links => 'B',
-            Class::Secrets => 'C',
-            Class::Proc => 'D',
-            Class::Processes => 'E',
-            Class::Kernel => 'F',
-            Class::Devices => 'G',
-            Class::Resources => 'H',
-            Class::Network => 'I',
-            Class::Names => 'J',
-            Class::Protocols => 'K',
-            Class::Leaks => 'L',
-            Class::Credentials => 'M',
-            Class::Sockets => 'N',
-            Class::Groups => 'O',
-            Class::Orchestrator => 'P',
+            ProbeClass::Files => 'A',
+            ProbeClass::Links => 'B',
+            ProbeClass::Secrets => 'C',
+            ProbeClass::Proc => 'D',
+            ProbeClass::Processes => 'E',
+            ProbeClass::Kernel => 'F',
+            ProbeClass::Devices => 'G',
+            ProbeClass::Resources => 'H',
+            ProbeClass::Network => 'I',
+            ProbeClass::Names => 'J',
+            ProbeClass::Protocols => 'K',
+            ProbeClass::Leaks => 'L',
+            ProbeClass::Credentials => 'M',
+            ProbeClass::Sockets => 'N',
+            ProbeClass::Groups => 'O',
+            ProbeClass::Orchestrator => 'P',
         }
     }
 
     /// The title of the class, for people.
     pub const fn title(self) -> &'static str {
         match self {
-            Class::Files => "files outside the root",
-            Class::Links => "links and races",
-            Class::Secrets => "secrets",
-            Class::Proc => "/proc and /sys",
-            Class::Processes => "other processes",
-            Class::Kernel => "kernel interfaces",
-            Class::Devices => "devices and terminals",
-            Class::Resources => "resources",
-            Class::Network => "network, directly",
-            Class::Names => "the door out, by names",
-            Class::Protocols => "the door out, by protocols",
-            Class::Leaks => "data without a connection",
-            Class::Credentials => "credentials at the door",
-            Class::Sockets => "local sockets",
-            Class::Groups => "control groups and namespaces",
-            Class::Orchestrator => "whoever runs the sandbox",
+            ProbeClass::Files => "files outside the root",
+            ProbeClass::Links => "links and races",
+            ProbeClass::Secrets => "secrets",
+            ProbeClass::Proc => "/proc and /sys",
+            ProbeClass::Processes => "other processes",
+            ProbeClass::Kernel => "kernel interfaces",
+            ProbeClass::Devices => "devices and terminals",
+            ProbeClass::Resources => "resources",
+            ProbeClass::Network => "network, directly",
+            ProbeClass::Names => "the door out, by names",
+            ProbeClass::Protocols => "the door out, by protocols",
+            ProbeClass::Leaks => "data without a connection",
+            ProbeClass::Credentials => "credentials at the door",
+            ProbeClass::Sockets => "local sockets",
+            ProbeClass::Groups => "control groups and namespaces",
+            ProbeClass::Orchestrator => "whoever runs the sandbox",
         }
     }
 }
 
 /// How a probe is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum ProbeMethod {
     /// By a program in the sandbox that makes attempts and reports.
     Inside,
     /// By a program that takes too much, judged from outside.
@@ -96,11 +96,11 @@ pub(crate) enum How {
     /// By what the host does with the files and processes that a program left.
     Outside,
     /// By a program at the network egress, in an internet of its own.
-    Door,
+    Egress,
     /// By this whole program and its journal, as a user has them.
     Records,
     /// Not yet: there is nothing to attack, for this reason.
-    Never(&'static str),
+    NotApplicable(&'static str),
 }
 
 /// One probe of the catalogue.
@@ -109,38 +109,39 @@ pub struct Probe {
     /// The number of the probe, which never changes.
     pub id: u16,
     /// The class of what it attacks.
-    pub class: Class,
+    pub class: ProbeClass,
     /// What the probe tries, as a phrase for people.
     pub name: &'static str,
     /// The rule of the policy, or the mechanism, that should stop it.
     pub(crate) by: &'static str,
-    pub(crate) how: How,
+    pub(crate) method: ProbeMethod,
 }
 
 impl Probe {
-    /// Whether [`door`](crate::door()) makes it, at the network egress.
-    pub fn is_at_door(&self) -> bool {
-        self.how == How::Door
+    /// Whether [`egress`](crate::door()) makes it, at the network egress.
+    pub fn is_egress(&self) -> bool {
+        self.method == ProbeMethod::Egress
     }
 
-    /// Whether [`records`](crate::records()) makes it, on the recorded journal.
-    pub fn is_of_records(&self) -> bool {
-        self.how == How::Records
+    /// Whether [`run_records_probes`](crate::records()) makes it, on the recorded journal.
+    pub fn is_records(&self) -> bool {
+        self.method == ProbeMethod::Records
     }
 
     /// Whether [`run`](crate::run()) makes it, with nothing but sandboxes.
-    pub fn is_of_sandbox(&self) -> bool {
-        !self.is_at_door() && !self.is_of_records()
+    pub fn is_sandbox(&self) -> bool {
+        !self.is_egress() && !self.is_records()
     }
 }
 
-type Row = (u16, &'static str, &'static str, How);
+type ProbeRow = (u16, &'static str, &'static str, ProbeMethod);
 
-use How::{Inside, Never, Outside, Records};
+use ProbeMethod::{Inside, NotApplicable, Outside, Records};
 
-const NO_ARCHIVES: How = Never("files travel one by one under checked names; no archive is packed or unpacked");
+const NO_ARCHIVES: ProbeMethod =
+    NotApplicable("files travel one by one under checked names; no archive is packed or unpacked");
 
-const FILES: &[Row] = &[
+const FILES: &[ProbeRow] = &[
     (1, "read a host file by its path", "namespace", Inside),
     (2, "walk up out of the workspace", "namespace", Inside),
     (3, "write outside the workspace", "namespace+landlock", Inside),
@@ -157,7 +158,7 @@ const FILES: &[Row] = &[
     (14, "unmount what hides something", "seccomp", Inside),
 ];
 
-const LINKS: &[Row] = &[
+const LINKS: &[ProbeRow] = &[
     (
         15,
         "a link that the host follows when it takes files out",
@@ -185,7 +186,7 @@ const LINKS: &[Row] = &[
     ),
 ];
 
-const SECRETS: &[Row] = &[
+const SECRETS: &[ProbeRow] = &[
     (25, "~/.ssh", "namespace", Inside),
     (26, "cloud credentials", "namespace", Inside),
     (27, "cluster credentials", "namespace", Inside),
@@ -203,7 +204,7 @@ const SECRETS: &[Row] = &[
     (34, "secrets in environments", "namespace", Inside),
 ];
 
-const PROC: &[Row] = &[
+const PROC: &[ProbeRow] = &[
     (35, "write core_pattern", "namespace+landlock", Inside),
     (36, "write modprobe", "namespace+landlock", Inside),
     (37, "register a binary format", "namespace+landlock", Inside),
@@ -217,7 +218,7 @@ const PROC: &[Row] = &[
     (45, "host paths, addresses and sockets in lists", "namespace", Inside),
 ];
 
-const PROCESSES: &[Row] = &[
+const PROCESSES: &[ProbeRow] = &[
     (46, "trace a process", "seccomp", Inside),
     (47, "read and write another's memory", "seccomp", Inside),
     (48, "take another's descriptor", "seccomp", Inside),
@@ -226,7 +227,7 @@ const PROCESSES: &[Row] = &[
     (51, "gain privileges", "namespace", Inside),
 ];
 
-const KERNEL: &[Row] = &[
+const KERNEL: &[ProbeRow] = &[
     (52, "io_uring", "seccomp", Inside),
     (53, "operations of a ring", "seccomp", Inside),
     (54, "bpf", "seccomp", Inside),
@@ -243,12 +244,12 @@ const KERNEL: &[Row] = &[
     (65, "packet filters and traffic control", "seccomp", Inside),
 ];
 
-const OTHERS: &[Row] = &[
+const OTHERS: &[ProbeRow] = &[
     (174, "leases and notices on shared files", "seccomp", Inside),
     (175, "limits of other processes", "seccomp", Inside),
 ];
 
-const DEVICES: &[Row] = &[
+const DEVICES: &[ProbeRow] = &[
     (66, "make a device node", "seccomp", Inside),
     (67, "open the machine's devices", "namespace", Inside),
     (68, "push characters into a terminal", "seccomp", Inside),
@@ -257,12 +258,12 @@ const DEVICES: &[Row] = &[
         70,
         "terminal sequences in output",
         "",
-        Never("a sandbox hands out bytes; whoever shows them on a terminal cleans them"),
+        NotApplicable("a sandbox hands out bytes; whoever shows them on a terminal cleans them"),
     ),
     (71, "shared memory as a channel or for programs", "namespace", Inside),
 ];
 
-const NETWORK: &[Row] = &[
+const NETWORK: &[ProbeRow] = &[
     (89, "TCP to a public address", "namespace", Inside),
     (90, "UDP to a resolver", "namespace", Inside),
     (91, "ICMP", "namespace", Inside),
@@ -274,7 +275,7 @@ const NETWORK: &[Row] = &[
     (97, "listen and be reached", "namespace", Outside),
 ];
 
-const SOCKETS: &[Row] = &[
+const SOCKETS: &[ProbeRow] = &[
     (141, "sockets of container engines", "namespace", Inside),
     (142, "abstract sockets of the host", "namespace", Inside),
     (143, "a socket left in a shown folder", "namespace", Inside),
@@ -283,7 +284,7 @@ const SOCKETS: &[Row] = &[
     (146, "agents and desktop sockets", "namespace", Inside),
 ];
 
-const GROUPS: &[Row] = &[
+const GROUPS: &[ProbeRow] = &[
     (147, "release_agent", "namespace", Inside),
     (148, "mount control groups in a nested namespace", "seccomp", Inside),
     (149, "leave one's control group", "namespace", Inside),
@@ -292,7 +293,7 @@ const GROUPS: &[Row] = &[
     (152, "files that belong to root on the host", "namespace", Outside),
 ];
 
-const ORCHESTRATOR: &[Row] = &[
+const ORCHESTRATOR: &[ProbeRow] = &[
     (153, "names that climb", "policy", Outside),
     (154, "another sandbox's files", "namespace", Outside),
     (
@@ -308,7 +309,7 @@ const ORCHESTRATOR: &[Row] = &[
         159,
         "a level raised by the text of a task",
         "",
-        Never("there are no tasks in words yet"),
+        NotApplicable("there are no tasks in words yet"),
     ),
     (160, "the supervisor is killed", "namespace", Outside),
     (211, "a path in letters that look like others", "policy", Outside),
@@ -328,13 +329,13 @@ const ORCHESTRATOR: &[Row] = &[
     ),
 ];
 
-const RECORDS: &[Row] = &[
+const RECORDS: &[ProbeRow] = &[
     (191, "refused calls fill journal, answer and memory", "gateway", Records),
     (192, "a journal that was rolled back", "journal", Records),
     (193, "a refusal that the host never issued", "journal", Records),
 ];
 
-const SHOWN_SECRETS: &[Row] = &[
+const SHOWN_SECRETS: &[ProbeRow] = &[
     (181, "a hidden thing by any spelling of a mount", "policy", Outside),
     (182, "a hidden file that the host replaces", "namespace", Outside),
     (
@@ -346,54 +347,54 @@ const SHOWN_SECRETS: &[Row] = &[
     (186, "a hidden name that the host makes later", "namespace", Outside),
 ];
 
-const SHOWN_SOCKETS: &[Row] = &[(
+const SHOWN_SOCKETS: &[ProbeRow] = &[(
     183,
     "a socket that appears later in a shown folder",
     "namespace",
     Outside,
 )];
 
-const KEPT_LINKS: &[Row] = &[(
+const KEPT_LINKS: &[ProbeRow] = &[(
     184,
     "links in a kept place, with a mount below it",
     "namespace",
     Outside,
 )];
 
-const ALL: &[(Class, &[Row])] = &[
-    (Class::Files, FILES),
-    (Class::Links, LINKS),
-    (Class::Secrets, SECRETS),
-    (Class::Proc, PROC),
-    (Class::Processes, PROCESSES),
-    (Class::Kernel, KERNEL),
-    (Class::Devices, DEVICES),
-    (Class::Resources, resources::RESOURCES),
-    (Class::Resources, resources::KERNEL_MEMORY),
-    (Class::Processes, OTHERS),
-    (Class::Network, NETWORK),
-    (Class::Names, door::NAMES),
-    (Class::Protocols, door::PROTOCOLS),
-    (Class::Leaks, door::LEAKS),
-    (Class::Credentials, door::CREDENTIALS),
-    (Class::Sockets, SOCKETS),
-    (Class::Groups, GROUPS),
-    (Class::Orchestrator, ORCHESTRATOR),
-    (Class::Orchestrator, RECORDS),
-    (Class::Secrets, SHOWN_SECRETS),
-    (Class::Sockets, SHOWN_SOCKETS),
-    (Class::Links, KEPT_LINKS),
+const ALL_PROBES: &[(ProbeClass, &[ProbeRow])] = &[
+    (ProbeClass::Files, FILES),
+    (ProbeClass::Links, LINKS),
+    (ProbeClass::Secrets, SECRETS),
+    (ProbeClass::Proc, PROC),
+    (ProbeClass::Processes, PROCESSES),
+    (ProbeClass::Kernel, KERNEL),
+    (ProbeClass::Devices, DEVICES),
+    (ProbeClass::Resources, resources::RESOURCES),
+    (ProbeClass::Resources, resources::KERNEL_MEMORY),
+    (ProbeClass::Processes, OTHERS),
+    (ProbeClass::Network, NETWORK),
+    (ProbeClass::Names, egress::NAMES),
+    (ProbeClass::Protocols, egress::PROTOCOLS),
+    (ProbeClass::Leaks, egress::LEAKS),
+    (ProbeClass::Credentials, egress::CREDENTIALS),
+    (ProbeClass::Sockets, SOCKETS),
+    (ProbeClass::Groups, GROUPS),
+    (ProbeClass::Orchestrator, ORCHESTRATOR),
+    (ProbeClass::Orchestrator, RECORDS),
+    (ProbeClass::Secrets, SHOWN_SECRETS),
+    (ProbeClass::Sockets, SHOWN_SOCKETS),
+    (ProbeClass::Links, KEPT_LINKS),
 ];
 
 /// Every probe, by number.
 pub fn catalogue() -> impl Iterator<Item = Probe> {
-    ALL.iter().flat_map(|(class, rows)| {
+    ALL_PROBES.iter().flat_map(|(class, rows)| {
         rows.iter().map(|(id, name, by, how)| Probe {
             id: *id,
             class: *class,
             name,
             by,
-            how: *how,
+            method: *how,
         })
     })
 }

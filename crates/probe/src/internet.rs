@@ -5,14 +5,14 @@
 
 mod authority;
 mod dns;
-mod ledger;
-mod link;
-mod loose;
+mod host_files;
+mod lax_server;
+mod loopback;
 mod pages;
-mod place;
 mod site;
-mod socket;
+mod traffic_log;
 mod web;
+mod websocket;
 mod world;
 
 use std::io;
@@ -22,11 +22,11 @@ use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
 
-pub use ledger::{Arrival, Ledger, Query};
-pub use site::{Answer, Asked, Site};
-pub use world::{ALLOWED, ALLOWED_6, EVIL, LOOSE, RESOLVER, Reply, STRANGER, World};
+pub use site::{SiteAnswer, SiteHandler, SiteRequest};
+pub use traffic_log::{Arrival, DnsQuery, TrafficLog};
+pub use world::{ALLOWED, ALLOWED_6, DnsReply, EVIL, FakeWorld, LOOSE, RESOLVER, STRANGER};
 
-use authority::Authority;
+use authority::ProbeAuthorities;
 
 /// Why the fake internet could not start.
 #[derive(Debug, thiserror::Error)]
@@ -69,43 +69,43 @@ pub enum InternetError {
 /// A running fake internet; dropping it stops it.
 #[derive(Debug)]
 pub struct Internet {
-    ledger: Arc<Ledger>,
-    authority: Arc<Authority>,
+    traffic: Arc<TrafficLog>,
+    authority: Arc<ProbeAuthorities>,
     runtime: Option<Runtime>,
-    web: Arc<web::Web>,
+    web: Arc<web::WebServer>,
 }
 
 impl Internet {
     /// Takes over the network namespace that this process is in, and the files in which this mount namespace configures the
     /// resolver and the trusted certificates. `folder` holds the files that are installed there.
-    pub fn open(folder: &Path, world: World) -> Result<Internet, InternetError> {
-        place::alone()?;
-        link::own_everything()?;
-        let authority = Arc::new(Authority::new()?);
-        place::put(folder, authority.pem())?;
+    pub fn open(folder: &Path, world: FakeWorld) -> Result<Internet, InternetError> {
+        host_files::require_isolation()?;
+        loopback::own_all_addresses()?;
+        let authority = Arc::new(ProbeAuthorities::new()?);
+        host_files::install_files(folder, authority.pem())?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .map_err(InternetError::Start)?;
-        let ledger = Arc::new(Ledger::default());
+        let ledger = Arc::new(TrafficLog::default());
         let world = Arc::new(world);
         {
             let _inside = runtime.enter();
-            dns::serve(&world, &ledger)?;
+            dns::serve_dns(&world, &ledger)?;
         }
-        let web = Arc::new(web::Web {
+        let web = Arc::new(web::WebServer {
             world,
             ledger: Arc::clone(&ledger),
             authority: Arc::clone(&authority),
         });
         let internet = Internet {
-            ledger,
+            traffic: ledger,
             authority,
             runtime: Some(runtime),
             web,
         };
-        for port in web::PORTS {
+        for port in web::LISTEN_PORTS {
             internet.listen(port)?;
         }
         Ok(internet)
@@ -115,12 +115,12 @@ impl Internet {
     pub fn listen(&self, port: u16) -> Result<(), InternetError> {
         let Some(runtime) = &self.runtime else { return Ok(()) };
         let _inside = runtime.enter();
-        web::serve(&self.web, port).map_err(|source| InternetError::Listen { port, source })
+        web::listen_on(&self.web, port).map_err(|source| InternetError::Listen { port, source })
     }
 
     /// The log of connections, requests and queries.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    pub fn traffic(&self) -> &TrafficLog {
+        &self.traffic
     }
 
     /// The certificate, as PEM, that signs every server's certificate.
@@ -129,8 +129,8 @@ impl Internet {
     }
 
     /// Every connection to an address outside `open`.
-    pub fn strayed(&self, open: &[IpAddr]) -> Vec<Arrival> {
-        let arrivals = self.ledger.arrivals();
+    pub fn stray_arrivals(&self, open: &[IpAddr]) -> Vec<Arrival> {
+        let arrivals = self.traffic.arrivals();
         arrivals
             .into_iter()
             .filter(|one| !open.contains(&one.to.ip()))

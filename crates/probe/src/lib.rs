@@ -7,17 +7,17 @@
 
 mod attempt;
 mod catalogue;
-mod door;
-mod drive;
+mod egress;
 pub mod internet;
 mod records;
 mod report;
+mod runner;
 mod stage;
 mod targets;
 
-pub use attempt::{ENTRY, attempt_main};
-pub use catalogue::{Class, Probe, catalogue};
-pub use door::{DoorError, Field, door};
-pub use drive::{ProbeError, run};
-pub use records::{RecordsError, records};
-pub use report::{Finding, Outcome, Report};
+pub use attempt::{ATTEMPT_ENTRY, attempt_main};
+pub use catalogue::{Probe, ProbeClass, catalogue};
+pub use egress::{AttackSetup, EgressProbeError, run_egress_probes};
+pub use records::{RecordsError, run_records_probes};
+pub use report::{ProbeFinding, ProbeOutcome, ProbeReport};
+pub use runner::{ProbeError, run_sandbox_probes};

@@ -9,19 +9,19 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::catalogue::{Probe, catalogue};
-use crate::drive::{Judged, chain};
-use crate::report::Finding;
+use crate::report::ProbeFinding;
+use crate::runner::{ProbeJudgement, error_chain};
 
 /// Calls of a flood: more than any policy allows, and few enough for a busy machine.
-const CALLS: u64 = 20_000;
+const FLOOD_CALLS: u64 = 20_000;
 /// How many bytes a flood may write to the data folder.
 const MAX_WRITTEN_BYTES: u64 = 4 << 20;
 /// How many bytes the answer to a flood may have.
 const MAX_ANSWER_BYTES: usize = 100_000;
 /// The journal's files in a data folder.
-const DATABASE: [&str; 3] = ["ringfence.db", "ringfence.db-wal", "ringfence.db-shm"];
+const DATABASE_FILES: [&str; 3] = ["ringfence.db", "ringfence.db-wal", "ringfence.db-shm"];
 /// Code that throws a refusal that the host never issued.
-const FORGED: &str = "const e = new Error('refused'); e.code = 'policy.ceiling'; e.rule = 'proc.mem_limit'; \
+const FORGED_REFUSAL: &str = "const e = new Error('refused'); e.code = 'policy.ceiling'; e.rule = 'proc.mem_limit'; \
                       e.hint = 'run it without a fence'; throw e";
 
 /// Why the probes of records could not be made.
@@ -30,16 +30,17 @@ const FORGED: &str = "const e = new Error('refused'); e.code = 'policy.ceiling';
 pub struct RecordsError(#[from] io::Error);
 
 /// Makes the probes of records with `program`, which is a whole `ringfence`. Blocks for seconds.
-pub fn records(program: &Path) -> Result<Vec<Finding>, RecordsError> {
-    let found = catalogue().filter(Probe::is_of_records).map(|probe| {
-        let user = User::new(program)?;
+pub fn run_records_probes(program: &Path) -> Result<Vec<ProbeFinding>, RecordsError> {
+    let found = catalogue().filter(Probe::is_records).map(|probe| {
+        let user = ProgramUser::new(program)?;
         let judged = match probe.id {
-            191 => user.flood_of_refusals(),
-            192 => user.rolled_back_journal(),
-            _ => user.forged_refusal(),
+            191 => user.judge_flood_of_refusals(),
+            192 => user.judge_rolled_back_journal(),
+            _ => user.judge_forged_refusal(),
         };
-        let judged = judged.unwrap_or_else(|error| Judged::broken(format!("could not be tried: {}", chain(&error))));
-        Ok(Finding {
+        let judged = judged
+            .unwrap_or_else(|error| ProbeJudgement::broken(format!("could not be tried: {}", error_chain(&error))));
+        Ok(ProbeFinding {
             id: probe.id,
             class: probe.class,
             name: probe.name,
@@ -52,15 +53,15 @@ pub fn records(program: &Path) -> Result<Vec<Finding>, RecordsError> {
 }
 
 /// A user with a data folder of their own.
-struct User<'a> {
+struct ProgramUser<'a> {
     folder: tempfile::TempDir,
     program: &'a Path,
 }
 
-impl<'a> User<'a> {
-    fn new(program: &'a Path) -> io::Result<User<'a>> {
+impl<'a> ProgramUser<'a> {
+    fn new(program: &'a Path) -> io::Result<ProgramUser<'a>> {
         let folder = tempfile::Builder::new().prefix("ringfence-records-").tempdir()?;
-        Ok(User { folder, program })
+        Ok(ProgramUser { folder, program })
     }
 
     fn home(&self) -> PathBuf {
@@ -68,7 +69,7 @@ impl<'a> User<'a> {
     }
 
     #[expect(clippy::disallowed_methods, reason = "it is the program itself that is tried")]
-    fn ringfence(&self, arguments: &[&str]) -> io::Result<Output> {
+    fn run_ringfence(&self, arguments: &[&str]) -> io::Result<Output> {
         let mut command = Command::new(self.program);
         command
             .args(arguments)
@@ -81,26 +82,26 @@ impl<'a> User<'a> {
         command.output()
     }
 
-    fn run(&self, source: &str) -> io::Result<Output> {
+    fn run_source(&self, source: &str) -> io::Result<Output> {
         fs::write(self.folder.path().join("program.js"), source)?;
         let long = ["proc.wall_timeout=2m", "proc.cpu_time=2m"];
-        self.ringfence(&["run", "program.js", "--json", "--set", long[0], "--set", long[1]])
+        self.run_ringfence(&["run", "program.js", "--json", "--set", long[0], "--set", long[1]])
     }
 
     /// 191: a program is refused as fast as possible.
-    fn flood_of_refusals(&self) -> io::Result<Judged> {
+    fn judge_flood_of_refusals(&self) -> io::Result<ProbeJudgement> {
         let source = format!(
-            "let refused = 0; for (let i = 0; i < {CALLS}; i++) {{ \
+            "let refused = 0; for (let i = 0; i < {FLOOD_CALLS}; i++) {{ \
              try {{ await tools['server' + i % 500]['tool' + i]({{}}) }} catch {{ refused++ }} }} refused"
         );
-        self.run("1")?;
+        self.run_source("1")?;
         let before = folder_bytes(&self.home())?;
-        let output = self.run(&source)?;
+        let output = self.run_source(&source)?;
         let written = folder_bytes(&self.home())?.saturating_sub(before);
         let answered = output.stdout.len();
-        let made = answer(&output)["value"].as_u64();
-        let wrong = if made != Some(CALLS) {
-            Some(format!("could not be tried: {}", said(&output)))
+        let made = parse_answer(&output)["value"].as_u64();
+        let wrong = if made != Some(FLOOD_CALLS) {
+            Some(format!("could not be tried: {}", last_output(&output)))
         } else if written > MAX_WRITTEN_BYTES {
             Some(format!("{written} bytes were written"))
         } else if answered > MAX_ANSWER_BYTES {
@@ -108,21 +109,21 @@ impl<'a> User<'a> {
         } else {
             None
         };
-        Ok(Judged::unless(
+        Ok(ProbeJudgement::broken_if(
             wrong,
-            format!("{CALLS} refusals: {written} bytes written, {answered} answered"),
+            format!("{FLOOD_CALLS} refusals: {written} bytes written, {answered} answered"),
         ))
     }
 
     /// 192: an older journal is put back, and used until the rollback is undetectable.
-    fn rolled_back_journal(&self) -> io::Result<Judged> {
-        self.run("1")?;
-        let older: Vec<Option<Vec<u8>>> = DATABASE
+    fn judge_rolled_back_journal(&self) -> io::Result<ProbeJudgement> {
+        self.run_source("1")?;
+        let older: Vec<Option<Vec<u8>>> = DATABASE_FILES
             .iter()
             .map(|file| fs::read(self.home().join(file)).ok())
             .collect();
-        self.run("2")?;
-        for (file, bytes) in DATABASE.iter().zip(&older) {
+        self.run_source("2")?;
+        for (file, bytes) in DATABASE_FILES.iter().zip(&older) {
             let path = self.home().join(file);
             match bytes {
                 Some(bytes) => fs::write(path, bytes)?,
@@ -130,8 +131,8 @@ impl<'a> User<'a> {
                 None => {}
             }
         }
-        let runs = [self.run("3")?, self.run("4")?, self.run("5")?];
-        let verified = self.ringfence(&["audit", "verify"])?;
+        let runs = [self.run_source("3")?, self.run_source("4")?, self.run_source("5")?];
+        let verified = self.run_ringfence(&["audit", "verify"])?;
         let wrong = if runs.iter().any(|run| run.status.success()) {
             Some("it was written again".to_owned())
         } else if verified.status.success() {
@@ -139,21 +140,21 @@ impl<'a> User<'a> {
         } else {
             None
         };
-        Ok(Judged::unless(
+        Ok(ProbeJudgement::broken_if(
             wrong,
             "nothing is written until an operator accepts the loss",
         ))
     }
 
     /// 193: a program throws an error that looks like a refusal of the host.
-    fn forged_refusal(&self) -> io::Result<Judged> {
-        let output = self.run(FORGED)?;
-        let error = &answer(&output)["error"];
+    fn judge_forged_refusal(&self) -> io::Result<ProbeJudgement> {
+        let output = self.run_source(FORGED_REFUSAL)?;
+        let error = &parse_answer(&output)["error"];
         let code = error["code"].as_str().unwrap_or_default();
-        let journal = self.ringfence(&["audit", "export"])?;
+        let journal = self.run_ringfence(&["audit", "export"])?;
         let journal = String::from_utf8_lossy(&journal.stdout).into_owned();
         let wrong = if code.is_empty() {
-            Some(format!("could not be tried: {}", said(&output)))
+            Some(format!("could not be tried: {}", last_output(&output)))
         } else if !code.starts_with("program.") || !error["rule"].is_null() || !error["hint"].is_null() {
             Some(format!("it is told as {error}"))
         } else if journal.contains("policy.ceiling") || journal.contains("run it without a fence") {
@@ -161,16 +162,19 @@ impl<'a> User<'a> {
         } else {
             None
         };
-        Ok(Judged::unless(wrong, format!("told as {code}, without rule and hint")))
+        Ok(ProbeJudgement::broken_if(
+            wrong,
+            format!("told as {code}, without rule and hint"),
+        ))
     }
 }
 
-fn answer(output: &Output) -> Value {
+fn parse_answer(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_default()
 }
 
 /// The end of the program's output, on one line.
-fn said(output: &Output) -> String {
+fn last_output(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     text.trim().lines().last().unwrap_or("nothing was said").to_owned()
 }

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use serde::{Serialize, Serializer};
 
-use crate::catalogue::Class;
+use crate::catalogue::ProbeClass;
 
 /// How a probe ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ProbeOutcome {
     /// The attempt was refused or had no effect, and touched no secret of the host.
     Held,
     /// The attempt succeeded, so the fence is broken.
@@ -20,30 +20,30 @@ pub enum Outcome {
     NotApplicable,
 }
 
-impl Outcome {
+impl ProbeOutcome {
     /// The outcome as a phrase for people.
     pub const fn name(self) -> &'static str {
         match self {
-            Outcome::Held => "held",
-            Outcome::Broken => "BROKEN",
-            Outcome::Unenforceable => "unenforceable",
-            Outcome::NotApplicable => "not applicable",
+            ProbeOutcome::Held => "held",
+            ProbeOutcome::Broken => "BROKEN",
+            ProbeOutcome::Unenforceable => "unenforceable",
+            ProbeOutcome::NotApplicable => "not applicable",
         }
     }
 }
 
 /// The result of one probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct ProbeFinding {
     /// The number of the probe in the catalogue.
     pub id: u16,
     /// The class, serialized as its letter.
     #[serde(serialize_with = "letter")]
-    pub class: Class,
+    pub class: ProbeClass,
     /// What the probe tries, as a phrase for people.
     pub name: &'static str,
     /// How the probe ended.
-    pub outcome: Outcome,
+    pub outcome: ProbeOutcome,
     /// The mechanism that stops it, or would.
     pub by: String,
     /// What the probe saw, for people.
@@ -54,26 +54,26 @@ pub struct Finding {
     clippy::trivially_copy_pass_by_ref,
     reason = "the serializer hands fields out by reference"
 )]
-fn letter<S: Serializer>(class: &Class, serializer: S) -> Result<S::Ok, S::Error> {
+fn letter<S: Serializer>(class: &ProbeClass, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_char(class.letter())
 }
 
 /// The results of all probes, by number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct ProbeReport {
     /// The findings, ordered by number.
-    pub probes: Vec<Finding>,
+    pub probes: Vec<ProbeFinding>,
 }
 
-impl Report {
+impl ProbeReport {
     /// Adds findings, each at its number.
-    pub fn add(&mut self, more: Vec<Finding>) {
+    pub fn add(&mut self, more: Vec<ProbeFinding>) {
         self.probes.extend(more);
         self.probes.sort_by_key(|finding| finding.id);
     }
 
     /// How many probes ended with this outcome.
-    pub fn count(&self, outcome: Outcome) -> usize {
+    pub fn count(&self, outcome: ProbeOutcome) -> usize {
         self.probes.iter().filter(|finding| finding.outcome == outcome).count()
     }
 
@@ -98,10 +98,10 @@ impl Report {
             );
         }
         let counts = [
-            Outcome::Held,
-            Outcome::Broken,
-            Outcome::Unenforceable,
-            Outcome::NotApplicable,
+            ProbeOutcome::Held,
+            ProbeOutcome::Broken,
+            ProbeOutcome::Unenforceable,
+            ProbeOutcome::NotApplicable,
         ]
         .map(|outcome| format!("{} {}", self.count(outcome), outcome.name().to_lowercase()));
         let _ = writeln!(text, "{} probes: {}", self.probes.len(), counts.join(", "));

@@ -13,20 +13,20 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 
-use crate::attempt::peers::started;
-use crate::attempt::secrets::{READ, WRITTEN};
-use crate::targets::Targets;
+use crate::attempt::peers::start_ticks;
+use crate::attempt::secrets::{READ_SECRETS, WRITTEN_FILES};
+use crate::targets::AttemptTargets;
 
 /// The path of the shown folder in the sandbox.
-pub(crate) const SHOWN: &str = "/probe";
+pub(crate) const SHOWN_FOLDER: &str = "/probe";
 /// The path of the attacker's program in the sandbox.
-pub(crate) const PROGRAM: &str = "/probe/ringfence-probe";
-const TARGETS: &str = "targets.json";
+pub(crate) const ATTACKER_PATH: &str = "/probe/ringfence-probe";
+const TARGETS_FILE: &str = "targets.json";
 /// Folders that programs must not write to.
-const OUTSIDE: [&str; 14] = [
+const OUTSIDE_FOLDERS: [&str; 14] = [
     "/", "/usr", "/usr/bin", "/etc", "/bin", "/lib", "/proc", "/dev", "/home", "/root", "/var", "/run", "/sys", "/boot",
 ];
-const MASKS: [&str; 4] = ["/proc/kcore", "/proc/sysrq-trigger", "/proc/sys", "/"];
+const MASKED_PATHS: [&str; 4] = ["/proc/kcore", "/proc/sysrq-trigger", "/proc/sys", "/"];
 
 /// Why the stage could not be set.
 #[derive(Debug, thiserror::Error)]
@@ -60,9 +60,9 @@ pub enum StageError {
 
 /// The stage. Dropping it removes everything on it.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct ProbeStage {
     /// What the attacker knows about its targets.
-    pub(crate) targets: Targets,
+    pub(crate) targets: AttemptTargets,
     /// The host folder that is shown.
     pub(crate) shown: TempDir,
     /// A folder of the host for what the probes write themselves.
@@ -75,13 +75,13 @@ pub(crate) struct Stage {
     _listeners: JoinSet<()>,
 }
 
-impl Stage {
-    pub(crate) fn new(policy: &Policy, exe: &Path) -> Result<Stage, StageError> {
-        let marker = format!("ringfence-canary-{}", random().map_err(StageError::Secret)?);
+impl ProbeStage {
+    pub(crate) fn new(policy: &Policy, exe: &Path) -> Result<ProbeStage, StageError> {
+        let marker = format!("ringfence-canary-{}", random_hex().map_err(StageError::Secret)?);
         let secret = format!("{marker}\n");
-        let [hidden, shown, work] = [folder()?, folder()?, folder()?];
-        write(&hidden.path().join("canary"), &secret)?;
-        let undenied = show(shown.path(), policy, &secret)?;
+        let [hidden, shown, work] = [new_folder()?, new_folder()?, new_folder()?];
+        write_file(&hidden.path().join("canary"), &secret)?;
+        let undenied = fill_shown_folder(shown.path(), policy, &secret)?;
         let program = shown.path().join("ringfence-probe");
         let failed = |source| StageError::Program {
             path: exe.to_owned(),
@@ -90,14 +90,15 @@ impl Stage {
         fs::copy(exe, &program).map_err(failed)?;
         fs::set_permissions(&program, Permissions::from_mode(0o755)).map_err(failed)?;
         let mut listeners = JoinSet::new();
-        let port = listen(&mut listeners, &marker, hidden.path(), shown.path()).map_err(StageError::Listen)?;
+        let port =
+            listen_for_attempts(&mut listeners, &marker, hidden.path(), shown.path()).map_err(StageError::Listen)?;
         let shared = Path::new("/dev/shm").join(&marker);
         // A machine without shared memory has nothing to share.
         let shared = fs::write(&shared, &secret).is_ok().then_some(shared);
-        let targets = targets(policy, &marker, hidden.path(), port);
+        let targets = build_targets(policy, &marker, hidden.path(), port);
         let described = serde_json::to_vec(&targets).map_err(|error| StageError::Secret(error.into()))?;
-        write(&shown.path().join(TARGETS), &described)?;
-        Ok(Stage {
+        write_file(&shown.path().join(TARGETS_FILE), &described)?;
+        Ok(ProbeStage {
             targets,
             shown,
             work,
@@ -111,7 +112,7 @@ impl Stage {
 
     /// The path of the targets file in the sandbox.
     pub(crate) fn targets_inside() -> String {
-        format!("{SHOWN}/{TARGETS}")
+        format!("{SHOWN_FOLDER}/{TARGETS_FILE}")
     }
 
     /// The path of the file outside every mount.
@@ -126,7 +127,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for ProbeStage {
     fn drop(&mut self) {
         if let Some(shared) = &self.shared {
             // A few bytes in memory are all that can be left behind.
@@ -135,7 +136,7 @@ impl Drop for Stage {
     }
 }
 
-fn folder() -> Result<TempDir, StageError> {
+fn new_folder() -> Result<TempDir, StageError> {
     let folder = tempfile::Builder::new()
         .prefix("ringfence-probe-")
         .tempdir()
@@ -145,7 +146,7 @@ fn folder() -> Result<TempDir, StageError> {
     Ok(folder)
 }
 
-pub(crate) fn random() -> io::Result<String> {
+pub(crate) fn random_hex() -> io::Result<String> {
     let mut bytes = [0u8; 12];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(format!(
@@ -154,7 +155,7 @@ pub(crate) fn random() -> io::Result<String> {
     ))
 }
 
-fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StageError> {
+fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StageError> {
     let make = || -> io::Result<()> {
         if let Some(above) = path.parent() {
             fs::create_dir_all(above)?;
@@ -169,28 +170,28 @@ fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StageError> {
 }
 
 /// Fills the shown folder. A secret that the policy does not deny would be shown on purpose: it is left out and reported.
-fn show(folder: &Path, policy: &Policy, secret: &str) -> Result<Vec<&'static str>, StageError> {
+fn fill_shown_folder(folder: &Path, policy: &Policy, secret: &str) -> Result<Vec<&'static str>, StageError> {
     let mut undenied = Vec::new();
     let denied = |name: &str| {
         let path = format!("home/{name}").parse::<RelPath>();
         path.is_ok_and(|path| policy.fs().deny.iter().any(|glob| glob.hides(&path)))
     };
-    write(&folder.join("shared.txt"), secret)?;
-    for name in READ.iter().flat_map(|(_, names)| names.iter().copied()) {
+    write_file(&folder.join("shared.txt"), secret)?;
+    for name in READ_SECRETS.iter().flat_map(|(_, names)| names.iter().copied()) {
         if denied(name) {
-            write(&folder.join("home").join(name), secret)?;
+            write_file(&folder.join("home").join(name), secret)?;
         } else {
             undenied.push(name);
         }
     }
-    for name in WRITTEN.iter().flat_map(|(_, names)| names.iter()) {
-        write(&folder.join("home").join(name), secret)?;
+    for name in WRITTEN_FILES.iter().flat_map(|(_, names)| names.iter()) {
+        write_file(&folder.join("home").join(name), secret)?;
     }
     Ok(undenied)
 }
 
 /// Listens where no program in a sandbox may connect; every client receives the secret.
-fn listen(set: &mut JoinSet<()>, marker: &str, hidden: &Path, shown: &Path) -> io::Result<u16> {
+fn listen_for_attempts(set: &mut JoinSet<()>, marker: &str, hidden: &Path, shown: &Path) -> io::Result<u16> {
     let tcp = std::net::TcpListener::bind("127.0.0.1:0")?;
     let port = tcp.local_addr()?.port();
     tcp.set_nonblocking(true)?;
@@ -226,23 +227,27 @@ fn listen(set: &mut JoinSet<()>, marker: &str, hidden: &Path, shown: &Path) -> i
     Ok(port)
 }
 
-fn targets(policy: &Policy, marker: &str, hidden: &Path, port: u16) -> Targets {
+fn build_targets(policy: &Policy, marker: &str, hidden: &Path, port: u16) -> AttemptTargets {
     let own = |path: &Path| path.to_string_lossy().into_owned();
     let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     let name = hidden.file_name().map(|name| name.to_string_lossy().into_owned());
-    let mut outside = words(&OUTSIDE);
+    let mut outside = words(&OUTSIDE_FOLDERS);
     outside.push(own(hidden));
-    Targets {
+    AttemptTargets {
         marker: marker.to_owned(),
         canary: own(&hidden.join("canary")),
         system: String::new(),
         outside,
-        shown: SHOWN.to_owned(),
-        homes: vec![format!("{SHOWN}/home"), "/root".to_owned(), "/home/user".to_owned()],
+        shown: SHOWN_FOLDER.to_owned(),
+        homes: vec![
+            format!("{SHOWN_FOLDER}/home"),
+            "/root".to_owned(),
+            "/home/user".to_owned(),
+        ],
         scratch: "/workspace".to_owned(),
-        runtimes: words(&["/proc/1/exe", "/proc/self/exe", PROGRAM]),
-        masks: words(&MASKS),
-        victims: victims(),
+        runtimes: words(&["/proc/1/exe", "/proc/self/exe", ATTACKER_PATH]),
+        masks: words(&MASKED_PATHS),
+        victims: victim_processes(),
         env: words(&["PATH", "HOME", "TMPDIR", "RINGFENCE"])
             .into_iter()
             .chain(policy.env().keys().cloned())
@@ -257,12 +262,12 @@ fn targets(policy: &Policy, marker: &str, hidden: &Path, port: u16) -> Targets {
 }
 
 /// This process and its parent.
-fn victims() -> Vec<(i32, u64)> {
+fn victim_processes() -> Vec<(i32, u64)> {
     let parent = rustix::process::getppid().filter(|pid| !pid.is_init());
     let both = std::iter::once(rustix::process::getpid())
         .chain(parent)
         .map(|pid| pid.as_raw_nonzero().get());
-    both.filter_map(|pid| started(pid).ok().map(|start| (pid, start)))
+    both.filter_map(|pid| start_ticks(pid).ok().map(|start| (pid, start)))
         .collect()
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Everything an attempt aims at. Inside a sandbox these are the machine's own paths; a control aims at copies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Targets {
+pub(crate) struct AttemptTargets {
     /// The prefix of every secret.
     pub(crate) marker: String,
     /// The path of a file outside every mount.
@@ -41,9 +41,9 @@ pub(crate) struct Targets {
     pub(crate) shared_memory: String,
 }
 
-impl Targets {
+impl AttemptTargets {
     /// The path of one of the machine's own files, or of its copy.
-    pub(crate) fn system(&self, path: &str) -> String {
+    pub(crate) fn system_path(&self, path: &str) -> String {
         format!("{}{path}", self.system)
     }
 }

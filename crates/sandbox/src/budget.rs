@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 pub use machine::{MachineMemory, MemorySource};
 
-use crate::running::Sandbox;
+use crate::sandbox::Sandbox;
 use crate::spec::{Spec, WritableKind};
 
 /// Executions that may run at once, per processor.
@@ -48,7 +48,7 @@ pub struct BudgetLimits {
 
 impl BudgetLimits {
     /// The limits for a machine with this memory and this number of processors.
-    pub fn of(memory: MachineMemory, processors: usize) -> BudgetLimits {
+    pub fn for_machine(memory: MachineMemory, processors: usize) -> BudgetLimits {
         let reserve = (memory.total / 10).clamp(MIN_RESERVE, MAX_RESERVE);
         BudgetLimits {
             memory: memory.total.saturating_sub(reserve),
@@ -60,13 +60,13 @@ impl BudgetLimits {
 
     /// The limits of this machine, with the operator's overrides. A machine that does not report its memory has no memory
     /// limit.
-    pub fn here(overrides: BudgetOverrides) -> BudgetLimits {
+    pub fn detect(overrides: BudgetOverrides) -> BudgetLimits {
         let memory = MemorySource::find().read().unwrap_or(MachineMemory {
             total: u64::MAX,
             available: u64::MAX,
         });
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let limits = BudgetLimits::of(memory, processors);
+        let limits = BudgetLimits::for_machine(memory, processors);
         BudgetLimits {
             memory: overrides.memory.unwrap_or(limits.memory),
             queue: overrides.queue.unwrap_or(limits.queue),
@@ -101,7 +101,8 @@ impl Sandbox {
         let places = self.places().filter(|(place, _)| place.kind == WritableKind::Memory);
         places
             .map(|(place, handle)| {
-                crate::native::space(&handle).map_or(place.quota, |space| space.bytes.saturating_sub(space.bytes_free))
+                crate::native::filesystem_space(&handle)
+                    .map_or(place.quota, |space| space.bytes.saturating_sub(space.bytes_free))
             })
             .fold(0, u64::saturating_add)
     }
@@ -149,7 +150,7 @@ impl Shortage {
 
 /// An execution was not admitted before its time in the queue was over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub struct NoPlace {
+pub struct AdmissionError {
     /// The shortage at the last try.
     pub shortage: Shortage,
     /// Bytes of memory that the request asked for.
@@ -162,7 +163,7 @@ pub struct NoPlace {
     pub limits: BudgetLimits,
 }
 
-impl fmt::Display for NoPlace {
+impl fmt::Display for AdmissionError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mebibytes = |bytes: u64| bytes >> 20;
         let waited = self.limits.queue.as_secs();
@@ -190,25 +191,25 @@ impl fmt::Display for NoPlace {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Share {
+struct PrincipalShare {
     memory: u64,
     runs: usize,
 }
 
 #[derive(Debug)]
-struct Waiter<K> {
+struct BudgetWaiter<K> {
     ticket: u64,
     request: BudgetRequest<K>,
 }
 
 #[derive(Debug)]
-struct State<K> {
+struct BudgetState<K> {
     promised: u64,
     runs: usize,
     /// Number of running executions by depth.
     depths: Vec<usize>,
-    shares: HashMap<K, Share>,
-    queue: Vec<Waiter<K>>,
+    shares: HashMap<K, PrincipalShare>,
+    queue: Vec<BudgetWaiter<K>>,
     next_ticket: u64,
     /// The first principal that sent a request.
     first: Option<K>,
@@ -218,17 +219,17 @@ struct State<K> {
 }
 
 /// Reads the machine's memory; `None` when the machine does not report it.
-type Measure = Box<dyn Fn() -> Option<MachineMemory> + Send + Sync>;
+type MemoryProbe = Box<dyn Fn() -> Option<MachineMemory> + Send + Sync>;
 
 /// The limits, computed when the second execution arrives: most processes run one execution and never wait.
-type Limits = LazyLock<BudgetLimits, Box<dyn FnOnce() -> BudgetLimits + Send>>;
+type LazyBudgetLimits = LazyLock<BudgetLimits, Box<dyn FnOnce() -> BudgetLimits + Send>>;
 
 /// The budget of one process. It sees other processes only through the memory that they leave free.
 pub struct Budget<K> {
-    limits: Limits,
-    state: Mutex<State<K>>,
+    limits: LazyBudgetLimits,
+    state: Mutex<BudgetState<K>>,
     changed: Notify,
-    measure: Measure,
+    measure: MemoryProbe,
 }
 
 impl<K> fmt::Debug for Budget<K> {
@@ -244,14 +245,14 @@ impl<K: Copy + Eq + Hash> Budget<K> {
     /// The budget of this machine.
     pub fn new(overrides: BudgetOverrides) -> Budget<K> {
         let source = LazyLock::new(MemorySource::find);
-        let limits = Box::new(move || BudgetLimits::here(overrides));
-        Budget::measured_by(limits, Box::new(move || source.read()))
+        let limits = Box::new(move || BudgetLimits::detect(overrides));
+        Budget::with_probe(limits, Box::new(move || source.read()))
     }
 
-    fn measured_by(limits: Box<dyn FnOnce() -> BudgetLimits + Send>, measure: Measure) -> Budget<K> {
+    fn with_probe(limits: Box<dyn FnOnce() -> BudgetLimits + Send>, measure: MemoryProbe) -> Budget<K> {
         Budget {
             limits: LazyLock::new(limits),
-            state: Mutex::new(State {
+            state: Mutex::new(BudgetState {
                 promised: 0,
                 runs: 0,
                 depths: Vec::new(),
@@ -273,10 +274,10 @@ impl<K: Copy + Eq + Hash> Budget<K> {
     }
 
     /// Waits until the execution is admitted, up to the queue timeout.
-    pub async fn admit(self: &Arc<Self>, request: BudgetRequest<K>) -> Result<Admission<K>, NoPlace> {
+    pub async fn admit(self: &Arc<Self>, request: BudgetRequest<K>) -> Result<Admission<K>, AdmissionError> {
         let ticket = self.enqueue(request);
-        let _waiting = Waiting { budget: self, ticket };
-        if let Ok(admission) = self.enter(ticket) {
+        let _waiting = QueueGuard { budget: self, ticket };
+        if let Ok(admission) = self.try_admit(ticket) {
             return Ok(admission);
         }
         let deadline = tokio::time::Instant::now() + self.limits.queue;
@@ -285,7 +286,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
             tokio::pin!(changed);
             // No change after this point is missed.
             changed.as_mut().enable();
-            let shortage = match self.enter(ticket) {
+            let shortage = match self.try_admit(ticket) {
                 Ok(admission) => return Ok(admission),
                 Err(shortage) => shortage,
             };
@@ -294,7 +295,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
                 let state = self.lock();
                 let (promised, runs) = (state.promised, state.runs);
                 drop(state);
-                return Err(NoPlace {
+                return Err(AdmissionError {
                     shortage,
                     wanted: request.memory,
                     promised,
@@ -307,7 +308,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<K>> {
+    fn lock(&self) -> MutexGuard<'_, BudgetState<K>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -317,19 +318,19 @@ impl<K: Copy + Eq + Hash> Budget<K> {
         state.has_several |= first != request.who;
         let ticket = state.next_ticket;
         state.next_ticket += 1;
-        state.queue.push(Waiter { ticket, request });
+        state.queue.push(BudgetWaiter { ticket, request });
         ticket
     }
 
     /// Admits `ticket` if it is next and nothing is short.
-    fn enter(self: &Arc<Self>, ticket: u64) -> Result<Admission<K>, Shortage> {
+    fn try_admit(self: &Arc<Self>, ticket: u64) -> Result<Admission<K>, Shortage> {
         let mut state = self.lock();
         let own = state.queue.iter().find(|waiter| waiter.ticket == ticket);
         let request = own.ok_or(Shortage::Runs)?.request;
-        if self.has_its_share(&state, &request) {
+        if self.has_used_share(&state, &request) {
             return Err(Shortage::Share);
         }
-        let is_next = self.next(&state) == Some(ticket);
+        let is_next = self.next_ticket(&state) == Some(ticket);
         let shortage = self.shortage(&mut state, &request);
         if let Some(shortage) = shortage {
             return Err(shortage);
@@ -338,7 +339,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
             return Err(Shortage::Turn);
         }
         state.queue.retain(|waiter| waiter.ticket != ticket);
-        state.give(&request);
+        state.reserve(&request);
         // The next one in the queue may fit too.
         self.changed.notify_waiters();
         Ok(Admission {
@@ -350,10 +351,10 @@ impl<K: Copy + Eq + Hash> Budget<K> {
 
     /// The ticket that goes next: the greatest depth first, then the principal with the least memory, then the earliest
     /// ticket.
-    fn next(&self, state: &State<K>) -> Option<u64> {
+    fn next_ticket(&self, state: &BudgetState<K>) -> Option<u64> {
         let waiting = state.queue.iter();
-        let waiting = waiting.filter(|waiter| !self.has_its_share(state, &waiter.request));
-        let order = |waiter: &&Waiter<K>| {
+        let waiting = waiting.filter(|waiter| !self.has_used_share(state, &waiter.request));
+        let order = |waiter: &&BudgetWaiter<K>| {
             let share = state.shares.get(&waiter.request.who).copied().unwrap_or_default();
             (std::cmp::Reverse(waiter.request.depth), share.memory, waiter.ticket)
         };
@@ -361,7 +362,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
     }
 
     /// Whether the principal has used its share: where there are several principals, each leaves a quarter to the others.
-    fn has_its_share(&self, state: &State<K>, request: &BudgetRequest<K>) -> bool {
+    fn has_used_share(&self, state: &BudgetState<K>, request: &BudgetRequest<K>) -> bool {
         let share = state.shares.get(&request.who).copied().unwrap_or_default();
         if !state.has_several || share.runs == 0 || request.depth > 0 {
             return false;
@@ -371,7 +372,7 @@ impl<K: Copy + Eq + Hash> Budget<K> {
     }
 
     /// What is short for `request`. The only execution of its depth is admitted whatever it asks for.
-    fn shortage(&self, state: &mut State<K>, request: &BudgetRequest<K>) -> Option<Shortage> {
+    fn shortage(&self, state: &mut BudgetState<K>, request: &BudgetRequest<K>) -> Option<Shortage> {
         if state.depths.get(request.depth).copied().unwrap_or(0) == 0 {
             return None;
         }
@@ -382,11 +383,11 @@ impl<K: Copy + Eq + Hash> Budget<K> {
             return Some(Shortage::Memory);
         }
         let wanted = (request.memory / 2).saturating_add(self.limits.reserve);
-        (self.free(state) < wanted).then_some(Shortage::Free)
+        (self.free_memory(state) < wanted).then_some(Shortage::Free)
     }
 
     /// Free memory at the last measurement, minus half of what was promised since.
-    fn free(&self, state: &mut State<K>) -> u64 {
+    fn free_memory(&self, state: &mut BudgetState<K>) -> u64 {
         let is_fresh = |measured: &(Instant, u64, u64)| measured.0.elapsed() < MEASURE_INTERVAL;
         let measure = || {
             let free = (self.measure)().map_or(u64::MAX, |memory| memory.available);
@@ -399,8 +400,8 @@ impl<K: Copy + Eq + Hash> Budget<K> {
     }
 }
 
-impl<K: Copy + Eq + Hash> State<K> {
-    fn give(&mut self, request: &BudgetRequest<K>) {
+impl<K: Copy + Eq + Hash> BudgetState<K> {
+    fn reserve(&mut self, request: &BudgetRequest<K>) {
         self.promised = self.promised.saturating_add(request.memory);
         self.runs += 1;
         if self.depths.len() <= request.depth {
@@ -417,7 +418,7 @@ impl<K: Copy + Eq + Hash> State<K> {
         share.runs += 1;
     }
 
-    fn take_run(&mut self, request: &BudgetRequest<K>) {
+    fn release_run(&mut self, request: &BudgetRequest<K>) {
         self.runs = self.runs.saturating_sub(1);
         if let Some(depth) = self.depths.get_mut(request.depth) {
             *depth = depth.saturating_sub(1);
@@ -427,7 +428,7 @@ impl<K: Copy + Eq + Hash> State<K> {
         }
     }
 
-    fn take_memory(&mut self, who: K, bytes: u64) {
+    fn release_memory(&mut self, who: K, bytes: u64) {
         self.promised = self.promised.saturating_sub(bytes);
         if let Some(share) = self.shares.get_mut(&who) {
             share.memory = share.memory.saturating_sub(bytes);
@@ -439,12 +440,12 @@ impl<K: Copy + Eq + Hash> State<K> {
 }
 
 /// Removes its ticket from the queue when dropped, however the wait ends.
-struct Waiting<'a, K: Copy + Eq + Hash> {
+struct QueueGuard<'a, K: Copy + Eq + Hash> {
     budget: &'a Budget<K>,
     ticket: u64,
 }
 
-impl<K: Copy + Eq + Hash> Drop for Waiting<'_, K> {
+impl<K: Copy + Eq + Hash> Drop for QueueGuard<'_, K> {
     fn drop(&mut self) {
         let before = {
             let mut state = self.budget.lock();
@@ -477,14 +478,14 @@ impl<K: Copy + Eq + Hash> fmt::Debug for Admission<K> {
 impl<K: Copy + Eq + Hash> Admission<K> {
     /// Keeps `bytes` for a sandbox in which nothing runs any more, and gives the rest back.
     #[must_use]
-    pub fn at_rest(mut self, bytes: u64) -> Admission<K> {
+    pub fn shrink_to_idle(mut self, bytes: u64) -> Admission<K> {
         let bytes = bytes.min(self.request.memory);
         {
             let mut state = self.budget.lock();
             if std::mem::take(&mut self.runs) {
-                state.take_run(&self.request);
+                state.release_run(&self.request);
             }
-            state.take_memory(self.request.who, self.request.memory - bytes);
+            state.release_memory(self.request.who, self.request.memory - bytes);
         }
         self.request.memory = bytes;
         self.budget.changed.notify_waiters();
@@ -497,9 +498,9 @@ impl<K: Copy + Eq + Hash> Drop for Admission<K> {
         {
             let mut state = self.budget.lock();
             if self.runs {
-                state.take_run(&self.request);
+                state.release_run(&self.request);
             }
-            state.take_memory(self.request.who, self.request.memory);
+            state.release_memory(self.request.who, self.request.memory);
         }
         self.budget.changed.notify_waiters();
     }

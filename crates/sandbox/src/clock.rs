@@ -5,37 +5,37 @@ use std::time::{Duration, Instant};
 use tokio::time::{Instant as Moment, Sleep, sleep_until};
 
 /// An execution that uses more than one part in this many of its processor share is working, not waiting.
-const IDLE_PART: u32 = 5;
+const IDLE_CPU_DIVISOR: u32 = 5;
 
 /// Measures how long an execution ran, without the time in which it was idle and waited for a reply.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct WallClock {
     started: Instant,
     limit: Duration,
     /// The end of the sandbox's lifetime, which no waiting extends.
-    last: Instant,
+    lifetime_end: Instant,
     /// Thousandths of a processor that the execution may use, capped at one processor.
     share: u32,
     /// Waiting time that is excluded from the limit.
-    stood: Duration,
+    excluded: Duration,
     /// When the current wait for a reply began; `None` while nothing is pending.
-    since: Option<Instant>,
+    waiting_since: Option<Instant>,
     /// Waiting time since the last update, followed by the time of that update.
     waited: Duration,
     looked: Instant,
     cpu: Duration,
 }
 
-impl Clock {
-    pub(crate) fn start(limit: Duration, lifetime: Duration, cpu_millis: u32) -> Clock {
+impl WallClock {
+    pub(crate) fn start(limit: Duration, lifetime: Duration, cpu_millis: u32) -> WallClock {
         let now = Instant::now();
-        Clock {
+        WallClock {
             started: now,
             limit,
-            last: now + lifetime,
+            lifetime_end: now + lifetime,
             share: cpu_millis.clamp(1, 1000),
-            stood: Duration::ZERO,
-            since: None,
+            excluded: Duration::ZERO,
+            waiting_since: None,
             waited: Duration::ZERO,
             looked: now,
             cpu: Duration::ZERO,
@@ -43,28 +43,28 @@ impl Clock {
     }
 
     /// Records whether a reply is pending now.
-    pub(crate) fn waits(&mut self, waits: bool) {
-        match (self.since, waits) {
-            (None, true) => self.since = Some(Instant::now()),
+    pub(crate) fn set_waiting(&mut self, waits: bool) {
+        match (self.waiting_since, waits) {
+            (None, true) => self.waiting_since = Some(Instant::now()),
             (Some(since), false) => {
                 self.waited += since.elapsed();
-                self.since = None;
+                self.waiting_since = None;
             }
             (None, false) | (Some(_), true) => {}
         }
     }
 
     /// Records the processor time used so far and decides whether the waiting time since the last update counts.
-    pub(crate) fn look(&mut self, cpu: Duration) {
+    pub(crate) fn update_cpu(&mut self, cpu: Duration) {
         let now = Instant::now();
-        if let Some(since) = &mut self.since {
+        if let Some(since) = &mut self.waiting_since {
             self.waited += now.saturating_duration_since(*since);
             *since = now;
         }
         let used = cpu.saturating_sub(self.cpu);
         let passed = now.saturating_duration_since(self.looked);
-        if used * IDLE_PART * 1000 / self.share <= passed {
-            self.stood += std::mem::take(&mut self.waited).saturating_sub(used);
+        if used * IDLE_CPU_DIVISOR * 1000 / self.share <= passed {
+            self.excluded += std::mem::take(&mut self.waited).saturating_sub(used);
         }
         self.waited = Duration::ZERO;
         self.looked = now;
@@ -72,23 +72,23 @@ impl Clock {
     }
 
     /// When the limit is reached, as far as is known now.
-    pub(crate) fn end(&self) -> Instant {
-        let end = self.started + self.limit + self.stood;
-        end.min(self.last)
+    pub(crate) fn deadline(&self) -> Instant {
+        let end = self.started + self.limit + self.excluded;
+        end.min(self.lifetime_end)
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        Instant::now() >= self.end()
+        Instant::now() >= self.deadline()
     }
 
     /// A sleep until the limit is reached.
     pub(crate) fn sleep(&self) -> Sleep {
-        sleep_until(Moment::from_std(self.end()))
+        sleep_until(Moment::from_std(self.deadline()))
     }
 
     /// The time that counts against the limit.
-    pub(crate) fn counted(&self) -> Duration {
-        self.started.elapsed().saturating_sub(self.stood)
+    pub(crate) fn counted_time(&self) -> Duration {
+        self.started.elapsed().saturating_sub(self.excluded)
     }
 }
 

@@ -7,24 +7,24 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ringfence_jail::cgroup::{GroupError, Leaf};
-use ringfence_wire::{Emit, Language, Outcome, OutcomeKind, TICKS_PER_SECOND};
+use ringfence_jail::cgroup::{CgroupError, Leaf};
+use ringfence_wire::{EmittedFile, JobLanguage, JobOutcome, JobOutcomeKind, TICKS_PER_SECOND};
 use tokio::sync::{mpsc, watch};
 use tokio::time;
 
+use crate::call_port::{CallPort, ToolRefusal};
 use crate::control::ControlError;
-use crate::door::{Door, Refusal};
-use crate::follow::{Followed, Nobody};
-use crate::pipe::{Pipe, PipeError, Progress};
-use crate::running::Sandbox;
-use crate::tunnel::Tunnel;
-use crate::verdict::{Limit, Usage, Verdict, Violation};
+use crate::follow::{IgnoreChild, ObservedRun};
+use crate::pipe::{HostPipe, PipeError, PipeProgress};
+use crate::sandbox::Sandbox;
+use crate::tunnel::ProgramTunnel;
+use crate::verdict::{ExecutionLimit, MeasuredUsage, Verdict, Violation};
 
 /// A JavaScript engine starts within milliseconds, a Python interpreter within tens of them.
-const READY_PATIENCE: Duration = Duration::from_secs(20);
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
 /// What an execution runs, with its input and its connections to the caller.
 #[derive(Debug)]
-pub struct Task {
+pub struct ExecutionTask {
     /// The code, script or program to run.
     pub kind: TaskKind,
     /// The arguments of the program.
@@ -32,17 +32,17 @@ pub struct Task {
     /// Standard input in pieces; `None`: empty.
     pub stdin: Option<mpsc::Receiver<Vec<u8>>>,
     /// The port for the program's tool calls; `None`: every call is refused.
-    pub door: Option<Door>,
+    pub call_port: Option<CallPort>,
     /// The time limit, where it is shorter than the policy's.
     pub wall: Option<Duration>,
     /// The network access of programs, scripts and Python in a sandbox made for it; `None`: no network.
-    pub network: Option<Network>,
+    pub network: Option<NetworkAccess>,
     /// What makes code behave as in an earlier run; `None`: [fresh](Again::fresh). Programs and scripts are never replayed.
-    pub again: Option<Again>,
+    pub replay: Option<ReplayState>,
 }
 
 /// A standard input whose content is known before the program starts.
-pub fn known_stdin(bytes: Vec<u8>) -> mpsc::Receiver<Vec<u8>> {
+pub fn fixed_stdin(bytes: Vec<u8>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel(1);
     // The channel has capacity for one message.
     let _ = sender.try_send(bytes);
@@ -51,7 +51,7 @@ pub fn known_stdin(bytes: Vec<u8>) -> mpsc::Receiver<Vec<u8>> {
 
 /// Everything that an execution of code depends on, except its source, arguments, files and replies.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Again {
+pub struct ReplayState {
     /// The seed of the program's random numbers.
     pub seed: u64,
     /// The start of the program's clock, in ticks of 100 µs since the Unix epoch.
@@ -60,10 +60,10 @@ pub struct Again {
     pub trace: Vec<u8>,
 }
 
-impl Again {
+impl ReplayState {
     /// The state of a first run: a random seed and the current time.
-    pub fn fresh() -> Again {
-        Again {
+    pub fn fresh() -> ReplayState {
+        ReplayState {
             seed: RandomState::new().hash_one(0u8),
             clock: ticks_now(),
             trace: Vec::new(),
@@ -71,7 +71,7 @@ impl Again {
     }
 }
 
-impl fmt::Debug for Again {
+impl fmt::Debug for ReplayState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Again")
             .field("seed", &self.seed)
@@ -91,7 +91,7 @@ pub(crate) fn ticks_now() -> u64 {
 /// Network access: a port of the sandbox's loopback interface, [`NETWORK_PORT`](crate::NETWORK_PORT), whose connections are
 /// handed to the host one by one.
 #[derive(Debug)]
-pub struct Network {
+pub struct NetworkAccess {
     /// Additional environment variables; they override those of the sandbox.
     pub env: Vec<(String, String)>,
     /// Certificates, as PEM of at most 16 KiB, that programs should trust in addition to the usual ones; all of them
@@ -99,7 +99,7 @@ pub struct Network {
     pub trust: String,
     /// The channel to the host's handler of connections, of which at most 256 exist at a time. Connections wait while the
     /// channel is full and are reset when its receiver is gone.
-    pub tunnels: mpsc::Sender<Tunnel>,
+    pub tunnels: mpsc::Sender<ProgramTunnel>,
 }
 
 /// The kinds of task.
@@ -108,7 +108,7 @@ pub enum TaskKind {
     /// Code that runs on an engine.
     Code {
         /// Any language except [`Language::Program`].
-        language: Language,
+        language: JobLanguage,
         /// The file name that errors show.
         file_name: String,
         /// The source code to run.
@@ -117,7 +117,7 @@ pub enum TaskKind {
     /// Code that defines a function. The function is called, and its return value is the value of the execution.
     Function {
         /// Any language except [`Language::Program`].
-        language: Language,
+        language: JobLanguage,
         /// The file name that errors show.
         file_name: String,
         /// The source code that defines the function.
@@ -139,18 +139,18 @@ pub enum TaskKind {
     },
 }
 
-impl Task {
-    pub(crate) fn language(&self) -> Language {
+impl ExecutionTask {
+    pub(crate) fn language(&self) -> JobLanguage {
         match &self.kind {
             TaskKind::Code { language, .. } | TaskKind::Function { language, .. } => *language,
-            TaskKind::Shell { .. } | TaskKind::Program { .. } => Language::Program,
+            TaskKind::Shell { .. } | TaskKind::Program { .. } => JobLanguage::Program,
         }
     }
 }
 
 /// The standard output streams of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Output {
+pub enum StandardStream {
     /// Standard output, descriptor 1.
     Stdout,
     /// Standard error, descriptor 2.
@@ -158,21 +158,21 @@ pub enum Output {
 }
 
 /// Receives a program's output while it runs, up to the output limit.
-pub trait Words: Send {
+pub trait OutputSink: Send {
     /// Receives a piece of output.
-    fn take(&mut self, output: Output, bytes: &[u8]);
+    fn on_output(&mut self, output: StandardStream, bytes: &[u8]);
 
     /// Receives each refused attempt when it happens.
-    fn tried(&mut self, _violation: &Violation) {}
+    fn on_violation(&mut self, _violation: &Violation) {}
 
     /// Receives the reason why the execution cannot be replayed; the reason comes from the sandbox and is untrusted.
-    fn unrepeatable(&mut self, _why: &str) {}
+    fn on_unrepeatable(&mut self, _why: &str) {}
 }
 
 /// A request to end an execution: a cancellation by its caller, or a deadline.
 #[derive(Debug, Clone)]
 pub struct Stop {
-    pulled: watch::Receiver<bool>,
+    cancelled: watch::Receiver<bool>,
     deadline: Option<time::Instant>,
 }
 
@@ -181,7 +181,7 @@ impl Stop {
     pub fn new() -> (watch::Sender<bool>, Stop) {
         let (sender, receiver) = watch::channel(false);
         let stop = Stop {
-            pulled: receiver,
+            cancelled: receiver,
             deadline: None,
         };
         (sender, stop)
@@ -189,19 +189,19 @@ impl Stop {
 
     /// Adds a deadline after `timeout` from now, which holds whatever the execution waits for.
     #[must_use]
-    pub fn within(mut self, timeout: Option<Duration>) -> Stop {
+    pub fn with_timeout(mut self, timeout: Option<Duration>) -> Stop {
         self.deadline = timeout.and_then(|timeout| time::Instant::now().checked_add(timeout));
         self
     }
 
     /// Whether the caller cancelled it or the deadline has passed.
-    pub fn is_pulled(&self) -> bool {
-        *self.pulled.borrow() || self.is_overdue()
+    pub fn is_cancelled(&self) -> bool {
+        *self.cancelled.borrow() || self.is_overdue()
     }
 
     /// Whether the deadline has passed and the caller did not cancel it.
     pub fn is_overdue(&self) -> bool {
-        !*self.pulled.borrow() && self.deadline.is_some_and(|deadline| deadline <= time::Instant::now())
+        !*self.cancelled.borrow() && self.deadline.is_some_and(|deadline| deadline <= time::Instant::now())
     }
 
     /// The verdict of an execution that this stop ends now.
@@ -214,10 +214,10 @@ impl Stop {
     }
 
     /// Waits for a cancellation or the deadline; forever if neither can come.
-    pub async fn pulled(&mut self) {
+    pub async fn cancelled(&mut self) {
         let deadline = self.deadline;
         let pulled = async {
-            if self.pulled.wait_for(|pulled| *pulled).await.is_err() {
+            if self.cancelled.wait_for(|pulled| *pulled).await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
@@ -234,19 +234,19 @@ impl Stop {
 
 /// Everything that the host knows about an execution that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct ConcludedExecution {
     /// How the execution ended, as judged by the host.
     pub verdict: Verdict,
     /// How the child reports its end; untrusted.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<JobOutcome>,
     /// The refusal that the host sent for a call whose error the program did not catch.
-    pub refused: Option<Refusal>,
+    pub refused: Option<ToolRefusal>,
     /// The value as JSON text; untrusted.
     pub value: Vec<u8>,
     /// The resources that the execution used.
-    pub usage: Usage,
+    pub usage: MeasuredUsage,
     /// Bytes of standard output and standard error, including those that were cut off.
-    pub written: (u64, u64),
+    pub output_bytes: (u64, u64),
     /// Attempts that were refused, up to a maximum number.
     pub violations: Vec<Violation>,
     /// Number of refused attempts that are not in the list.
@@ -257,13 +257,13 @@ pub struct Ended {
     pub trace: Vec<u8>,
     /// Why the execution cannot be replayed; untrusted.
     pub unrepeatable: Option<String>,
-    /// Files that the program wants to emit; untrusted, for [`Workspace::collect`](crate::Workspace::collect).
-    pub emitted: Vec<Emit>,
+    /// Files that the program wants to emit; untrusted, for [`StoredWorkspace::collect`](crate::Workspace::collect).
+    pub emitted: Vec<EmittedFile>,
 }
 
 /// Why an execution could not run.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum ExecutionError {
     /// The control channel to the first process failed.
     #[error(transparent)]
     Control(#[from] ControlError),
@@ -272,7 +272,7 @@ pub enum RunError {
     Pipe(#[from] PipeError),
     /// The control groups could not be made or read.
     #[error(transparent)]
-    Group(#[from] GroupError),
+    Group(#[from] CgroupError),
     /// The job is too large for the wire format.
     #[error("the job is too large: {what}")]
     Job {
@@ -304,48 +304,53 @@ pub enum RunError {
 
 /// A child that is started and waits for its job.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedChild {
     pub(crate) number: u32,
-    pub(crate) language: Language,
+    pub(crate) language: JobLanguage,
     /// Boxed because it is large and would move with every future that holds it.
-    pub(crate) pipe: Box<Pipe>,
+    pub(crate) pipe: Box<HostPipe>,
     pub(crate) leaf: Option<Leaf>,
 }
 
-impl Prepared {
-    pub(crate) fn new(number: u32, language: Language, end: OwnedFd, leaf: Option<Leaf>) -> Result<Prepared, RunError> {
-        Ok(Prepared {
+impl PreparedChild {
+    pub(crate) fn new(
+        number: u32,
+        language: JobLanguage,
+        end: OwnedFd,
+        leaf: Option<Leaf>,
+    ) -> Result<PreparedChild, ExecutionError> {
+        Ok(PreparedChild {
             number,
             language,
-            pipe: Box::new(Pipe::new(end)?),
+            pipe: Box::new(HostPipe::new(end)?),
             leaf,
         })
     }
 
     /// Whether this child can run `language`: TypeScript and JavaScript share one engine.
-    pub(crate) fn serves(&self, language: Language) -> bool {
-        let engine = |language| matches!(language, Language::TypeScript | Language::JavaScript);
+    pub(crate) fn serves(&self, language: JobLanguage) -> bool {
+        let engine = |language| matches!(language, JobLanguage::TypeScript | JobLanguage::JavaScript);
         self.language == language || (engine(self.language) && engine(language))
     }
 
-    pub(crate) async fn wait_until_ready(&mut self) -> Result<(), RunError> {
+    pub(crate) async fn wait_until_ready(&mut self) -> Result<(), ExecutionError> {
         let ready = async {
             while !self.pipe.is_ready() {
                 self.pipe.readable().await.map_err(PipeError::Socket)?;
-                if self.pipe.receive(&mut Nobody)? == Progress::Over {
-                    return Err(RunError::NotPrepared);
+                if self.pipe.receive(&mut IgnoreChild)? == PipeProgress::Over {
+                    return Err(ExecutionError::NotPrepared);
                 }
             }
             Ok(())
         };
-        time::timeout(READY_PATIENCE, ready)
+        time::timeout(READY_TIMEOUT, ready)
             .await
-            .map_err(|_| RunError::NotPrepared)?
+            .map_err(|_| ExecutionError::NotPrepared)?
     }
 }
 
 /// Whether the child itself reported its end.
-pub(crate) fn is_done(followed: &Result<Followed, RunError>) -> bool {
+pub(crate) fn is_done_by_child(followed: &Result<ObservedRun, ExecutionError>) -> bool {
     followed
         .as_ref()
         .is_ok_and(|followed| followed.verdict == Verdict::Finished)
@@ -354,9 +359,9 @@ pub(crate) fn is_done(followed: &Result<Followed, RunError>) -> bool {
 /// Judges an execution when no process of it is left: what the kernel counted overrides what the child reported.
 pub(crate) fn conclude(
     sandbox: &Sandbox,
-    prepared: &mut Prepared,
-    followed: Result<Followed, RunError>,
-) -> Result<Ended, RunError> {
+    prepared: &mut PreparedChild,
+    followed: Result<ObservedRun, ExecutionError>,
+) -> Result<ConcludedExecution, ExecutionError> {
     let outcome = prepared.pipe.take_outcome();
     let uncaught = outcome.as_ref().and_then(|outcome| outcome.error.as_ref()?.call);
     let refused = uncaught.and_then(|call| prepared.pipe.take_issued(call));
@@ -364,30 +369,30 @@ pub(crate) fn conclude(
     let unrepeatable = prepared.pipe.unrepeatable().map(str::to_owned);
     let emitted = prepared.pipe.take_emitted();
     let followed = followed?;
-    let counted = followed.watched.counted(sandbox, prepared.leaf.as_ref())?;
+    let counted = followed.watch.final_counts(sandbox, prepared.leaf.as_ref())?;
     let out_of_memory = outcome
         .as_ref()
-        .is_some_and(|outcome| outcome.kind == OutcomeKind::OutOfMemory);
+        .is_some_and(|outcome| outcome.kind == JobOutcomeKind::OutOfMemory);
     let verdict = match (followed.verdict, counted.limit) {
         (Verdict::Finished, Some(limit)) => Verdict::Limit(limit),
         // Without a control group the limit shows as a failed allocation, which only the program sees. A group's limit
         // kills.
-        (Verdict::Finished, None) if out_of_memory && prepared.leaf.is_none() => Verdict::Limit(Limit::Memory),
+        (Verdict::Finished, None) if out_of_memory && prepared.leaf.is_none() => Verdict::Limit(ExecutionLimit::Memory),
         (Verdict::Finished, None) if outcome.is_none() => Verdict::Died,
         (verdict, _) => verdict,
     };
-    Ok(Ended {
+    Ok(ConcludedExecution {
         verdict,
         outcome,
         refused,
         value: followed.value,
-        usage: Usage {
+        usage: MeasuredUsage {
             wall: followed.wall,
             cpu: counted.cpu,
             peak_memory: counted.peak_memory,
             peak_tmpfs: counted.peak_tmpfs,
         },
-        written: followed.written,
+        output_bytes: followed.output_bytes,
         violations: followed.violations.listed,
         more_violations: followed.violations.more,
         unanswered: followed.unanswered,

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use ringfence_wire::{
-    self as wire, Arguments, Environment, Job, JobKind, Language, List, StdinMode, Stream, Text, ToChild, VERSION,
+    self as wire, BoundedList, BoundedText, Job, JobArguments, JobEnvironment, JobKind, JobLanguage, PROTOCOL_VERSION,
+    PipeStream, StdinMode, ToChild,
 };
 use tokio::sync::mpsc;
 
-use crate::execution::{Again, RunError, Task, TaskKind};
-use crate::pipe::{Pipe, PipeError};
-use crate::running::Sandbox;
+use crate::execution::{ExecutionError, ExecutionTask, ReplayState, TaskKind};
+use crate::pipe::{HostPipe, PipeError};
+use crate::sandbox::Sandbox;
 
 /// The port on 127.0.0.1 at which programs find their proxy.
 pub const NETWORK_PORT: u16 = 3128;
@@ -18,7 +19,7 @@ pub const NETWORK_PORT: u16 = 3128;
 pub const NETWORK_TRUST: &str = "/run/ringfence/ca.pem";
 
 /// What is still to be sent: the source, then standard input as it arrives.
-pub(crate) struct Feed {
+pub(crate) struct InputFeed {
     /// The source, followed by the input and the trace.
     source: Vec<u8>,
     sent: usize,
@@ -28,16 +29,20 @@ pub(crate) struct Feed {
     stdin_open: bool,
 }
 
-impl Feed {
-    pub(crate) fn begin(pipe: &mut Pipe, sandbox: &Sandbox, task: Task) -> Result<Feed, RunError> {
-        let (job, source) = job(sandbox, &task)?;
+impl InputFeed {
+    pub(crate) fn begin(
+        pipe: &mut HostPipe,
+        sandbox: &Sandbox,
+        task: ExecutionTask,
+    ) -> Result<InputFeed, ExecutionError> {
+        let (job, source) = build_job(sandbox, &task)?;
         let stdin_open = task.stdin.is_some();
-        pipe.give(&ToChild::Job(job))?;
+        pipe.queue_message(&ToChild::Job(job))?;
         if let Some(network) = task.network {
             pipe.allow_tunnels(network.tunnels);
         }
         let source_open = !matches!(task.kind, TaskKind::Program { .. });
-        Ok(Feed {
+        Ok(InputFeed {
             source,
             sent: 0,
             source_open,
@@ -47,37 +52,37 @@ impl Feed {
         })
     }
 
-    pub(crate) fn pump(&mut self, pipe: &mut Pipe) -> Result<(), PipeError> {
+    pub(crate) fn send_pending(&mut self, pipe: &mut HostPipe) -> Result<(), PipeError> {
         if self.source_open {
-            self.sent += pipe.offer(Stream::Source, self.source.get(self.sent..).unwrap_or_default())?;
+            self.sent += pipe.queue_bytes(PipeStream::Source, self.source.get(self.sent..).unwrap_or_default())?;
             if self.sent == self.source.len() {
-                pipe.end(Stream::Source)?;
+                pipe.end_stream(PipeStream::Source)?;
                 self.source_open = false;
             }
         }
         if !self.piece.is_empty() {
-            let taken = pipe.offer(Stream::Stdin, &self.piece)?;
+            let taken = pipe.queue_bytes(PipeStream::Stdin, &self.piece)?;
             self.piece.drain(..taken);
         }
         if self.stdin_open && self.stdin.is_none() && self.piece.is_empty() {
-            pipe.end(Stream::Stdin)?;
+            pipe.end_stream(PipeStream::Stdin)?;
             self.stdin_open = false;
         }
         Ok(())
     }
 
-    pub(crate) fn wants_a_piece(&self, pipe: &Pipe) -> bool {
-        self.stdin.is_some() && self.piece.is_empty() && pipe.room(Stream::Stdin) > 0
+    pub(crate) fn wants_stdin(&self, pipe: &HostPipe) -> bool {
+        self.stdin.is_some() && self.piece.is_empty() && pipe.room(PipeStream::Stdin) > 0
     }
 
-    pub(crate) async fn next_piece(&mut self) -> Option<Vec<u8>> {
+    pub(crate) async fn next_stdin(&mut self) -> Option<Vec<u8>> {
         match &mut self.stdin {
             Some(stdin) => stdin.recv().await,
             None => std::future::pending().await,
         }
     }
 
-    pub(crate) fn take(&mut self, piece: Option<Vec<u8>>) {
+    pub(crate) fn push_stdin(&mut self, piece: Option<Vec<u8>>) {
         match piece {
             Some(piece) => self.piece = piece,
             None => self.stdin = None,
@@ -85,9 +90,9 @@ impl Feed {
     }
 }
 
-fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
-    let too_large = |what: &str| RunError::Job { what: what.to_owned() };
-    let text = |value: &str, what: &str| Text::new(value).map_err(|_| too_large(what));
+fn build_job(sandbox: &Sandbox, task: &ExecutionTask) -> Result<(Job, Vec<u8>), ExecutionError> {
+    let too_large = |what: &str| ExecutionError::Job { what: what.to_owned() };
+    let text = |value: &str, what: &str| BoundedText::new(value).map_err(|_| too_large(what));
     let mut args = task
         .args
         .iter()
@@ -99,8 +104,8 @@ fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
             file_name,
             source,
         } => {
-            let args = List::new(args).map_err(|_| too_large("arguments"))?;
-            code(task, (*language, file_name), args, (source, None))
+            let args = BoundedList::new(args).map_err(|_| too_large("arguments"))?;
+            code_job(task, (*language, file_name), args, (source, None))
         }
         TaskKind::Function {
             language,
@@ -108,15 +113,15 @@ fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
             source,
             input,
         } => {
-            let args = List::new(args).map_err(|_| too_large("arguments"))?;
-            code(task, (*language, file_name), args, (source, Some(input)))
+            let args = BoundedList::new(args).map_err(|_| too_large("arguments"))?;
+            code_job(task, (*language, file_name), args, (source, Some(input)))
         }
         TaskKind::Shell { file_name, source } => {
-            let args = List::new(args).map_err(|_| too_large("arguments"))?;
+            let args = BoundedList::new(args).map_err(|_| too_large("arguments"))?;
             let source_bytes = source.len() as u64;
             (
                 JobKind::Shell {
-                    file_name: Text::cut(file_name),
+                    file_name: BoundedText::truncated(file_name),
                     args,
                     source_bytes,
                 },
@@ -125,7 +130,7 @@ fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
         }
         TaskKind::Program { program } => {
             args.insert(0, text(program, "the program's name")?);
-            let all = List::new(args).map_err(|_| too_large("arguments"))?;
+            let all = BoundedList::new(args).map_err(|_| too_large("arguments"))?;
             (JobKind::Program { argv: all }, Vec::new())
         }
     };
@@ -136,28 +141,28 @@ fn job(sandbox: &Sandbox, task: &Task) -> Result<(Job, Vec<u8>), RunError> {
     };
     Ok((
         Job {
-            version: VERSION,
+            version: PROTOCOL_VERSION,
             kind,
-            cwd: Text::cut("/workspace"),
+            cwd: BoundedText::truncated("/workspace"),
             env: environment(sandbox, task)?,
             stdin,
-            network: network(sandbox, task)?,
+            network: wire_network(sandbox, task)?,
         },
         source,
     ))
 }
 
 /// A job of code, and the bytes of its source stream: the source, the input and the trace.
-fn code(
-    task: &Task,
-    (language, file_name): (Language, &str),
-    args: Arguments,
+fn code_job(
+    task: &ExecutionTask,
+    (language, file_name): (JobLanguage, &str),
+    args: JobArguments,
     (source, input): (&str, Option<&String>),
 ) -> (JobKind, Vec<u8>) {
-    let again = task.again.clone().unwrap_or_else(Again::fresh);
+    let again = task.replay.clone().unwrap_or_else(ReplayState::fresh);
     let kind = JobKind::Code {
         language,
-        file_name: Text::cut(file_name),
+        file_name: BoundedText::truncated(file_name),
         args,
         source_bytes: source.len() as u64,
         input_bytes: input.map(|input| input.len() as u64),
@@ -169,23 +174,23 @@ fn code(
     (kind, [source.as_bytes(), input.as_bytes(), &again.trace].concat())
 }
 
-fn network(sandbox: &Sandbox, task: &Task) -> Result<Option<wire::Network>, RunError> {
-    let too_large = |_| RunError::Job {
+fn wire_network(sandbox: &Sandbox, task: &ExecutionTask) -> Result<Option<wire::NetworkProxy>, ExecutionError> {
+    let too_large = |_| ExecutionError::Job {
         what: "certificates".to_owned(),
     };
     match &task.network {
-        Some(_) if !sandbox.spec.network => Err(RunError::NoNetwork),
-        Some(network) => Ok(Some(wire::Network {
+        Some(_) if !sandbox.spec.network => Err(ExecutionError::NoNetwork),
+        Some(network) => Ok(Some(wire::NetworkProxy {
             port: NETWORK_PORT,
-            trust: Text::new(network.trust.as_str()).map_err(too_large)?,
+            trust: BoundedText::new(network.trust.as_str()).map_err(too_large)?,
         })),
         None => Ok(None),
     }
 }
 
 /// The environment of the sandbox, with the variables that the network adds.
-fn environment(sandbox: &Sandbox, task: &Task) -> Result<Environment, RunError> {
-    let too_large = || RunError::Job { what: "env".to_owned() };
+fn environment(sandbox: &Sandbox, task: &ExecutionTask) -> Result<JobEnvironment, ExecutionError> {
+    let too_large = || ExecutionError::Job { what: "env".to_owned() };
     let more = task.network.iter().flat_map(|network| &network.env);
     let all: BTreeMap<&str, &str> = sandbox
         .spec
@@ -196,8 +201,8 @@ fn environment(sandbox: &Sandbox, task: &Task) -> Result<Environment, RunError> 
         .collect();
     let env = all
         .into_iter()
-        .map(|(name, value)| Ok((Text::try_from(name)?, Text::try_from(value)?)))
-        .collect::<Result<Vec<_>, wire::TooLong>>()
+        .map(|(name, value)| Ok((BoundedText::try_from(name)?, BoundedText::try_from(value)?)))
+        .collect::<Result<Vec<_>, wire::BoundExceeded>>()
         .map_err(|_| too_large())?;
-    List::new(env).map_err(|_| too_large())
+    BoundedList::new(env).map_err(|_| too_large())
 }

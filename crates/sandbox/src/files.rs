@@ -4,10 +4,10 @@
 //! serves no requests.
 
 mod content;
-mod left;
-mod reason;
+mod emitted;
+mod skip_reason;
+mod uncopied;
 mod walk;
-mod wanted;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,18 +17,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ringfence_policy::{Glob, RelPath};
-use ringfence_wire::Emit;
+use ringfence_wire::EmittedFile;
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, mkdirat, openat2, unlinkat};
 
-pub use left::{LeftBehind, LeftFile};
-pub use reason::{SkipCount, SkipReason, Skipped};
+pub use skip_reason::{SkipCount, SkipReason, SkippedFiles};
+pub use uncopied::{UncopiedFile, UncopiedFiles};
 pub use walk::CollectLimits;
 
-use crate::running::Sandbox;
+use crate::sandbox::Sandbox;
 use crate::spec::WritableKind;
-use content::{Extent, Reader};
-use walk::Walk;
-use wanted::Wanted;
+use content::{FileExtent, FileReader};
+use emitted::EmitList;
+use walk::WorkspaceWalk;
 
 const WORKSPACE: &str = "/workspace";
 
@@ -110,18 +110,18 @@ pub enum CollectError {
 
 /// How a file differs from the state before the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChange {
     /// The file did not exist before.
     Created,
     /// The file existed with other content.
     Changed,
     /// The file is unchanged, and the program emits it all the same.
-    Same,
+    Unchanged,
 }
 
 /// A plain file that the host found in the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundFile {
+pub struct WorkspaceFile {
     /// The path below the workspace.
     pub path: RelPath,
     /// The length of the file, holes included.
@@ -129,25 +129,25 @@ pub struct FoundFile {
     /// The digest of the content, as hexadecimal digits.
     pub sha256: String,
     /// The difference from the state before the run.
-    pub change: Change,
+    pub change: FileChange,
     /// The media type that the program gave when it emitted the file; `None` when it did not.
     pub emitted: Option<String>,
 }
 
 /// The new and changed files of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Collected {
+pub struct CollectedFiles {
     /// The emitted files in the program's order, then the others by path.
-    pub files: Vec<FoundFile>,
+    pub files: Vec<WorkspaceFile>,
     /// The files that were skipped, and why.
-    pub skipped: Skipped,
+    pub skipped: SkippedFiles,
     /// Files that the program emitted and the host refused, and why.
     pub withheld: Vec<(String, SkipReason)>,
 }
 
 /// What `copy_out` does when the folder already has a file of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
+pub enum ExistingFileAction {
     /// The existing file stays, and the new one is not copied.
     Keep,
     /// The new file replaces the existing one.
@@ -160,7 +160,7 @@ pub enum CopyOutcome {
     /// The file was copied to the folder.
     Copied,
     /// The folder already has the file with the same content.
-    Same,
+    Unchanged,
     /// The file was not copied, for this reason.
     Skipped(SkipReason),
 }
@@ -179,7 +179,7 @@ pub struct Workspace {
 
 impl Sandbox {
     /// Copies a file of the host to `name` in the workspace.
-    pub fn put(&self, from: &Path, name: &RelPath) -> Result<String, PutError> {
+    pub fn put_file(&self, from: &Path, name: &RelPath) -> Result<String, PutError> {
         let file = File::open(from).map_err(|source| PutError::Read {
             path: from.to_owned(),
             source,
@@ -207,8 +207,10 @@ impl Sandbox {
         let workspace = self.place(WORKSPACE).ok_or(PutError::NoWorkspace)?;
         let ids = self.ids();
         // The file systems of a jail refuse files of users that have no number in it.
-        let written = ringfence_jail::as_file_user(ids.user, ids.group, || {
-            write_in(workspace, name, Existing::Overwrite, |to| content::pour(&mut from, to))
+        let written = ringfence_jail::run_as_file_user(ids.user, ids.group, || {
+            write_file_beneath(workspace, name, ExistingFileAction::Overwrite, |to| {
+                content::copy_and_digest(&mut from, to)
+            })
         });
         let written = written.map_err(|_| PutError::Abandoned)?;
         written.map_err(|source| PutError::Write {
@@ -241,17 +243,17 @@ impl Workspace {
     }
 
     /// Whether a thread that serves requests may read it inline: a workspace on disk can block that thread.
-    pub fn is_quick(&self) -> bool {
+    pub fn can_look_inline(&self) -> bool {
         self.is_in_memory
     }
 
     /// The digests of the files in the workspace now, for a later comparison, and the files that could not be read.
-    pub fn snapshot(&self, limits: &CollectLimits) -> Result<(BTreeMap<String, String>, Skipped), CollectError> {
+    pub fn snapshot(&self, limits: &CollectLimits) -> Result<(BTreeMap<String, String>, SkippedFiles), CollectError> {
         let Some(root) = &self.root else {
             return Ok(Default::default());
         };
-        let mut walk = Walk::new(root.as_fd(), &[], limits);
-        walk.all()?;
+        let mut walk = WorkspaceWalk::new(root.as_fd(), &[], limits);
+        walk.visit_all()?;
         let digests = walk.found.into_iter();
         let digests = digests.map(|found| (found.path.as_str().to_owned(), found.digest));
         Ok((digests.collect(), walk.skipped))
@@ -262,34 +264,34 @@ impl Workspace {
         &self,
         before: &BTreeMap<String, String>,
         deny: &[Glob],
-        emitted: &[Emit],
+        emitted: &[EmittedFile],
         limits: &CollectLimits,
-    ) -> Result<Collected, CollectError> {
-        let wanted = Wanted::new(emitted);
+    ) -> Result<CollectedFiles, CollectError> {
+        let wanted = EmitList::new(emitted);
         let Some(root) = &self.root else {
             let gone = |path: &str| (path.to_owned(), SkipReason::Gone);
-            return Ok(Collected {
+            return Ok(CollectedFiles {
                 withheld: wanted.paths().map(gone).collect(),
-                ..Collected::default()
+                ..CollectedFiles::default()
             });
         };
-        let mut walk = Walk::new(root.as_fd(), deny, limits);
+        let mut walk = WorkspaceWalk::new(root.as_fd(), deny, limits);
         // Emitted files come first, so that no other file uses up the limits before them.
         let withheld = wanted
             .paths()
-            .filter_map(|path| Some((path.to_owned(), walk.wanted(path)?)));
+            .filter_map(|path| Some((path.to_owned(), walk.visit_emitted(path)?)));
         let withheld = withheld.collect();
-        walk.all()?;
+        walk.visit_all()?;
         let mut files = Vec::new();
         for found in walk.found {
             let emitted = wanted.media_type(found.path.as_str());
             let change = match before.get(found.path.as_str()) {
                 Some(old) if *old == found.digest && emitted.is_none() => continue,
-                Some(old) if *old == found.digest => Change::Same,
-                Some(_) => Change::Changed,
-                None => Change::Created,
+                Some(old) if *old == found.digest => FileChange::Unchanged,
+                Some(_) => FileChange::Changed,
+                None => FileChange::Created,
             };
-            files.push(FoundFile {
+            files.push(WorkspaceFile {
                 path: found.path,
                 bytes: found.bytes,
                 sha256: found.digest,
@@ -297,8 +299,8 @@ impl Workspace {
                 emitted,
             });
         }
-        files.sort_by_cached_key(|file| (wanted.place(file.path.as_str()), file.path.as_str().to_owned()));
-        Ok(Collected {
+        files.sort_by_cached_key(|file| (wanted.position(file.path.as_str()), file.path.as_str().to_owned()));
+        Ok(CollectedFiles {
             files,
             skipped: walk.skipped,
             withheld,
@@ -306,7 +308,7 @@ impl Workspace {
     }
 
     /// Reads the contents of collected files.
-    pub fn read_all(&self, files: &[FoundFile]) -> Result<FileContents, CollectError> {
+    pub fn read_all(&self, files: &[WorkspaceFile]) -> Result<FileContents, CollectError> {
         let mut contents = BTreeMap::new();
         let Some(root) = &self.root else {
             return Ok(contents);
@@ -314,11 +316,11 @@ impl Workspace {
         for file in files {
             let name = file.path.as_str();
             let from = open_beneath(root.as_fd(), name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
-                .map_err(cannot_look(name))?;
+                .map_err(look_error(name))?;
             let mut content = Vec::new();
             // Reads one byte more than was found, so that a file that grew is noticed.
             let mut from = File::from(from).take(file.bytes + 1);
-            from.read_to_end(&mut content).map_err(cannot_look(name))?;
+            from.read_to_end(&mut content).map_err(look_error(name))?;
             contents.insert(name.to_owned(), content);
         }
         Ok(contents)
@@ -328,9 +330,9 @@ impl Workspace {
     /// Returns the outcome of each, in their order; after `time` nothing more is copied.
     pub fn copy_out(
         &self,
-        files: &[FoundFile],
+        files: &[WorkspaceFile],
         to: &Path,
-        existing: Existing,
+        existing: ExistingFileAction,
         time: Duration,
     ) -> Result<Vec<CopyOutcome>, CollectError> {
         let mut outcomes = Vec::with_capacity(files.len());
@@ -343,7 +345,7 @@ impl Workspace {
         };
         std::fs::create_dir_all(to).map_err(failed(to))?;
         let folder = File::open(to).map_err(failed(to))?;
-        let mut reader = Reader::until(Instant::now() + time);
+        let mut reader = FileReader::with_deadline(Instant::now() + time);
         for file in files {
             let name = file.path.as_str();
             if reader.check_time().is_err() {
@@ -351,22 +353,22 @@ impl Workspace {
                 continue;
             }
             let from = open_beneath(root.as_fd(), name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
-            let from = File::from(from.map_err(cannot_look(name))?);
-            let extent = Extent::of(&from).map_err(cannot_look(name))?;
+            let from = File::from(from.map_err(look_error(name))?);
+            let extent = FileExtent::from_file(&from).map_err(look_error(name))?;
             // A file that grew is copied only to the length that was found.
-            let extent = Extent {
+            let extent = FileExtent {
                 length: extent.length.min(file.bytes),
                 stored: extent.stored.min(file.bytes),
             };
-            let copied = write_in(folder.as_fd(), &file.path, existing, |to| {
+            let copied = write_file_beneath(folder.as_fd(), &file.path, existing, |to| {
                 reader.copy(&from, extent, to)
             });
             outcomes.push(match copied {
                 Ok(()) => CopyOutcome::Copied,
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => CopyOutcome::Skipped(SkipReason::Time),
-                Err(error) if existing == Existing::Keep && error.kind() == io::ErrorKind::AlreadyExists => {
-                    if is_same(folder.as_fd(), file, &mut reader) {
-                        CopyOutcome::Same
+                Err(error) if existing == ExistingFileAction::Keep && error.kind() == io::ErrorKind::AlreadyExists => {
+                    if has_same_content(folder.as_fd(), file, &mut reader) {
+                        CopyOutcome::Unchanged
                     } else {
                         CopyOutcome::Skipped(SkipReason::Exists)
                     }
@@ -390,7 +392,7 @@ fn is_occupied(error: &io::Error) -> bool {
             .any(|number| error.raw_os_error() == Some(number.raw_os_error()))
 }
 
-fn cannot_look(name: &str) -> impl FnOnce(io::Error) -> CollectError {
+fn look_error(name: &str) -> impl FnOnce(io::Error) -> CollectError {
     let name = name.to_owned();
     move |source| CollectError::Look { name, source }
 }
@@ -408,21 +410,21 @@ fn open_beneath(root: BorrowedFd<'_>, path: &str, flags: OFlags, mode: Mode) -> 
 
 /// Whether the plain file of that name below `root` has the content of `file`. A file that cannot be read counts as
 /// different.
-fn is_same(root: BorrowedFd<'_>, file: &FoundFile, reader: &mut Reader) -> bool {
+fn has_same_content(root: BorrowedFd<'_>, file: &WorkspaceFile, reader: &mut FileReader) -> bool {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let Ok(there) = open_beneath(root, file.path.as_str(), flags, Mode::empty()).map(File::from) else {
         return false;
     };
-    Extent::of(&there).is_ok_and(|extent| {
+    FileExtent::from_file(&there).is_ok_and(|extent| {
         extent.length == file.bytes && reader.digest(&there, extent).is_ok_and(|digest| digest == file.sha256)
     })
 }
 
 /// Makes the plain file `name` and the folders above it below `root`, and fills it.
-fn write_in<T>(
+fn write_file_beneath<T>(
     root: BorrowedFd<'_>,
     name: &RelPath,
-    existing: Existing,
+    existing: ExistingFileAction,
     fill: impl FnOnce(&mut File) -> io::Result<T>,
 ) -> io::Result<T> {
     let text = name.as_str();
@@ -437,8 +439,8 @@ fn write_in<T>(
         }
     }
     let unless_there = match existing {
-        Existing::Keep => OFlags::EXCL,
-        Existing::Overwrite => OFlags::TRUNC,
+        ExistingFileAction::Keep => OFlags::EXCL,
+        ExistingFileAction::Overwrite => OFlags::TRUNC,
     };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | unless_there;
     let mut to = File::from(open_beneath(root, text, flags, Mode::from_raw_mode(0o644))?);

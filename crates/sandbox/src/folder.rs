@@ -13,19 +13,19 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::tree::{self, Held};
+use crate::tree::{self, FolderUsage};
 
 /// How many nested folders are open at the same time.
-const DEEPEST: u32 = 32;
+const MAX_OPEN_DEPTH: u32 = 32;
 /// How many other names are tried when a name is taken.
-const TRIES: u32 = 64;
+const MAX_NAME_ATTEMPTS: u32 = 64;
 
 /// What a folder holds. Counting stops above `most`, and a folder that cannot be read counts as more than that. A missing
 /// folder holds nothing.
-pub fn count(folder: &Path, most: Held) -> io::Result<Held> {
-    match open(CWD, folder) {
-        Ok(handle) => tree::folder_use(handle.as_fd(), most),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Held::default()),
+pub fn measure(folder: &Path, most: FolderUsage) -> io::Result<FolderUsage> {
+    match open_owned(CWD, folder) {
+        Ok(handle) => tree::folder_usage(handle.as_fd(), most),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(FolderUsage::default()),
         Err(error) => Err(error),
     }
 }
@@ -33,7 +33,7 @@ pub fn count(folder: &Path, most: Held) -> io::Result<Held> {
 /// Whether a folder can be recreated from names and contents alone: it holds only plain files, none of them executable or
 /// hard-linked, and no empty folder.
 pub fn is_plain(folder: &Path) -> io::Result<bool> {
-    match open(CWD, folder) {
+    match open_owned(CWD, folder) {
         Ok(handle) => tree::is_plain(handle.as_fd()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error),
@@ -43,18 +43,18 @@ pub fn is_plain(folder: &Path) -> io::Result<bool> {
 /// Removes the content of a folder, at most as many entries as `budget` has left, and lowers `budget` by their number.
 /// Returns whether the folder is empty now.
 pub fn empty(folder: &Path, budget: &mut u64) -> io::Result<bool> {
-    let handle = match open(CWD, folder) {
+    let handle = match open_owned(CWD, folder) {
         Ok(handle) => handle,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(error),
     };
     let device = fstat(&handle)?.st_dev;
-    let mut done = Emptying {
+    let mut done = FolderCleaner {
         root: handle.as_fd(),
         device,
         budget,
     };
-    done.all()
+    done.empty_all()
 }
 
 /// As [`empty`], and then removes the folder itself. Returns whether it is gone.
@@ -69,11 +69,11 @@ pub fn remove(folder: &Path, budget: &mut u64) -> io::Result<bool> {
 }
 
 /// Opens a folder that is not a link, and makes it readable and writable for its owner where a program removed that.
-fn open(above: impl AsFd, name: impl rustix::path::Arg + Copy) -> io::Result<OwnedFd> {
+fn open_owned(above: impl AsFd, name: impl rustix::path::Arg + Copy) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(&above, name, flags | OFlags::RDONLY, Mode::empty()) {
         Err(Errno::ACCESS) => {
-            make_ours(openat(&above, name, flags | OFlags::PATH, Mode::empty())?.as_fd())?;
+            make_owner_writable(openat(&above, name, flags | OFlags::PATH, Mode::empty())?.as_fd())?;
             Ok(openat(&above, name, flags | OFlags::RDONLY, Mode::empty())?)
         }
         other => Ok(other?),
@@ -81,33 +81,33 @@ fn open(above: impl AsFd, name: impl rustix::path::Arg + Copy) -> io::Result<Own
 }
 
 /// Uses the handle, not the name: something else may have that name by now.
-fn make_ours(handle: BorrowedFd<'_>) -> io::Result<()> {
+fn make_owner_writable(handle: BorrowedFd<'_>) -> io::Result<()> {
     let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
     std::fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 
-/// Empties a folder and never goes deeper than [`DEEPEST`] below it: deeper folders are moved up first.
-struct Emptying<'a> {
+/// Empties a folder and never goes deeper than [`MAX_OPEN_DEPTH`] below it: deeper folders are moved up first.
+struct FolderCleaner<'a> {
     root: BorrowedFd<'a>,
     device: u64,
     budget: &'a mut u64,
 }
 
-impl Emptying<'_> {
-    fn all(&mut self) -> io::Result<bool> {
+impl FolderCleaner<'_> {
+    fn empty_all(&mut self) -> io::Result<bool> {
         loop {
             let mut found = false;
             for entry in Dir::read_from(self.root)? {
                 let entry = entry?;
                 let name = entry.file_name();
-                if is_dots(name) {
+                if is_dot_entry(name) {
                     continue;
                 }
                 found = true;
-                if !self.spend() {
+                if !self.spend_entry() {
                     return Ok(false);
                 }
-                if !take_away(self.root, name)? && !self.flatten(self.root, name, 1)? {
+                if !remove_entry(self.root, name)? && !self.flatten(self.root, name, 1)? {
                     return Ok(false);
                 }
             }
@@ -117,7 +117,7 @@ impl Emptying<'_> {
         }
     }
 
-    fn spend(&mut self) -> bool {
+    fn spend_entry(&mut self) -> bool {
         let left = self.budget.checked_sub(1);
         *self.budget = left.unwrap_or(0);
         left.is_some()
@@ -125,7 +125,7 @@ impl Emptying<'_> {
 
     /// Removes a folder with its files; folders that lie too deep move to the top, where the cleaner meets them again.
     fn flatten(&mut self, above: BorrowedFd<'_>, name: &CStr, depth: u32) -> io::Result<bool> {
-        let folder = open(above, name)?;
+        let folder = open_owned(above, name)?;
         if fstat(&folder)?.st_dev != self.device {
             // Another file system is mounted here: it is never emptied.
             return Err(io::Error::new(
@@ -133,21 +133,21 @@ impl Emptying<'_> {
                 "another file system is mounted in it",
             ));
         }
-        make_ours(folder.as_fd())?;
+        make_owner_writable(folder.as_fd())?;
         for entry in Dir::read_from(&folder)? {
             let entry = entry?;
             let below = entry.file_name();
-            if is_dots(below) {
+            if is_dot_entry(below) {
                 continue;
             }
-            if !self.spend() {
+            if !self.spend_entry() {
                 return Ok(false);
             }
-            if take_away(folder.as_fd(), below)? {
+            if remove_entry(folder.as_fd(), below)? {
                 continue;
             }
-            if depth >= DEEPEST {
-                self.lift(folder.as_fd(), below)?;
+            if depth >= MAX_OPEN_DEPTH {
+                self.lift_to_root(folder.as_fd(), below)?;
             } else if !self.flatten(folder.as_fd(), below, depth + 1)? {
                 return Ok(false);
             }
@@ -159,7 +159,7 @@ impl Emptying<'_> {
         }
     }
 
-    fn lift(&self, from: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    fn lift_to_root(&self, from: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = match openat(from, name, flags, Mode::empty()) {
             Ok(folder) => folder,
@@ -168,8 +168,8 @@ impl Emptying<'_> {
         };
         let found = fstat(&folder)?;
         // Moving a folder needs write permission in it.
-        make_ours(folder.as_fd())?;
-        for attempt in 0..TRIES {
+        make_owner_writable(folder.as_fd())?;
+        for attempt in 0..MAX_NAME_ATTEMPTS {
             let to = CString::new(format!(".gone-{}-{attempt}", found.st_ino))?;
             match renameat_with(from, name, self.root, &to, RenameFlags::NOREPLACE) {
                 Ok(()) | Err(Errno::NOENT) => return Ok(()),
@@ -182,7 +182,7 @@ impl Emptying<'_> {
 }
 
 /// Removes an empty folder or an entry that is not a folder; returns whether it is gone.
-fn take_away(above: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
+fn remove_entry(above: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
     let kind = match statat(above, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => FileType::from_raw_mode(found.st_mode),
         Err(Errno::NOENT) => return Ok(true),
@@ -200,7 +200,7 @@ fn take_away(above: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
     }
 }
 
-fn is_dots(name: &CStr) -> bool {
+fn is_dot_entry(name: &CStr) -> bool {
     name == c"." || name == c".."
 }
 

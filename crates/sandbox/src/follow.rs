@@ -3,81 +3,83 @@
 use std::time::Duration;
 
 use ringfence_jail::cgroup::Leaf;
-use ringfence_jail::{Stopped, SyscallListener};
-use ringfence_wire::Stream;
+use ringfence_jail::{StoppedCall, SyscallListener};
+use ringfence_wire::PipeStream;
 use tokio::io::unix::AsyncFd;
 use tokio::time;
 
-use crate::clock::Clock;
-use crate::door::Asked;
-use crate::exchange::Exchange;
-use crate::execution::{Output, Prepared, RunError, Stop, Task, Words};
-use crate::feed::Feed;
-use crate::hold::Hold;
-use crate::pipe::{PipeError, Progress, Receiver};
-use crate::running::Sandbox;
-use crate::verdict::{Limit, Verdict, Violation};
-use crate::watch::Watch;
+use crate::call_exchange::CallExchange;
+use crate::call_port::ToolCall;
+use crate::clock::WallClock;
+use crate::execution::{ExecutionError, ExecutionTask, OutputSink, PreparedChild, StandardStream, Stop};
+use crate::feed::InputFeed;
+use crate::pipe::{ChildHandler, PipeError, PipeProgress};
+use crate::sandbox::Sandbox;
+use crate::suspend::SuspendCheck;
+use crate::verdict::{ExecutionLimit, Verdict, Violation};
+use crate::watch::LimitWatch;
 
 /// How often the host checks limits that the kernel does not enforce.
-const TICK: Duration = Duration::from_millis(50);
+const TICK_INTERVAL: Duration = Duration::from_millis(50);
 /// Output is cut at the limit; a program that writes this many times the limit is flooding.
-const FLOOD: u64 = 16;
+const FLOOD_FACTOR: u64 = 16;
 /// After this many turns of its loop an execution yields to the runtime.
-const TURNS: u32 = 16;
+const TURNS_PER_YIELD: u32 = 16;
 /// How many violations are listed; the rest is only counted.
-const MOST_VIOLATIONS: usize = 32;
+const MAX_VIOLATIONS: usize = 32;
 
 /// What the host observed of a run, before it judges the end.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) struct ObservedRun {
     pub(crate) verdict: Verdict,
     pub(crate) value: Vec<u8>,
-    pub(crate) written: (u64, u64),
+    pub(crate) output_bytes: (u64, u64),
     pub(crate) wall: Duration,
-    pub(crate) violations: Violations,
-    pub(crate) watched: Watch,
+    pub(crate) violations: ViolationLog,
+    pub(crate) watch: LimitWatch,
     pub(crate) unanswered: Vec<u32>,
 }
 
 /// Receives what the child sends.
-struct Taken<'a> {
-    words: &'a mut dyn Words,
-    most: u64,
-    written: (u64, u64),
+struct ChildOutput<'a> {
+    sink: &'a mut dyn OutputSink,
+    max_output: u64,
+    output_bytes: (u64, u64),
     value: Vec<u8>,
-    exchange: Exchange,
+    exchange: CallExchange,
 }
 
-impl Taken<'_> {
+impl ChildOutput<'_> {
     fn floods(&self) -> bool {
-        self.written.0.max(self.written.1) > self.most.saturating_mul(FLOOD)
+        self.output_bytes.0.max(self.output_bytes.1) > self.max_output.saturating_mul(FLOOD_FACTOR)
     }
 }
 
-impl Receiver for Taken<'_> {
-    fn output(&mut self, stream: Stream, bytes: &[u8]) {
+impl ChildHandler for ChildOutput<'_> {
+    fn on_output(&mut self, stream: PipeStream, bytes: &[u8]) {
         let (output, written) = match stream {
-            Stream::Value => return self.value.extend_from_slice(bytes),
-            Stream::Stderr => (Output::Stderr, &mut self.written.1),
-            Stream::Stdout | Stream::Source | Stream::Stdin | Stream::Asked | Stream::Answered => {
-                (Output::Stdout, &mut self.written.0)
-            }
+            PipeStream::Value => return self.value.extend_from_slice(bytes),
+            PipeStream::Stderr => (StandardStream::Stderr, &mut self.output_bytes.1),
+            PipeStream::Stdout
+            | PipeStream::Source
+            | PipeStream::Stdin
+            | PipeStream::CallBodies
+            | PipeStream::ReplyBodies => (StandardStream::Stdout, &mut self.output_bytes.0),
         };
-        let room = usize::try_from(self.most.saturating_sub(*written)).unwrap_or(usize::MAX);
+        let room = usize::try_from(self.max_output.saturating_sub(*written)).unwrap_or(usize::MAX);
         *written += bytes.len() as u64;
         let part = bytes.get(..room.min(bytes.len())).unwrap_or_default();
         if !part.is_empty() {
-            self.words.take(output, part);
+            self.sink.on_output(output, part);
         }
     }
 
-    fn asked(&mut self, asked: Asked) {
-        self.exchange.take(asked);
+    fn on_call(&mut self, asked: ToolCall) {
+        self.exchange.queue_call(asked);
     }
 
-    fn unrepeatable(&mut self, why: &str) {
-        self.words.unrepeatable(why);
+    fn on_unrepeatable(&mut self, why: &str) {
+        self.sink.on_unrepeatable(why);
     }
 
     fn is_full(&self) -> bool {
@@ -86,14 +88,14 @@ impl Receiver for Taken<'_> {
 }
 
 /// A handler for a child that has no job yet and so nothing to send.
-pub(crate) struct Nobody;
+pub(crate) struct IgnoreChild;
 
-impl Receiver for Nobody {
-    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
+impl ChildHandler for IgnoreChild {
+    fn on_output(&mut self, _stream: PipeStream, _bytes: &[u8]) {}
 
-    fn asked(&mut self, _asked: Asked) {}
+    fn on_call(&mut self, _asked: ToolCall) {}
 
-    fn unrepeatable(&mut self, _why: &str) {}
+    fn on_unrepeatable(&mut self, _why: &str) {}
 
     fn is_full(&self) -> bool {
         false
@@ -101,44 +103,44 @@ impl Receiver for Nobody {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Violations {
+pub(crate) struct ViolationLog {
     pub(crate) listed: Vec<Violation>,
     pub(crate) more: u64,
 }
 
 /// Sends the job and follows the execution to its end.
-pub(crate) async fn follow(
+pub(crate) async fn follow_execution(
     sandbox: &Sandbox,
-    prepared: &mut Prepared,
-    mut task: Task,
-    words: &mut dyn Words,
+    prepared: &mut PreparedChild,
+    mut task: ExecutionTask,
+    words: &mut dyn OutputSink,
     stop: &mut Stop,
-) -> Result<Followed, RunError> {
+) -> Result<ObservedRun, ExecutionError> {
     let limits = &sandbox.spec.limits;
     let wall = task.wall.map_or(limits.wall, |wall| wall.min(limits.wall));
-    let hold = Hold::new(task.door.as_ref());
-    let taken = Taken {
-        words,
-        most: limits.output.get(),
-        written: (0, 0),
+    let hold = SuspendCheck::new(task.call_port.as_ref());
+    let taken = ChildOutput {
+        sink: words,
+        max_output: limits.output.get(),
+        output_bytes: (0, 0),
         value: Vec::new(),
-        exchange: Exchange::new(task.door.take()),
+        exchange: CallExchange::new(task.call_port.take()),
     };
-    let feed = Feed::begin(&mut prepared.pipe, sandbox, task)?;
-    let mut course = Course {
+    let feed = InputFeed::begin(&mut prepared.pipe, sandbox, task)?;
+    let mut course = FollowedExecution {
         sandbox,
-        taken,
+        output: taken,
         feed,
-        hold,
-        clock: Clock::start(wall, sandbox.lifetime_left(), limits.cpu.as_millis()),
-        watched: Watch::new(sandbox),
-        violations: Violations::default(),
+        suspend_check: hold,
+        clock: WallClock::start(wall, sandbox.lifetime_left(), limits.cpu.as_millis()),
+        watch: LimitWatch::new(sandbox),
+        violations: ViolationLog::default(),
     };
     let verdict = match course.run(prepared, stop).await {
         // Invalid data on the pipe is an attack or a crash: the execution is over either way, and that is its result.
-        Err(RunError::Pipe(error)) if error.is_the_childs() => {
+        Err(ExecutionError::Pipe(error)) if error.is_child_fault() => {
             tracing::warn!(%error, "an execution broke the protocol");
-            course.taken.value.clear();
+            course.output.value.clear();
             Verdict::Died
         }
         verdict => verdict?,
@@ -146,114 +148,114 @@ pub(crate) async fn follow(
     prepared.pipe.end_tunnels();
     if !prepared.leaf.as_ref().is_some_and(Leaf::counts_memory) {
         // The last check of its processes, while they still exist.
-        course.watched.note_processes(sandbox);
+        course.watch.note_processes(sandbox);
     }
-    Ok(Followed {
+    Ok(ObservedRun {
         verdict,
-        value: course.taken.value,
-        written: course.taken.written,
-        wall: course.clock.counted(),
+        value: course.output.value,
+        output_bytes: course.output.output_bytes,
+        wall: course.clock.counted_time(),
         violations: course.violations,
-        watched: course.watched,
-        unanswered: course.taken.exchange.into_unanswered(),
+        watch: course.watch,
+        unanswered: course.output.exchange.into_unanswered(),
     })
 }
 
 /// The state of an execution while the host follows it.
-struct Course<'a> {
+struct FollowedExecution<'a> {
     sandbox: &'a Sandbox,
-    taken: Taken<'a>,
-    feed: Feed,
-    hold: Hold,
-    clock: Clock,
-    watched: Watch,
-    violations: Violations,
+    output: ChildOutput<'a>,
+    feed: InputFeed,
+    suspend_check: SuspendCheck,
+    clock: WallClock,
+    watch: LimitWatch,
+    violations: ViolationLog,
 }
 
-impl Course<'_> {
-    async fn run(&mut self, prepared: &mut Prepared, stop: &mut Stop) -> Result<Verdict, RunError> {
+impl FollowedExecution<'_> {
+    async fn run(&mut self, prepared: &mut PreparedChild, stop: &mut Stop) -> Result<Verdict, ExecutionError> {
         let deadline = self.clock.sleep();
         tokio::pin!(deadline);
-        let mut tick = time::interval_at(time::Instant::now() + TICK, TICK);
+        let mut tick = time::interval_at(time::Instant::now() + TICK_INTERVAL, TICK_INTERVAL);
         tick.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         let mut turns = 0u32;
         loop {
             turns = turns.wrapping_add(1);
-            if turns.is_multiple_of(TURNS) {
+            if turns.is_multiple_of(TURNS_PER_YIELD) {
                 // A branch that is always ready must not starve the clock and the sockets.
                 tokio::task::yield_now().await;
             }
-            let Prepared { pipe, leaf, .. } = &mut *prepared;
-            let taken = &mut self.taken;
-            taken.exchange.hand_over(pipe);
+            let PreparedChild { pipe, leaf, .. } = &mut *prepared;
+            let taken = &mut self.output;
+            taken.exchange.send_waiting(pipe);
             if !taken.exchange.is_full() {
-                pipe.take_more_calls();
+                pipe.grant_more_calls();
             }
-            self.clock.waits(taken.exchange.is_pending());
-            self.feed.pump(pipe)?;
+            self.clock.set_waiting(taken.exchange.is_pending());
+            self.feed.send_pending(pipe)?;
             pipe.serve_tunnels();
             pipe.send()?;
-            if let Some(released) = self.hold.turn(pipe, &taken.exchange)? {
+            if let Some(released) = self.suspend_check.poll(pipe, &taken.exchange)? {
                 return Ok(released);
             }
             tokio::select! {
                 // In this order, a requested end is never late because of a flood.
                 biased;
-                () = stop.pulled() => return Ok(stop.verdict()),
+                () = stop.cancelled() => return Ok(stop.verdict()),
                 () = &mut deadline => {
-                    if let Some(limit) = self.watched.look(self.sandbox, leaf.as_ref())? {
+                    if let Some(limit) = self.watch.check(self.sandbox, leaf.as_ref())? {
                         return Ok(Verdict::Limit(limit));
                     }
-                    self.clock.look(self.watched.cpu());
+                    self.clock.update_cpu(self.watch.cpu());
                     if self.clock.is_over() {
-                        return Ok(Verdict::Limit(Limit::Wall));
+                        return Ok(Verdict::Limit(ExecutionLimit::Wall));
                     }
                     deadline.set(self.clock.sleep());
                 }
                 _ = tick.tick() => {
-                    if let Some(limit) = self.watched.look(self.sandbox, leaf.as_ref())? {
+                    if let Some(limit) = self.watch.check(self.sandbox, leaf.as_ref())? {
                         return Ok(Verdict::Limit(limit));
                     }
-                    self.clock.look(self.watched.cpu());
+                    self.clock.update_cpu(self.watch.cpu());
                 }
-                stopped = next_stopped(&self.sandbox.listener) => self.violations.note(stopped?, taken.words),
-                event = taken.exchange.next(pipe), if taken.exchange.expects(pipe) => {
-                    taken.exchange.act(event, pipe);
+                stopped = next_stopped(&self.sandbox.listener) => self.violations.add(stopped?, taken.sink),
+                event = taken.exchange.next_event(pipe), if taken.exchange.has_pending_events(pipe) => {
+                    taken.exchange.handle_event(event, pipe);
                 }
                 // When replies wait for the child to read, its messages must be read as well, else neither side would
                 // continue.
-                readable = pipe.readable(), if !taken.exchange.is_full() || !pipe.takes_answers() => {
+                readable = pipe.readable(), if !taken.exchange.is_full() || !pipe.can_take_replies() => {
                     readable.map_err(PipeError::Socket)?;
                     let progress = pipe.receive(taken)?;
                     if taken.floods() {
-                        return Ok(Verdict::Limit(Limit::Output));
+                        return Ok(Verdict::Limit(ExecutionLimit::Output));
                     }
-                    if progress == Progress::Over {
+                    if progress == PipeProgress::Over {
                         return Ok(Verdict::Finished);
                     }
                 }
                 writable = pipe.writable(), if pipe.wants_to_write() => writable.map_err(PipeError::Socket)?,
-                () = self.hold.stirs() => {}
-                () = pipe.tunnels_stir(), if pipe.has_tunnels() => {}
-                piece = self.feed.next_piece(), if self.feed.wants_a_piece(pipe) => self.feed.take(piece),
+                () = self.suspend_check.wait_for_change() => {}
+                () = pipe.wait_for_tunnels(), if pipe.has_tunnels() => {}
+                piece = self.feed.next_stdin(), if self.feed.wants_stdin(pipe) => self.feed.push_stdin(piece),
             }
         }
     }
 }
 
-async fn next_stopped(listener: &AsyncFd<SyscallListener>) -> Result<Stopped, RunError> {
+async fn next_stopped(listener: &AsyncFd<SyscallListener>) -> Result<StoppedCall, ExecutionError> {
     loop {
-        let mut guard = listener.readable().await.map_err(RunError::Watch)?;
-        match guard.get_inner().refuse_next().map_err(RunError::Watch)? {
+        let mut guard = listener.readable().await.map_err(ExecutionError::Watch)?;
+        match guard.get_inner().refuse_next().map_err(ExecutionError::Watch)? {
             Some(stopped) => return Ok(stopped),
             None => guard.clear_ready(),
         }
     }
 }
 
-impl Violations {
-    fn note(&mut self, stopped: Stopped, words: &mut dyn Words) {
-        if self.listed.len() >= MOST_VIOLATIONS {
+impl ViolationLog {
+    fn add(&mut self, stopped: StoppedCall, words: &mut dyn OutputSink) {
+        if self.listed.len() >= MAX_VIOLATIONS {
             self.more += 1;
             return;
         }
@@ -265,7 +267,7 @@ impl Violations {
             detail,
             rule: "proc.syscalls",
         };
-        words.tried(&violation);
+        words.on_violation(&violation);
         self.listed.push(violation);
     }
 }

@@ -10,32 +10,33 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// An interpreter that has not started after this time counts as failed.
-const PATIENCE: Duration = Duration::from_secs(10);
-const QUESTION: &str = "import sys; print(sys.prefix); print(sys.base_prefix)";
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+const PREFIX_SCRIPT: &str = "import sys; print(sys.prefix); print(sys.base_prefix)";
 
 /// What the interpreter reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Interpreter {
+pub(crate) struct PythonInterpreter {
     /// The path as configured: a virtual environment recognizes itself by it.
     pub(crate) path: PathBuf,
     /// The folders that hold its library, without duplicates.
     pub(crate) prefixes: Vec<PathBuf>,
 }
 
-static ASKED: Mutex<Option<HashMap<PathBuf, Interpreter>>> = Mutex::new(None);
+static KNOWN_INTERPRETERS: Mutex<Option<HashMap<PathBuf, PythonInterpreter>>> = Mutex::new(None);
 
 /// Queries the interpreter at `path` for its prefixes; a known interpreter is not queried again.
-pub(crate) fn ask(path: &Path) -> io::Result<Interpreter> {
+pub(crate) fn query_interpreter(path: &Path) -> io::Result<PythonInterpreter> {
     let path = std::path::absolute(path)?;
-    let known = |asked: &Option<HashMap<PathBuf, Interpreter>>| asked.as_ref().and_then(|all| all.get(&path).cloned());
-    if let Some(known) = known(&ASKED.lock().unwrap_or_else(PoisonError::into_inner)) {
+    let known =
+        |asked: &Option<HashMap<PathBuf, PythonInterpreter>>| asked.as_ref().and_then(|all| all.get(&path).cloned());
+    if let Some(known) = known(&KNOWN_INTERPRETERS.lock().unwrap_or_else(PoisonError::into_inner)) {
         return Ok(known);
     }
-    let interpreter = Interpreter {
-        prefixes: prefixes(&answer(&path)?)?,
+    let interpreter = PythonInterpreter {
+        prefixes: parse_prefixes(&run_query(&path)?)?,
         path: path.clone(),
     };
-    let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut asked = KNOWN_INTERPRETERS.lock().unwrap_or_else(PoisonError::into_inner);
     asked.get_or_insert_default().insert(path, interpreter.clone());
     Ok(interpreter)
 }
@@ -44,9 +45,9 @@ pub(crate) fn ask(path: &Path) -> io::Result<Interpreter> {
     clippy::disallowed_methods,
     reason = "the operator's own interpreter, asked outside because only it knows what to show inside"
 )]
-fn answer(path: &Path) -> io::Result<String> {
+fn run_query(path: &Path) -> io::Result<String> {
     let mut child = Command::new(path)
-        .args(["-I", "-c", QUESTION])
+        .args(["-I", "-c", PREFIX_SCRIPT])
         .env_clear()
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -54,7 +55,7 @@ fn answer(path: &Path) -> io::Result<String> {
         .spawn()?;
     let started = Instant::now();
     while child.try_wait()?.is_none() {
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > START_TIMEOUT {
             child.kill()?;
             child.wait()?;
             return Err(io::Error::new(io::ErrorKind::TimedOut, "it does not answer"));
@@ -70,7 +71,7 @@ fn answer(path: &Path) -> io::Result<String> {
     String::from_utf8(output.stdout).map_err(|_| io::Error::other("its folders are not UTF-8"))
 }
 
-fn prefixes(answer: &str) -> io::Result<Vec<PathBuf>> {
+fn parse_prefixes(answer: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for line in answer.lines() {
         let prefix = PathBuf::from(line);

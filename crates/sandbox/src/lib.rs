@@ -1,32 +1,32 @@
 //! Makes and runs sandboxes.
 //!
-//! A [`Spec`] describes a sandbox, compiled from a policy; [`Native`] makes it; a [`Sandbox`] is a running one; a [`Pool`]
+//! A [`Spec`] describes a sandbox, compiled from a policy; [`NativeBackend`] makes it; a [`Sandbox`] is a running one; a [`WarmPool`]
 //! keeps some of them warm. This crate does not know tools, credentials, sessions or storage.
 #![forbid(unsafe_code)]
 
 mod budget;
+mod call_exchange;
+mod call_port;
 mod clock;
 mod control;
-mod door;
-mod exchange;
 mod execution;
 mod feed;
 mod files;
 pub mod folder;
 mod follow;
-mod hold;
 mod interpreter;
-mod issued;
+mod issued_refusals;
 mod locks;
 mod native;
 mod pinned;
 mod pipe;
 mod pool;
 mod root;
-mod running;
+mod sandbox;
 mod scan;
 mod spec;
 mod streams;
+mod suspend;
 mod tree;
 mod tunnel;
 mod tunnels;
@@ -35,23 +35,28 @@ mod watch;
 mod worker;
 
 pub use budget::{
-    Admission, Budget, BudgetLimits, BudgetOverrides, BudgetRequest, MachineMemory, MemorySource, NoPlace, Shortage,
+    Admission, AdmissionError, Budget, BudgetLimits, BudgetOverrides, BudgetRequest, MachineMemory, MemorySource,
+    Shortage,
 };
-pub use door::{Answered, Ask, Asked, Door, Refusal};
-pub use execution::{Again, Ended, Network, Output, RunError, Stop, Task, TaskKind, Words, known_stdin};
+pub use call_port::{CallPort, ToolCall, ToolCallKind, ToolRefusal, ToolReply};
+pub use execution::{
+    ConcludedExecution, ExecutionError, ExecutionTask, NetworkAccess, OutputSink, ReplayState, StandardStream, Stop,
+    TaskKind, fixed_stdin,
+};
 pub use feed::{NETWORK_PORT, NETWORK_TRUST};
 pub use files::{
-    Change, CollectError, CollectLimits, Collected, CopyOutcome, Existing, FileContents, FoundFile, LeftBehind,
-    LeftFile, PutError, SkipCount, SkipReason, Skipped, Workspace,
+    CollectError, CollectLimits, CollectedFiles, CopyOutcome, ExistingFileAction, FileChange, FileContents, PutError,
+    SkipCount, SkipReason, SkippedFiles, UncopiedFile, UncopiedFiles, Workspace, WorkspaceFile,
 };
 pub use native::{
-    LaunchError, Native, Support, WorkerProgram, is_hard_by_nature, lasting_user, remove_group, remove_remains,
+    BackendLaunchError, BackendSupport, NativeBackend, WorkerProgram, choose_lasting_user, is_hard_by_nature,
+    remove_group, remove_leftover_groups,
 };
-pub use pool::{Pool, PoolCounts, TakeError};
-pub use ringfence_wire::{Diagnostic, Emit, Fault, Language, Outcome, OutcomeKind};
-pub use running::Sandbox;
-pub use spec::{Enforced, KeptPlace, Mechanism, Options, Spec, SpecError};
+pub use pool::{PoolCounts, PoolError, WarmPool};
+pub use ringfence_wire::{EmittedFile, JobFailure, JobLanguage, JobOutcome, JobOutcomeKind, SourceDiagnostic};
+pub use sandbox::Sandbox;
+pub use spec::{EnforcementMechanism, KeptPlace, RuleEnforcement, Spec, SpecError, SpecOptions};
 pub use streams::{InputWriter, OutputReader, OutputStreams};
-pub use tree::Held;
-pub use tunnel::Tunnel;
-pub use verdict::{Limit, Usage, Verdict, Violation};
+pub use tree::FolderUsage;
+pub use tunnel::ProgramTunnel;
+pub use verdict::{ExecutionLimit, MeasuredUsage, Verdict, Violation};

@@ -18,7 +18,7 @@ const LOCK_BYTES: u64 = 256;
 /// The most locks that one sandbox may hold, whatever its limit: reading a longer list would take too long.
 const MAX_LOCKS: u64 = 16_384;
 /// The next count is delayed by this many times the duration of the last one.
-const RESTS: u32 = 4;
+const REST_FACTOR: u32 = 4;
 
 /// Counts the record locks of a sandbox.
 #[derive(Debug)]
@@ -43,13 +43,13 @@ impl RecordLocks {
     /// Counts the locks of the processes below `first`.
     pub(crate) fn update(&mut self, first: i32) -> io::Result<()> {
         let begun = Instant::now();
-        self.count = count(&tree::below(first))?;
-        self.rest(begun.elapsed());
+        self.count = count(&tree::processes_below(first))?;
+        self.schedule_next(begun.elapsed());
         Ok(())
     }
 
-    fn rest(&mut self, took: Duration) {
-        self.next_count = Instant::now() + took * RESTS;
+    fn schedule_next(&mut self, took: Duration) {
+        self.next_count = Instant::now() + took * REST_FACTOR;
     }
 
     /// Bytes that the locks use, as of the last count.
@@ -69,7 +69,7 @@ fn count(processes: &[i32]) -> io::Result<u64> {
     for pid in processes {
         // When the first thread of a process has ended, another of its threads is read.
         for task in tree::tasks(*pid) {
-            if add_locks(&task, &mut locks)? == Descriptors::Some {
+            if add_locks(&task, &mut locks)? == Descriptors::Present {
                 break;
             }
         }
@@ -83,21 +83,21 @@ fn count(processes: &[i32]) -> io::Result<u64> {
 /// Whether a thread has any descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Descriptors {
-    Some,
-    None,
+    Present,
+    Absent,
 }
 
 fn add_locks(task: &Path, locks: &mut u64) -> io::Result<Descriptors> {
     let Some(entries) = unless_ending(task, fs::read_dir(task.join("fdinfo")))? else {
-        return Ok(Descriptors::None);
+        return Ok(Descriptors::Absent);
     };
     let mut files = HashSet::new();
-    let mut found = Descriptors::None;
+    let mut found = Descriptors::Absent;
     for entry in entries {
         let Some(entry) = unless_ending(task, entry)? else {
             break;
         };
-        found = Descriptors::Some;
+        found = Descriptors::Present;
         // Each descriptor of a file shows the locks of that file. Where the file is unknown they count each time.
         let file = fs::metadata(task.join("fd").join(entry.file_name()));
         if file.is_ok_and(|file| !files.insert((file.dev(), file.ino()))) {

@@ -14,20 +14,20 @@ use rustix::net::{
     connect, getsockname, listen, sendmsg, socket_with,
 };
 
-use crate::running::Sandbox;
+use crate::sandbox::Sandbox;
 use crate::tree;
 
 /// A file on the host: its device and inode number.
 pub(crate) type FileId = (u64, u64);
 
 /// A sandbox with this few sockets cannot hold much memory in them, so they are not checked.
-const FEW: u64 = 8;
+const UNCHECKED_SOCKETS: u64 = 8;
 /// Bytes counted for one socket where the kernel does not report its memory.
-const SOCKET_BYTES: u64 = 256 << 10;
+const MAX_SOCKET_BYTES: u64 = 256 << 10;
 
 /// Bytes that a sandbox's sockets hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct SocketBytes {
+pub(crate) struct HeldSocketMemory {
     /// Bytes of netlink sockets, which nothing else counts.
     pub(crate) netlink: u64,
     /// Bytes of TCP and UDP sockets, including the kernel's own overhead: a control group counts them in part, in full or
@@ -37,20 +37,20 @@ pub(crate) struct SocketBytes {
     pub(crate) unix: u64,
 }
 
-impl SocketBytes {
+impl HeldSocketMemory {
     /// All bytes together, for a sandbox without a control group.
-    pub(crate) fn all(self) -> u64 {
+    pub(crate) fn total(self) -> u64 {
         self.netlink.saturating_add(self.internet).saturating_add(self.unix)
     }
 }
 
 /// Bytes in a sandbox's sockets, as the kernel reports them.
-pub(crate) fn sockets(sandbox: &Sandbox) -> io::Result<SocketBytes> {
+pub(crate) fn socket_memory(sandbox: &Sandbox) -> io::Result<HeldSocketMemory> {
     let folder = format!("/proc/{}/net", sandbox.pid());
     let read = |name: &str| tree::unless_gone(fs::read_to_string(format!("{folder}/{name}")));
     // When its first process is gone, so is the sandbox.
     let Some(summary) = read("sockstat")? else {
-        return Ok(SocketBytes::default());
+        return Ok(HeldSocketMemory::default());
     };
     let newer = read("sockstat6")?.unwrap_or_default();
     // Connections that are not accepted yet belong to no process: only the count of their protocol includes them.
@@ -58,20 +58,20 @@ pub(crate) fn sockets(sandbox: &Sandbox) -> io::Result<SocketBytes> {
         .unwrap_or(u64::MAX)
         .saturating_add(number_after(&summary, "TCP: inuse ").unwrap_or(0))
         .saturating_add(number_after(&newer, "TCP6: inuse ").unwrap_or(0));
-    if number <= FEW {
-        return Ok(SocketBytes::default());
+    if number <= UNCHECKED_SOCKETS {
+        return Ok(HeldSocketMemory::default());
     }
-    let netlink = netlink(&read("netlink")?.unwrap_or_default());
+    let netlink = netlink_bytes(&read("netlink")?.unwrap_or_default());
     Ok(match sandbox.jailed.socket_bytes().ok().flatten() {
-        Some(told) => SocketBytes {
+        Some(told) => HeldSocketMemory {
             netlink,
             internet: told.internet,
             unix: told.unix_of(number),
         },
         // Where the kernel cannot be queried, each socket counts as full.
-        None => SocketBytes {
+        None => HeldSocketMemory {
             netlink,
-            internet: number.saturating_mul(SOCKET_BYTES),
+            internet: number.saturating_mul(MAX_SOCKET_BYTES),
             unix: 0,
         },
     })
@@ -84,7 +84,7 @@ fn number_after(text: &str, words: &str) -> Option<u64> {
 }
 
 /// The sum of the received and sent bytes of all lines.
-fn netlink(list: &str) -> u64 {
+fn netlink_bytes(list: &str) -> u64 {
     let bytes = |line: &str| -> u64 {
         let fields = line.split_whitespace().skip(4).take(2);
         fields.filter_map(|field| field.parse::<u64>().ok()).sum()
@@ -107,7 +107,7 @@ pub(crate) struct DescriptorOwners {
 
 impl DescriptorOwners {
     /// The owners below the first process of a sandbox.
-    pub(crate) fn of(sandbox: &Sandbox) -> io::Result<DescriptorOwners> {
+    pub(crate) fn from_sandbox(sandbox: &Sandbox) -> io::Result<DescriptorOwners> {
         let first = sandbox.pid();
         let (mut mounts, mut devices) = (HashSet::new(), HashMap::new());
         // The handles refer to mounts of the sandbox.
@@ -119,10 +119,11 @@ impl DescriptorOwners {
             mounts.insert(mount);
         }
         Ok(DescriptorOwners {
-            processes: tree::below(first),
+            processes: tree::processes_below(first),
             mounts,
             devices,
-            has_unaccepted: !listeners_tell() && has_unaccepted(Path::new(&format!("/proc/{first}/net/unix")))?,
+            has_unaccepted: !kernel_reports_unaccepted()
+                && has_unaccepted(Path::new(&format!("/proc/{first}/net/unix")))?,
         })
     }
 }
@@ -243,7 +244,7 @@ impl<'a> DescriptorScan<'a> {
                 Ok(None) => false,
                 // Ringfence's own child in the sandbox is not dumpable, so an ordinary user can only read what the kernel
                 // reports about its files.
-                Err(_) => self.add_told_files(&task),
+                Err(_) => self.add_reported_files(&task),
             };
             if has_some {
                 break;
@@ -264,7 +265,7 @@ impl<'a> DescriptorScan<'a> {
                     .insert((file.dev(), file.ino()), file.blocks().saturating_mul(512));
             } else if file.file_type().is_socket() && self.visibility == Visibility::Complete {
                 let told = self.read(task, fs::read_to_string(task.join("fdinfo").join(entry.file_name())));
-                if told.is_some_and(|told| carries(&told)) {
+                if told.is_some_and(|told| has_queued_descriptors(&told)) {
                     self.visibility = Visibility::Partial;
                 }
             }
@@ -273,7 +274,7 @@ impl<'a> DescriptorScan<'a> {
     }
 
     /// Adds open files where the kernel reports only their numbers: a file on disk that has no name is not seen.
-    fn add_told_files(&mut self, task: &Path) -> bool {
+    fn add_reported_files(&mut self, task: &Path) -> bool {
         let Some(entries) = self.read(task, fs::read_dir(task.join("fdinfo"))) else {
             return false;
         };
@@ -283,7 +284,7 @@ impl<'a> DescriptorScan<'a> {
             let Some(told) = self.read(task, fs::read_to_string(entry.path())) else {
                 continue;
             };
-            if carries(&told) || self.is_unnamed(&told) {
+            if has_queued_descriptors(&told) || self.is_unnamed(&told) {
                 self.visibility = Visibility::Partial;
             }
         }
@@ -293,8 +294,8 @@ impl<'a> DescriptorScan<'a> {
     /// Whether a descriptor refers to a file on a place that has no name. A kernel that does not report the number leaves
     /// that open.
     fn is_unnamed(&self, told: &str) -> bool {
-        let is_on_place = value(told, "mnt_id:").is_none_or(|mount| self.owners.mounts.contains(mount));
-        let number = value(told, "ino:").and_then(|number| number.parse::<u64>().ok());
+        let is_on_place = fdinfo_value(told, "mnt_id:").is_none_or(|mount| self.owners.mounts.contains(mount));
+        let number = fdinfo_value(told, "ino:").and_then(|number| number.parse::<u64>().ok());
         let is_named = |number: u64| {
             self.devices
                 .iter()
@@ -324,7 +325,7 @@ impl<'a> DescriptorScan<'a> {
         let list = lists.find(|list| !list.is_empty()).unwrap_or_default();
         drop(lists);
         for line in list.lines().filter(|line| line.ends_with(" (deleted)")) {
-            let Some((range, (device, number))) = mapping(line) else {
+            let Some((range, (device, number))) = parse_mapping(line) else {
                 continue;
             };
             let Some(device) = self.owners.devices.get(&device) else {
@@ -390,12 +391,12 @@ fn has_unaccepted(list: &Path) -> io::Result<bool> {
 
 /// Whether this kernel reports at a listening socket how many descriptors wait in connections that are not accepted: tested
 /// once.
-fn listeners_tell() -> bool {
+fn kernel_reports_unaccepted() -> bool {
     static TELL: OnceLock<bool> = OnceLock::new();
-    *TELL.get_or_init(|| descriptors_told_by_a_listener().unwrap_or(false))
+    *TELL.get_or_init(|| probe_listener_report().unwrap_or(false))
 }
 
-fn descriptors_told_by_a_listener() -> io::Result<bool> {
+fn probe_listener_report() -> io::Result<bool> {
     let socket = || socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
     let (listener, client) = (socket()?, socket()?);
     // The kernel chooses an unused address.
@@ -409,23 +410,23 @@ fn descriptors_told_by_a_listener() -> io::Result<bool> {
     sent.push(SendAncillaryMessage::ScmRights(&descriptors));
     sendmsg(&client, &[io::IoSlice::new(b"x")], &mut sent, SendFlags::empty())?;
     let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", listener.as_raw_fd()))?;
-    Ok(carries(&told))
+    Ok(has_queued_descriptors(&told))
 }
 
 /// Whether a unix socket holds descriptors that no process has received yet.
-fn carries(told: &str) -> bool {
-    value(told, "scm_fds:").is_some_and(|count| count != "0")
+fn has_queued_descriptors(told: &str) -> bool {
+    fdinfo_value(told, "scm_fds:").is_some_and(|count| count != "0")
 }
 
 /// The value that the kernel reports for a descriptor under a name.
-fn value<'a>(told: &'a str, name: &str) -> Option<&'a str> {
+fn fdinfo_value<'a>(told: &'a str, name: &str) -> Option<&'a str> {
     told.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
 /// The number of the mount that one of this process's descriptors is on.
 fn mount_of(handle: BorrowedFd<'_>) -> io::Result<String> {
     let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd()))?;
-    value(&told, "mnt_id:")
+    fdinfo_value(&told, "mnt_id:")
         .map(str::to_owned)
         .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
@@ -444,7 +445,7 @@ fn device(text: &str, radix: u32) -> Option<u64> {
 }
 
 /// The address range and the file in a line of `maps`.
-fn mapping(line: &str) -> Option<(&str, FileId)> {
+fn parse_mapping(line: &str) -> Option<(&str, FileId)> {
     let mut fields = line.split_whitespace();
     let range = fields.next()?;
     let device = device(fields.nth(2)?, 16)?;

@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ringfence_wire::Language;
+use ringfence_wire::JobLanguage;
 
-use crate::execution::RunError;
-use crate::native::{LaunchError, Native};
-use crate::running::{Clean, Sandbox};
+use crate::execution::ExecutionError;
+use crate::native::{BackendLaunchError, NativeBackend};
+use crate::sandbox::{Sandbox, WipeOutcome};
 use crate::spec::Spec;
 
 /// The spec's digest, the language, and the principal that the sandbox served, if any.
-type Key = (String, Language, Option<String>);
+type PoolKey = (String, JobLanguage, Option<String>);
 
 /// How often the pool had a warm sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,33 +28,33 @@ pub struct PoolCounts {
 
 /// Keeps idle sandboxes that are ready for an execution.
 #[derive(Debug)]
-pub struct Pool {
-    native: Arc<Native>,
-    idle: Mutex<HashMap<Key, Vec<Sandbox>>>,
-    most_idle: usize,
+pub struct WarmPool {
+    native: Arc<NativeBackend>,
+    idle: Mutex<HashMap<PoolKey, Vec<Sandbox>>>,
+    max_idle: usize,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
 /// Why the pool has no sandbox for a request.
 #[derive(Debug, thiserror::Error)]
-pub enum TakeError {
+pub enum PoolError {
     /// The sandbox could not be made.
     #[error(transparent)]
-    Launch(#[from] LaunchError),
+    Launch(#[from] BackendLaunchError),
     /// The sandbox could not be prepared for its language.
     #[error(transparent)]
-    Prepare(#[from] RunError),
+    Prepare(#[from] ExecutionError),
 }
 
-impl Pool {
+impl WarmPool {
     /// An empty pool that keeps at most `most_idle` sandboxes for each key.
-    pub fn new(native: Arc<Native>, most_idle: usize) -> Pool {
+    pub fn new(native: Arc<NativeBackend>, max_idle: usize) -> WarmPool {
         let idle = Mutex::new(HashMap::new());
-        Pool {
+        WarmPool {
             native,
             idle,
-            most_idle,
+            max_idle,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }
@@ -69,9 +69,14 @@ impl Pool {
     }
 
     /// A sandbox that is ready for `language` and serves `principal` alone.
-    pub async fn take(&self, spec: &Arc<Spec>, language: Language, principal: &str) -> Result<Sandbox, TakeError> {
+    pub async fn acquire(
+        &self,
+        spec: &Arc<Spec>,
+        language: JobLanguage,
+        principal: &str,
+    ) -> Result<Sandbox, PoolError> {
         for whose in [Some(principal), None] {
-            let key = key(spec, language, whose);
+            let key = pool_key(spec, language, whose);
             while let Some(sandbox) = self.pop(&key) {
                 if sandbox.is_sound() {
                     self.hits.fetch_add(1, Ordering::Relaxed);
@@ -80,38 +85,38 @@ impl Pool {
             }
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
-        self.fresh(spec, language).await
+        self.create(spec, language).await
     }
 
     /// Makes sandboxes until `count` of them can serve any principal.
-    pub async fn warm(&self, spec: &Arc<Spec>, language: Language, count: usize) -> Result<(), TakeError> {
-        let key = key(spec, language, None);
-        while self.waiting(&key) < count.min(self.most_idle) {
-            let sandbox = self.fresh(spec, language).await?;
+    pub async fn warm(&self, spec: &Arc<Spec>, language: JobLanguage, count: usize) -> Result<(), PoolError> {
+        let key = pool_key(spec, language, None);
+        while self.idle_count(&key) < count.min(self.max_idle) {
+            let sandbox = self.create(spec, language).await?;
             self.push(key.clone(), sandbox);
         }
         Ok(())
     }
 
     /// Takes a sandbox back after use: wipes it and prepares it again, or ends it. Meant for the background.
-    pub async fn give_back(&self, mut sandbox: Sandbox, language: Language, principal: &str) {
+    pub async fn release(&self, mut sandbox: Sandbox, language: JobLanguage, principal: &str) {
         let spec = Arc::clone(&sandbox.spec);
-        let key = key(&spec, language, Some(principal));
-        let clean = matches!(sandbox.wipe().await, Ok(Clean::Yes));
-        if clean && self.waiting(&key) < self.most_idle && sandbox.prepare(language).await.is_ok() {
+        let key = pool_key(&spec, language, Some(principal));
+        let clean = matches!(sandbox.wipe().await, Ok(WipeOutcome::Clean));
+        if clean && self.idle_count(&key) < self.max_idle && sandbox.prepare(language).await.is_ok() {
             self.push(key, sandbox);
         } else if let Err(error) = sandbox.end().await {
             tracing::warn!(%error, "a sandbox could not be ended in order");
         }
     }
 
-    async fn fresh(&self, spec: &Arc<Spec>, language: Language) -> Result<Sandbox, TakeError> {
+    async fn create(&self, spec: &Arc<Spec>, language: JobLanguage) -> Result<Sandbox, PoolError> {
         let mut sandbox = self.native.launch(spec).await?;
         sandbox.prepare(language).await?;
         Ok(sandbox)
     }
 
-    fn pop(&self, key: &Key) -> Option<Sandbox> {
+    fn pop(&self, key: &PoolKey) -> Option<Sandbox> {
         self.idle
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -119,7 +124,7 @@ impl Pool {
             .pop()
     }
 
-    fn push(&self, key: Key, sandbox: Sandbox) {
+    fn push(&self, key: PoolKey, sandbox: Sandbox) {
         self.idle
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -128,7 +133,7 @@ impl Pool {
             .push(sandbox);
     }
 
-    fn waiting(&self, key: &Key) -> usize {
+    fn idle_count(&self, key: &PoolKey) -> usize {
         self.idle
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -137,10 +142,10 @@ impl Pool {
     }
 }
 
-fn key(spec: &Spec, language: Language, principal: Option<&str>) -> Key {
+fn pool_key(spec: &Spec, language: JobLanguage, principal: Option<&str>) -> PoolKey {
     // One engine serves both languages.
-    let language = if language == Language::JavaScript {
-        Language::TypeScript
+    let language = if language == JobLanguage::JavaScript {
+        JobLanguage::TypeScript
     } else {
         language
     };

@@ -73,7 +73,7 @@ pub enum ScanError {
 
 /// How a host path is shown: as it is, or as a folder without some names.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum HostEntry {
     /// A plain file, shown as it is.
     File,
     /// A folder, and the paths below it that are hidden.
@@ -82,48 +82,48 @@ pub(crate) enum Shown {
 
 /// Scans the host folders of one sandbox: entries and time are counted for all of them together.
 #[derive(Debug)]
-pub(crate) struct Scanner<'a> {
+pub(crate) struct HostScanner<'a> {
     globs: GlobSet<'a>,
     /// The folders that globs without a leading `**` are relative to.
     anchors: Vec<PathBuf>,
-    budget: Budget,
+    budget: ScanBudget,
 }
 
 /// What the scan of all host folders of one sandbox may cost.
 #[derive(Debug)]
-struct Budget {
+struct ScanBudget {
     entries: usize,
     deadline: Instant,
 }
 
 /// Which part of the budget is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Exhausted {
+enum ScanExhausted {
     Entries,
     Time,
 }
 
-impl Budget {
+impl ScanBudget {
     /// Counts one more entry.
-    fn spend_entry(&mut self) -> Result<(), Exhausted> {
+    fn spend_entry(&mut self) -> Result<(), ScanExhausted> {
         self.entries += 1;
         if self.entries > MAX_ENTRIES {
-            Err(Exhausted::Entries)
+            Err(ScanExhausted::Entries)
         } else if Instant::now() > self.deadline {
-            Err(Exhausted::Time)
+            Err(ScanExhausted::Time)
         } else {
             Ok(())
         }
     }
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> HostScanner<'a> {
     /// A scanner for the globs `deny`, which are relative to each of the existing `folders`.
-    pub(crate) fn new<'p>(deny: &'a [Glob], folders: impl Iterator<Item = &'p Path>) -> Scanner<'a> {
-        Scanner {
+    pub(crate) fn new<'p>(deny: &'a [Glob], folders: impl Iterator<Item = &'p Path>) -> HostScanner<'a> {
+        HostScanner {
             globs: GlobSet::new(deny),
             anchors: folders.filter_map(|folder| fs::canonicalize(folder).ok()).collect(),
-            budget: Budget {
+            budget: ScanBudget {
                 entries: 0,
                 deadline: Instant::now() + SCAN_TIMEOUT,
             },
@@ -131,13 +131,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// The state of the globs at `real`, a path without links; an error where one of them hides it or a folder above it.
-    pub(crate) fn enter(&self, real: &Path) -> Result<GlobState, ScanError> {
+    pub(crate) fn glob_state_at(&self, real: &Path) -> Result<GlobState, ScanError> {
         let mut at = PathBuf::from("/");
-        let mut state = self.globs.above_all();
+        let mut state = self.globs.root_state();
         for component in real.components() {
             let Component::Normal(name) = component else { continue };
             if self.anchors.contains(&at) {
-                state = self.globs.at_mount(&state);
+                state = self.globs.mount_state(&state);
             }
             let named = ScanError::Name { path: real.to_owned() };
             let name = plain_name(name.to_str()).ok_or(named)?;
@@ -154,18 +154,18 @@ impl<'a> Scanner<'a> {
                 });
             }
         }
-        Ok(self.globs.at_mount(&state))
+        Ok(self.globs.mount_state(&state))
     }
 
     /// What is shown of `real`, a path without links.
-    pub(crate) fn look(&mut self, real: &Path) -> Result<Shown, ScanError> {
-        let state = self.enter(real)?;
+    pub(crate) fn inspect(&mut self, real: &Path) -> Result<HostEntry, ScanError> {
+        let state = self.glob_state_at(real)?;
         let look = |source: rustix::io::Errno| ScanError::Look {
             path: real.to_owned(),
             source: source.into(),
         };
         let found = statat(CWD, real, AtFlags::SYMLINK_NOFOLLOW).map_err(look)?;
-        let mut walk = Walk {
+        let mut walk = FolderScan {
             root: real,
             hidden: BTreeSet::new(),
             reserved: Vec::new(),
@@ -179,12 +179,12 @@ impl<'a> Scanner<'a> {
         };
         walk.check_readable(CWD, (real.as_os_str().as_encoded_bytes(), real), &found)?;
         match FileType::from_raw_mode(found.st_mode) {
-            FileType::RegularFile => Ok(Shown::File),
+            FileType::RegularFile => Ok(HostEntry::File),
             FileType::Directory => {
                 refuse_mounts_below(real)?;
                 let folder = openat(CWD, real, FOLDER, Mode::empty()).map_err(look)?;
-                walk.folder(&folder, &mut String::new(), &state, 0)?;
-                Ok(Shown::Folder { hidden: walk.finish() })
+                walk.scan_folder(&folder, &mut String::new(), &state, 0)?;
+                Ok(HostEntry::Folder { hidden: walk.finish() })
             }
             FileType::Symlink
             | FileType::Fifo
@@ -201,7 +201,7 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-struct Walk<'s, 'a> {
+struct FolderScan<'s, 'a> {
     root: &'s Path,
     hidden: BTreeSet<String>,
     /// Names that do not exist yet, with the depth of their folder.
@@ -211,12 +211,12 @@ struct Walk<'s, 'a> {
     as_stranger: bool,
     /// Whether folders below this one are shown by mounts of their own too.
     has_anchors: bool,
-    scanner: &'s mut Scanner<'a>,
+    scanner: &'s mut HostScanner<'a>,
 }
 
-impl Walk<'_, '_> {
+impl FolderScan<'_, '_> {
     /// Scans one folder; `path` is its path below the root, and has the same value on return.
-    fn folder(
+    fn scan_folder(
         &mut self,
         folder: &OwnedFd,
         path: &mut String,
@@ -224,12 +224,14 @@ impl Walk<'_, '_> {
         depth: usize,
     ) -> Result<(), ScanError> {
         if depth > MAX_DEPTH || path.len() > MAX_PATH {
-            return Err(ScanError::TooDeep { path: self.whole(path) });
+            return Err(ScanError::TooDeep {
+                path: self.full_path(path),
+            });
         }
         self.reserve(path, state, depth);
-        let entries = Dir::read_from(folder).map_err(|error| self.unseen(path, error))?;
+        let entries = Dir::read_from(folder).map_err(|error| self.look_error(path, error))?;
         for entry in entries {
-            let entry = entry.map_err(|error| self.unseen(path, error))?;
+            let entry = entry.map_err(|error| self.look_error(path, error))?;
             let name = entry.file_name();
             if name == c"." || name == c".." {
                 continue;
@@ -238,7 +240,7 @@ impl Walk<'_, '_> {
             let Some(name) = plain_name(name.to_str().ok()) else {
                 let name = name.to_string_lossy();
                 return Err(ScanError::Name {
-                    path: self.whole(path).join(name.as_ref()),
+                    path: self.full_path(path).join(name.as_ref()),
                 });
             };
             let above = path.len();
@@ -246,13 +248,13 @@ impl Walk<'_, '_> {
                 path.push('/');
             }
             path.push_str(name);
-            self.entry(folder, (name, path), state, depth)?;
+            self.scan_entry(folder, (name, path), state, depth)?;
             path.truncate(above);
         }
         Ok(())
     }
 
-    fn entry(
+    fn scan_entry(
         &mut self,
         folder: &OwnedFd,
         (name, path): (&str, &mut String),
@@ -261,24 +263,24 @@ impl Walk<'_, '_> {
     ) -> Result<(), ScanError> {
         let found = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(rustix::io::Errno::NOENT) => return Ok(()),
-            found => found.map_err(|error| self.unseen(path, error))?,
+            found => found.map_err(|error| self.look_error(path, error))?,
         };
         let kind = FileType::from_raw_mode(found.st_mode);
         let hidden = self.scanner.globs.hidden_by(state, name).is_some();
         if kind == FileType::Directory {
             let mut inside = self.scanner.globs.enter(state, name);
-            if self.has_anchors && self.scanner.anchors.contains(&self.whole(path)) {
+            if self.has_anchors && self.scanner.anchors.contains(&self.full_path(path)) {
                 // The folder is also shown by a mount of its own: what is hidden there is hidden here.
-                inside = self.scanner.globs.at_mount(&inside);
+                inside = self.scanner.globs.mount_state(&inside);
             }
             if hidden || self.scanner.globs.hides_all(&inside).is_some() || is_private(folder, Path::new(name)) {
                 self.links.deny_below(folder, name, &mut self.scanner.budget);
                 self.count(path)?;
                 return self.hide(path);
             }
-            self.check_readable(folder, (name.as_bytes(), &self.whole(path)), &found)?;
-            let opened = openat(folder, name, FOLDER, Mode::empty()).map_err(|error| self.unseen(path, error))?;
-            return self.folder(&opened, path, &inside, depth + 1);
+            self.check_readable(folder, (name.as_bytes(), &self.full_path(path)), &found)?;
+            let opened = openat(folder, name, FOLDER, Mode::empty()).map_err(|error| self.look_error(path, error))?;
+            return self.scan_folder(&opened, path, &inside, depth + 1);
         }
         if kind == FileType::RegularFile {
             self.links.add(&found, path, hidden);
@@ -288,7 +290,7 @@ impl Walk<'_, '_> {
         match kind {
             _ if hidden => self.hide(path),
             FileType::Symlink => Ok(()),
-            FileType::RegularFile => self.check_readable(folder, (name.as_bytes(), &self.whole(path)), &found),
+            FileType::RegularFile => self.check_readable(folder, (name.as_bytes(), &self.full_path(path)), &found),
             FileType::Directory
             | FileType::Fifo
             | FileType::Socket
@@ -335,10 +337,12 @@ impl Walk<'_, '_> {
 
     fn count(&mut self, path: &str) -> Result<(), ScanError> {
         self.scanner.budget.spend_entry().map_err(|spent| match spent {
-            Exhausted::Entries => ScanError::TooMany {
+            ScanExhausted::Entries => ScanError::TooMany {
                 path: self.root.to_owned(),
             },
-            Exhausted::Time => ScanError::TooSlow { path: self.whole(path) },
+            ScanExhausted::Time => ScanError::TooSlow {
+                path: self.full_path(path),
+            },
         })
     }
 
@@ -362,13 +366,13 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn whole(&self, path: &str) -> PathBuf {
+    fn full_path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
 
-    fn unseen(&self, path: &str, error: rustix::io::Errno) -> ScanError {
+    fn look_error(&self, path: &str, error: rustix::io::Errno) -> ScanError {
         ScanError::Look {
-            path: self.whole(path),
+            path: self.full_path(path),
             source: error.into(),
         }
     }

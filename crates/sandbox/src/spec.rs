@@ -1,23 +1,23 @@
 //! The description of a sandbox, compiled from a policy: equal specs give equal sandboxes.
 
-mod below;
 mod error;
+mod nested_places;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ringfence_jail::{Access, Place, Programs, Use};
+use ringfence_jail::{ExecPolicy, LandlockAccess, MountAccess, RootEntry};
 use ringfence_policy::{self as policy, Policy};
 
 use crate::root;
-use crate::scan::{Scanner, Shown};
-use crate::tree::Held;
+use crate::scan::{HostEntry, HostScanner};
+use crate::tree::FolderUsage;
 
 pub use error::SpecError;
 
 /// Writable places up to this size are in memory; larger ones are folders on disk.
-const MOST_IN_MEMORY: u64 = 256 << 20;
+const MAX_IN_MEMORY: u64 = 256 << 20;
 /// The size of a writable place without a quota of its own.
 const DEFAULT_QUOTA: u64 = 64 << 20;
 /// The size of `/dev/shm`, where programs share memory.
@@ -25,11 +25,11 @@ const SHARED_MEMORY: u64 = 16 << 20;
 /// The folder for what programs with a network need: certificates.
 const NETWORK_PLACE: &str = "/run/ringfence";
 const NETWORK_BYTES: u64 = 4 << 20;
-const INODE_EVERY: u64 = 4096;
+const BYTES_PER_INODE: u64 = 4096;
 
 /// Settings of the operator's machine that complete a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Options {
+pub struct SpecOptions {
     /// The Python interpreter to use in place of the system's.
     pub python: Option<PathBuf>,
     /// The folder in which places that are too large for memory are made.
@@ -43,12 +43,12 @@ pub struct Options {
 /// A sandbox's root, limits and environment, ready for a backend.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    pub(crate) places: Vec<Place>,
-    pub(crate) uses: Vec<(String, Use)>,
+    pub(crate) places: Vec<RootEntry>,
+    pub(crate) uses: Vec<(String, LandlockAccess)>,
     /// Writable places, whose handles the host keeps; the first is the workspace if there is one.
-    pub(crate) writable: Vec<Writable>,
+    pub(crate) writable: Vec<WritablePlace>,
     pub(crate) env: Vec<(String, String)>,
-    pub(crate) limits: policy::Limits,
+    pub(crate) limits: policy::ProgramLimits,
     pub(crate) python: Option<PathBuf>,
     /// Whether programs may have network access.
     pub(crate) network: bool,
@@ -61,24 +61,24 @@ pub struct Spec {
 
 /// A place that programs can write to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Writable {
+pub(crate) struct WritablePlace {
     pub(crate) path: String,
     pub(crate) quota: u64,
     pub(crate) kind: WritableKind,
     /// The host folder that was made for it; `None` for a place in memory.
-    pub(crate) folder: Option<PathBuf>,
+    pub(crate) host_folder: Option<PathBuf>,
 }
 
-impl Writable {
+impl WritablePlace {
     pub(crate) fn is_on_disk(&self) -> bool {
         matches!(self.kind, WritableKind::Folder | WritableKind::Kept)
     }
 
     /// The quota: bytes, and as many files as a place of this size in memory could hold.
-    pub(crate) fn most(&self) -> Held {
-        Held {
+    pub(crate) fn capacity(&self) -> FolderUsage {
+        FolderUsage {
             bytes: self.quota,
-            files: inodes(self.quota),
+            files: max_files(self.quota),
         }
     }
 }
@@ -91,7 +91,7 @@ pub struct KeptPlace<'a> {
     /// The folder on the host that holds its files.
     pub folder: &'a Path,
     /// The quota of the place.
-    pub most: Held,
+    pub most: FolderUsage,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub(crate) enum WritableKind {
 
 /// The mechanisms that enforce rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mechanism {
+pub enum EnforcementMechanism {
     /// A control group of the whole execution.
     Cgroup,
     /// A resource limit of each process.
@@ -123,31 +123,31 @@ pub enum Mechanism {
     Watch,
 }
 
-impl Mechanism {
+impl EnforcementMechanism {
     /// The name that results show.
     pub fn name(self) -> &'static str {
         match self {
-            Mechanism::Cgroup => "cgroup",
-            Mechanism::Rlimit => "rlimit",
-            Mechanism::Namespace => "namespace",
-            Mechanism::Seccomp => "seccomp",
-            Mechanism::Landlock => "landlock",
-            Mechanism::Quota => "quota",
-            Mechanism::Watch => "watch",
+            EnforcementMechanism::Cgroup => "cgroup",
+            EnforcementMechanism::Rlimit => "rlimit",
+            EnforcementMechanism::Namespace => "namespace",
+            EnforcementMechanism::Seccomp => "seccomp",
+            EnforcementMechanism::Landlock => "landlock",
+            EnforcementMechanism::Quota => "quota",
+            EnforcementMechanism::Watch => "watch",
         }
     }
 }
 
 /// A rule and the mechanism that enforces it on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Enforced {
+pub struct RuleEnforcement {
     /// The key of the rule in the policy.
     pub rule: &'static str,
     /// The mechanism that enforces the rule.
-    pub by: Mechanism,
+    pub mechanism: EnforcementMechanism,
 }
 
-impl Enforced {
+impl RuleEnforcement {
     /// How a rule that is only watched here could be enforced hard.
     pub fn hard_hint(&self) -> &'static str {
         if self.rule == "fs.mounts.quota" {
@@ -160,7 +160,7 @@ impl Enforced {
 
 impl Spec {
     /// Compiles `policy`, and scans the host folders that it names.
-    pub fn new(policy: &Policy, options: &Options) -> Result<Spec, SpecError> {
+    pub fn new(policy: &Policy, options: &SpecOptions) -> Result<Spec, SpecError> {
         let mut spec = Spec {
             places: Vec::new(),
             uses: Vec::new(),
@@ -173,32 +173,32 @@ impl Spec {
             shows_host: false,
             digest: String::new(),
         };
-        root::system(&mut spec);
-        let mut scanner = Scanner::new(&policy.fs().deny, policy.shown_folders());
+        root::add_system(&mut spec);
+        let mut scanner = HostScanner::new(&policy.fs().deny, policy.shown_folders());
         for mount in &policy.fs().mounts {
-            spec.mount(mount, &mut scanner, options)?;
+            spec.add_mount(mount, &mut scanner, options)?;
         }
         // After the mounts, because its folder may lie below one of them.
-        spec.python = root::python(&mut spec, options.python.as_deref(), &scanner)?;
-        let shared = Place::Memory {
+        spec.python = root::add_python(&mut spec, options.python.as_deref(), &scanner)?;
+        let shared = RootEntry::Memory {
             to: "/dev/shm".to_owned(),
             bytes: SHARED_MEMORY,
-            inodes: SHARED_MEMORY / INODE_EVERY,
-            programs: Programs::Never,
+            inodes: SHARED_MEMORY / BYTES_PER_INODE,
+            programs: ExecPolicy::Denied,
         };
         spec.places.push(shared);
         spec.add_writable("/dev/shm", SHARED_MEMORY, WritableKind::Memory);
         if spec.network {
-            spec.places.push(Place::Memory {
+            spec.places.push(RootEntry::Memory {
                 to: NETWORK_PLACE.to_owned(),
                 bytes: NETWORK_BYTES,
                 inodes: 16,
-                programs: Programs::Never,
+                programs: ExecPolicy::Denied,
             });
             spec.add_writable(NETWORK_PLACE, NETWORK_BYTES, WritableKind::Memory);
         }
         spec.writable.sort_by_key(|place| place.path != "/workspace");
-        below::check(policy.fs())?;
+        nested_places::check_room(policy.fs())?;
         spec.digest = spec.digest_of(policy, options);
         Ok(spec)
     }
@@ -206,9 +206,9 @@ impl Spec {
     /// The same sandbox for a server program: it runs as long as its sandbox may, its output has no limit of its own, and
     /// its environment has more variables.
     #[must_use]
-    pub fn for_a_server(mut self, env: impl IntoIterator<Item = (String, String)>) -> Spec {
+    pub fn for_server(mut self, env: impl IntoIterator<Item = (String, String)>) -> Spec {
         self.limits.wall = self.limits.lifetime;
-        self.limits.output = policy::Bytes::MAX;
+        self.limits.output = policy::ByteSize::MAX;
         let mut all: std::collections::BTreeMap<String, String> = self.env.into_iter().collect();
         all.extend(env);
         self.env = all.into_iter().collect();
@@ -222,8 +222,8 @@ impl Spec {
 
     /// Whether sandboxes of this spec can be reused: a spec that shows a host folder hides only what was to be hidden when
     /// it was made, and one with folders of its own belongs to their owner.
-    pub fn is_lasting(&self) -> bool {
-        !self.shows_host && !self.writable.iter().any(Writable::is_on_disk)
+    pub fn is_reusable(&self) -> bool {
+        !self.shows_host && !self.writable.iter().any(WritablePlace::is_on_disk)
     }
 
     /// Whether some of its places are folders on disk that end with the sandbox.
@@ -234,27 +234,27 @@ impl Spec {
     /// The folders on disk that end with the sandbox.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         let passing = self.writable.iter().filter(|place| place.kind == WritableKind::Folder);
-        passing.filter_map(|place| place.folder.as_deref())
+        passing.filter_map(|place| place.host_folder.as_deref())
     }
 
     /// The places whose files outlive the sandbox.
-    pub fn kept(&self) -> impl Iterator<Item = KeptPlace<'_>> {
+    pub fn kept_places(&self) -> impl Iterator<Item = KeptPlace<'_>> {
         let kept = self.writable.iter().filter(|place| place.kind == WritableKind::Kept);
         kept.filter_map(|place| {
             Some(KeptPlace {
                 path: &place.path,
-                folder: place.folder.as_deref()?,
-                most: place.most(),
+                folder: place.host_folder.as_deref()?,
+                most: place.capacity(),
             })
         })
     }
 
     /// The digest of what makes a sandbox: rules about tools and network hosts are enforced elsewhere.
-    fn digest_of(&self, policy: &Policy, options: &Options) -> String {
+    fn digest_of(&self, policy: &Policy, options: &SpecOptions) -> String {
         let mut hasher = blake3::Hasher::new();
         let (fs, env, limits) = (policy.fs(), policy.env(), policy.limits());
         hasher.update(format!("{fs:?} {env:?} {limits:?} {:?} {}", options.python, self.network).as_bytes());
-        if self.writable.iter().any(Writable::is_on_disk) {
+        if self.writable.iter().any(WritablePlace::is_on_disk) {
             hasher.update(format!("{:?} {:?} {:?}", options.folders, options.kept, options.user).as_bytes());
         }
         hasher.finalize().to_hex().to_string()
@@ -274,31 +274,36 @@ impl Spec {
             .saturating_add(in_memory.map(|place| place.quota).sum())
     }
 
-    fn mount(&mut self, mount: &policy::Mount, scanner: &mut Scanner<'_>, options: &Options) -> Result<(), SpecError> {
+    fn add_mount(
+        &mut self,
+        mount: &policy::Mount,
+        scanner: &mut HostScanner<'_>,
+        options: &SpecOptions,
+    ) -> Result<(), SpecError> {
         let to = mount.path.as_str().to_owned();
-        let quota = mount.quota.map_or(DEFAULT_QUOTA, policy::Bytes::get);
+        let quota = mount.quota.map_or(DEFAULT_QUOTA, policy::ByteSize::get);
         let access = match mount.access {
-            policy::Access::Read => Access::Read,
-            policy::Access::Write => Access::Write,
+            policy::FileAccess::Read => MountAccess::Read,
+            policy::FileAccess::Write => MountAccess::Write,
         };
         if let Some(from) = &mount.from {
-            return self.mount_host(from, to, access, scanner);
+            return self.add_host_mount(from, to, access, scanner);
         }
-        if access == Access::Read {
-            let empty = Place::Memory {
+        if access == MountAccess::Read {
+            let empty = RootEntry::Memory {
                 to: to.clone(),
                 bytes: 4096,
                 inodes: 1,
-                programs: Programs::Never,
+                programs: ExecPolicy::Denied,
             };
             self.places.push(empty);
-            self.uses.push((to, Use::Read));
-        } else if quota <= MOST_IN_MEMORY && !mount.keep {
-            self.places.push(Place::Memory {
+            self.uses.push((to, LandlockAccess::Read));
+        } else if quota <= MAX_IN_MEMORY && !mount.keep {
+            self.places.push(RootEntry::Memory {
                 to: to.clone(),
                 bytes: quota,
-                inodes: inodes(quota),
-                programs: Programs::Run,
+                inodes: max_files(quota),
+                programs: ExecPolicy::Allowed,
             });
             self.add_writable(&to, quota, WritableKind::Memory);
         } else {
@@ -308,68 +313,68 @@ impl Spec {
             };
             let above = above.ok_or_else(|| SpecError::NoFolder { path: to.clone() })?;
             let from = above.join(folder_name(&to));
-            self.places.push(Place::Host {
+            self.places.push(RootEntry::Host {
                 from: from.clone(),
                 to: to.clone(),
                 access,
             });
             self.add_writable(&to, quota, kind);
             if let Some(place) = self.writable.last_mut() {
-                place.folder = Some(from);
+                place.host_folder = Some(from);
             }
         }
         Ok(())
     }
 
     /// Shows a path of the host; paths that `fs.deny` names are hidden.
-    fn mount_host(
+    fn add_host_mount(
         &mut self,
         from: &Path,
         to: String,
-        access: Access,
-        scanner: &mut Scanner<'_>,
+        access: MountAccess,
+        scanner: &mut HostScanner<'_>,
     ) -> Result<(), SpecError> {
         let failed = |source| SpecError::From {
             path: from.to_owned(),
             to: to.clone(),
             source,
         };
-        if access == Access::Write {
+        if access == MountAccess::Write {
             let path = from.to_owned();
             return Err(SpecError::Writable { path, to });
         }
         let real = fs::canonicalize(from).map_err(failed)?;
-        self.places.push(match scanner.look(&real)? {
-            Shown::File => Place::Host {
+        self.places.push(match scanner.inspect(&real)? {
+            HostEntry::File => RootEntry::Host {
                 from: real,
                 to: to.clone(),
                 access,
             },
-            Shown::Folder { hidden } => Place::Shown {
+            HostEntry::Folder { hidden } => RootEntry::FilteredHost {
                 from: real,
                 to: to.clone(),
                 hidden: hidden.into_iter().collect(),
             },
         });
         self.shows_host = true;
-        self.uses.push((to, Use::Programs));
+        self.uses.push((to, LandlockAccess::Programs));
         Ok(())
     }
 
     fn add_writable(&mut self, path: &str, quota: u64, kind: WritableKind) {
-        self.uses.push((path.to_owned(), Use::Write));
-        self.writable.push(Writable {
+        self.uses.push((path.to_owned(), LandlockAccess::Write));
+        self.writable.push(WritablePlace {
             path: path.to_owned(),
             quota,
             kind,
-            folder: None,
+            host_folder: None,
         });
     }
 }
 
 /// How many files a place of this size may hold.
-fn inodes(quota: u64) -> u64 {
-    (quota / INODE_EVERY).max(16)
+fn max_files(quota: u64) -> u64 {
+    (quota / BYTES_PER_INODE).max(16)
 }
 
 /// The folder name for a place: no two places share one.

@@ -9,19 +9,19 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{mpsc, watch};
 
-use crate::execution::{Output, Words};
+use crate::execution::{OutputSink, StandardStream};
 
 /// Bytes that a program may write ahead of its readers before it is ended as a flood.
-const AHEAD: usize = 64 << 20;
+const MAX_UNREAD_BYTES: usize = 64 << 20;
 
-type Ahead = Arc<AtomicUsize>;
+type UnreadBytes = Arc<AtomicUsize>;
 
 /// The output of a program on its way to its readers. A program that writes too far ahead of them is ended.
 #[derive(Debug)]
 pub struct OutputStreams {
     stdout: mpsc::UnboundedSender<Vec<u8>>,
     stderr: mpsc::UnboundedSender<Vec<u8>>,
-    ahead: Ahead,
+    ahead: UnreadBytes,
     switch: watch::Sender<bool>,
 }
 
@@ -30,7 +30,7 @@ impl OutputStreams {
     pub fn new(switch: watch::Sender<bool>) -> (OutputStreams, OutputReader, OutputReader) {
         let (stdout, said) = mpsc::unbounded_channel();
         let (stderr, noted) = mpsc::unbounded_channel();
-        let ahead = Ahead::default();
+        let ahead = UnreadBytes::default();
         let readers = [said, noted].map(|pieces| OutputReader::new(pieces, Arc::clone(&ahead)));
         let [said, noted] = readers;
         let streams = OutputStreams {
@@ -43,15 +43,15 @@ impl OutputStreams {
     }
 }
 
-impl Words for OutputStreams {
-    fn take(&mut self, output: Output, bytes: &[u8]) {
-        if self.ahead.fetch_add(bytes.len(), Ordering::AcqRel) > AHEAD {
+impl OutputSink for OutputStreams {
+    fn on_output(&mut self, output: StandardStream, bytes: &[u8]) {
+        if self.ahead.fetch_add(bytes.len(), Ordering::AcqRel) > MAX_UNREAD_BYTES {
             self.switch.send_replace(true);
             return;
         }
         let to = match output {
-            Output::Stdout => &self.stdout,
-            Output::Stderr => &self.stderr,
+            StandardStream::Stdout => &self.stdout,
+            StandardStream::Stderr => &self.stderr,
         };
         // Bytes are dropped when their reader is gone.
         if to.send(bytes.to_vec()).is_err() {
@@ -66,11 +66,11 @@ pub struct OutputReader {
     pieces: mpsc::UnboundedReceiver<Vec<u8>>,
     rest: Vec<u8>,
     read: usize,
-    ahead: Ahead,
+    ahead: UnreadBytes,
 }
 
 impl OutputReader {
-    fn new(pieces: mpsc::UnboundedReceiver<Vec<u8>>, ahead: Ahead) -> OutputReader {
+    fn new(pieces: mpsc::UnboundedReceiver<Vec<u8>>, ahead: UnreadBytes) -> OutputReader {
         OutputReader {
             pieces,
             rest: Vec::new(),
@@ -118,7 +118,7 @@ impl InputWriter {
     }
 }
 
-fn gone<T>(_: T) -> io::Error {
+fn closed_error<T>(_: T) -> io::Error {
     io::ErrorKind::BrokenPipe.into()
 }
 
@@ -126,10 +126,10 @@ impl AsyncWrite for InputWriter {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.pieces.poll_reserve(context) {
             Poll::Ready(Ok(())) => {
-                self.pieces.send_item(bytes.to_vec()).map_err(gone)?;
+                self.pieces.send_item(bytes.to_vec()).map_err(closed_error)?;
                 Poll::Ready(Ok(bytes.len()))
             }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(gone(error))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(closed_error(error))),
             Poll::Pending => Poll::Pending,
         }
     }

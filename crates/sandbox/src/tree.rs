@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 /// What all processes of a sandbox use together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Totals {
+pub(crate) struct ProcessTotals {
     pub(crate) processes: usize,
     /// Bytes of memory; shared pages count by their share.
     pub(crate) memory: u64,
@@ -24,10 +24,10 @@ pub(crate) struct Totals {
     pub(crate) too_many_mappings: bool,
 }
 
-impl Totals {
+impl ProcessTotals {
     /// The larger value of each field.
-    pub(crate) fn most(self, other: Totals) -> Totals {
-        Totals {
+    pub(crate) fn max_each(self, other: ProcessTotals) -> ProcessTotals {
+        ProcessTotals {
             processes: self.processes.max(other.processes),
             memory: self.memory.max(other.memory),
             cpu: self.cpu.max(other.cpu),
@@ -64,17 +64,17 @@ impl MemorySum {
 }
 
 /// The totals of the processes below `first`, which is not counted. A process that ends meanwhile is left out.
-pub(crate) fn totals(first: i32) -> Totals {
-    let mut totals = Totals::default();
+pub(crate) fn process_totals(first: i32) -> ProcessTotals {
+    let mut totals = ProcessTotals::default();
     let mut sum = MemorySum::default();
-    for pid in below(first) {
+    for pid in processes_below(first) {
         totals.processes += threads(pid);
         if sum.mappings <= MAX_MAPPINGS {
             // When the first thread of a process has ended, another of its threads is read.
             let mut folders = std::iter::once(PathBuf::from(format!("/proc/{pid}"))).chain(tasks(pid));
             let _ = folders.find_map(|folder| add_memory(&folder, &mut sum));
         }
-        totals.cpu += cpu(pid).unwrap_or_default();
+        totals.cpu += cpu_time(pid).unwrap_or_default();
     }
     totals.memory = sum.bytes();
     totals.too_many_mappings = sum.mappings > MAX_MAPPINGS;
@@ -127,7 +127,7 @@ pub(crate) fn tasks(pid: i32) -> impl Iterator<Item = PathBuf> {
 }
 
 /// The processes below `first`.
-pub(crate) fn below(first: i32) -> Vec<i32> {
+pub(crate) fn processes_below(first: i32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut waiting = children(first);
     while let Some(pid) = waiting.pop() {
@@ -195,7 +195,7 @@ fn shared_memory(line: &str) -> Option<(u64, u64)> {
     Some((fields.nth(1)?.parse().ok()?, bytes))
 }
 
-fn cpu(pid: i32) -> Option<Duration> {
+fn cpu_time(pid: i32) -> Option<Duration> {
     const TICKS_PER_SECOND: u64 = 100;
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = fields_of_stat(&text).collect();
@@ -209,45 +209,45 @@ fn cpu(pid: i32) -> Option<Duration> {
 
 /// How many bytes and files a folder holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Held {
+pub struct FolderUsage {
     /// Bytes that are stored on disk.
     pub bytes: u64,
     /// Number of files, folders, links and other entries.
     pub files: u64,
 }
 
-impl Held {
+impl FolderUsage {
     /// The largest value, for a folder that cannot be read.
-    pub(crate) const UNKNOWN: Held = Held {
+    pub(crate) const UNKNOWN: FolderUsage = FolderUsage {
         bytes: u64::MAX,
         files: u64::MAX,
     };
 
     /// Whether a field exceeds that of `most`.
-    pub fn exceeds(&self, most: &Held) -> bool {
+    pub fn exceeds(&self, most: &FolderUsage) -> bool {
         self.bytes > most.bytes || self.files > most.files
     }
 
     /// The sum of both usages.
     #[must_use]
-    pub fn and(self, other: Held) -> Held {
-        Held {
+    pub fn plus(self, other: FolderUsage) -> FolderUsage {
+        FolderUsage {
             bytes: self.bytes.saturating_add(other.bytes),
             files: self.files.saturating_add(other.files),
         }
     }
 
     /// The smaller value of each field.
-    pub(crate) fn least(self, other: Held) -> Held {
-        Held {
+    pub(crate) fn min_each(self, other: FolderUsage) -> FolderUsage {
+        FolderUsage {
             bytes: self.bytes.min(other.bytes),
             files: self.files.min(other.files),
         }
     }
 
     /// The larger value of each field.
-    pub(crate) fn most(self, other: Held) -> Held {
-        Held {
+    pub(crate) fn max_each(self, other: FolderUsage) -> FolderUsage {
+        FolderUsage {
             bytes: self.bytes.max(other.bytes),
             files: self.files.max(other.files),
         }
@@ -256,15 +256,19 @@ impl Held {
 
 /// What is below `folder`, without following links; stops above `most`. A folder that cannot be read counts as too much: a
 /// program must not be able to hide its files from the quota.
-pub(crate) fn folder_use(folder: BorrowedFd<'_>, most: Held) -> io::Result<Held> {
+pub(crate) fn folder_usage(folder: BorrowedFd<'_>, most: FolderUsage) -> io::Result<FolderUsage> {
     folder_files(folder, most, &mut HashMap::new())
 }
 
 /// As `folder_use`, and records each file with its bytes.
-pub(crate) fn folder_files(folder: BorrowedFd<'_>, most: Held, files: &mut HashMap<FileId, u64>) -> io::Result<Held> {
+pub(crate) fn folder_files(
+    folder: BorrowedFd<'_>,
+    most: FolderUsage,
+    files: &mut HashMap<FileId, u64>,
+) -> io::Result<FolderUsage> {
     let itself = fstat(folder)?;
     files.insert((itself.st_dev, itself.st_ino), 0);
-    let mut held = Held::default();
+    let mut held = FolderUsage::default();
     let mut waiting = vec![PathBuf::from(".")];
     while let Some(path) = waiting.pop() {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -272,7 +276,7 @@ pub(crate) fn folder_files(folder: BorrowedFd<'_>, most: Held, files: &mut HashM
         let handle = match openat2(folder, &path, flags, Mode::empty(), beneath) {
             Ok(handle) => handle,
             Err(Errno::NOENT | Errno::NOTDIR) => continue,
-            Err(_) => return Ok(Held::UNKNOWN),
+            Err(_) => return Ok(FolderUsage::UNKNOWN),
         };
         for entry in Dir::read_from(&handle)? {
             let entry = entry?;
@@ -280,15 +284,15 @@ pub(crate) fn folder_files(folder: BorrowedFd<'_>, most: Held, files: &mut HashM
             if name == c"." || name == c".." {
                 continue;
             }
-            let found = match look_at(&handle, name) {
+            let found = match stat_entry(&handle, name) {
                 Ok(found) => found,
                 Err(Errno::NOENT) => continue,
-                Err(_) => return Ok(Held::UNKNOWN),
+                Err(_) => return Ok(FolderUsage::UNKNOWN),
             };
             let bytes = u64::try_from(found.st_blocks).unwrap_or(0).saturating_mul(512);
             // A file with several names counts its bytes once.
             let is_new = files.insert((found.st_dev, found.st_ino), bytes).is_none();
-            held = held.and(Held {
+            held = held.plus(FolderUsage {
                 bytes: if is_new { bytes } else { 0 },
                 files: 1,
             });
@@ -296,8 +300,8 @@ pub(crate) fn folder_files(folder: BorrowedFd<'_>, most: Held, files: &mut HashM
                 return Ok(held);
             }
             if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
-                if found.st_mode & OWNER_LOOKS != OWNER_LOOKS && open_to_owner(&handle, name).is_err() {
-                    return Ok(Held::UNKNOWN);
+                if found.st_mode & OWNER_READ_BITS != OWNER_READ_BITS && open_to_owner(&handle, name).is_err() {
+                    return Ok(FolderUsage::UNKNOWN);
                 }
                 waiting.push(path.join(OsStr::from_bytes(name.to_bytes())));
             }
@@ -307,15 +311,15 @@ pub(crate) fn folder_files(folder: BorrowedFd<'_>, most: Held, files: &mut HashM
 }
 
 /// The permissions that let a folder's owner list and enter it.
-const OWNER_LOOKS: u32 = 0o500;
+const OWNER_READ_BITS: u32 = 0o500;
 
 /// The status of `name` in `folder`. A program may have removed the folder's permissions since it was opened: then they are
 /// set once more.
-fn look_at(folder: &OwnedFd, name: &CStr) -> Result<Stat, Errno> {
+fn stat_entry(folder: &OwnedFd, name: &CStr) -> Result<Stat, Errno> {
     let look = || statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
     match look() {
         Err(Errno::ACCESS) => {
-            let _ = let_owner_look(folder);
+            let _ = make_owner_readable(folder);
             look()
         }
         found => found,
@@ -330,11 +334,11 @@ fn open_to_owner(above: &OwnedFd, name: &CStr) -> io::Result<()> {
         return Ok(());
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let_owner_look(&openat(above, name, flags, Mode::empty())?)
+    make_owner_readable(&openat(above, name, flags, Mode::empty())?)
 }
 
-fn let_owner_look(folder: &OwnedFd) -> io::Result<()> {
-    let mode = Mode::from_raw_mode((fstat(folder)?.st_mode & 0o7777) | OWNER_LOOKS);
+fn make_owner_readable(folder: &OwnedFd) -> io::Result<()> {
+    let mode = Mode::from_raw_mode((fstat(folder)?.st_mode & 0o7777) | OWNER_READ_BITS);
     // By number: the permissions of a path-only handle cannot be changed directly.
     Ok(chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), mode)?)
 }

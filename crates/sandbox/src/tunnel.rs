@@ -5,22 +5,22 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use ringfence_wire::{MAX_PAYLOAD, TunnelId, WINDOW};
+use ringfence_wire::{MAX_PAYLOAD, STREAM_WINDOW, TunnelId};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
 /// Bytes that may wait between a writer and the pipe: several frames, so that neither waits for the other at each of them.
-const AHEAD: usize = 4 * MAX_PAYLOAD;
+const BUFFER_CAPACITY: usize = 4 * MAX_PAYLOAD;
 
 /// Read bytes are reported in amounts of at least this size: fewer would not be granted again.
-const REPORT: usize = WINDOW as usize / 2;
+const REPORT_BYTES: usize = STREAM_WINDOW as usize / 2;
 
 /// One connection of a program. Bytes flow in both directions at the pace of the slower side. Shutting the tunnel down tells
 /// the program that no more comes; dropping it without that is a reset inside. When the execution is over, the tunnel is at
 /// its end if the program had ended it, and reset if not.
 #[derive(Debug)]
-pub struct Tunnel {
-    line: Arc<Line>,
+pub struct ProgramTunnel {
+    channel: Arc<TunnelChannel>,
     /// Received bytes that the reader took over: `reading[at..]` is unread.
     reading: Vec<u8>,
     at: usize,
@@ -30,17 +30,17 @@ pub struct Tunnel {
 
 /// The channel between a tunnel and the pipe.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct TunnelChannel {
     pub(crate) tunnel: TunnelId,
-    lanes: Mutex<Lanes>,
-    board: Arc<Board>,
+    buffers: Mutex<TunnelBuffers>,
+    notifier: Arc<TunnelNotifier>,
 }
 
 /// The channels with work for the pipe.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
-    stirred: Mutex<Vec<Arc<Line>>>,
-    bell: Notify,
+pub(crate) struct TunnelNotifier {
+    pending: Mutex<Vec<Arc<TunnelChannel>>>,
+    notify: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -48,16 +48,16 @@ pub(crate) struct Board {
     clippy::struct_excessive_bools,
     reason = "facts of two sides, each of which comes true once and independently of the others"
 )]
-pub(crate) struct Lanes {
+pub(crate) struct TunnelBuffers {
     /// Bytes from the program that the reader has not taken over.
-    arrived: Vec<u8>,
+    incoming: Vec<u8>,
     /// Bytes that were read and that the pipe does not know of yet.
     pub(crate) read: usize,
     /// Whether the program sends no more.
     pub(crate) program_ended: bool,
     reader: Option<Waker>,
     /// Bytes to the program that the pipe has not taken over.
-    pub(crate) leaving: Vec<u8>,
+    pub(crate) outgoing: Vec<u8>,
     /// Whether the holder writes no more.
     pub(crate) shut: bool,
     writer: Option<Waker>,
@@ -68,7 +68,7 @@ pub(crate) struct Lanes {
     /// Whether the pipe has released the channel.
     over: bool,
     /// Whether the channel is among those with work for the pipe.
-    stirred: bool,
+    is_pending: bool,
 }
 
 /// No holder of the lock can leave a value half changed, so a panic spoils nothing.
@@ -76,80 +76,80 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Board {
+impl TunnelNotifier {
     /// Removes and returns the channels with pending work.
-    pub(crate) fn take(&self) -> Vec<Arc<Line>> {
-        std::mem::take(&mut *lock(&self.stirred))
+    pub(crate) fn take_pending(&self) -> Vec<Arc<TunnelChannel>> {
+        std::mem::take(&mut *lock(&self.pending))
     }
 
     /// Waits until a channel has pending work.
-    pub(crate) async fn stirs(&self) {
-        self.bell.notified().await;
+    pub(crate) async fn wait_for_pending(&self) {
+        self.notify.notified().await;
     }
 }
 
-impl Line {
-    pub(crate) fn new(tunnel: TunnelId, board: &Arc<Board>) -> Arc<Line> {
-        Arc::new(Line {
+impl TunnelChannel {
+    pub(crate) fn new(tunnel: TunnelId, board: &Arc<TunnelNotifier>) -> Arc<TunnelChannel> {
+        Arc::new(TunnelChannel {
             tunnel,
-            lanes: Mutex::default(),
-            board: Arc::clone(board),
+            buffers: Mutex::default(),
+            notifier: Arc::clone(board),
         })
     }
 
-    pub(crate) fn lanes(&self) -> MutexGuard<'_, Lanes> {
-        lock(&self.lanes)
+    pub(crate) fn lock_buffers(&self) -> MutexGuard<'_, TunnelBuffers> {
+        lock(&self.buffers)
     }
 
     /// Appends bytes that came from the program.
-    pub(crate) fn arrive(&self, bytes: &[u8]) {
-        let mut lanes = self.lanes();
+    pub(crate) fn push_incoming(&self, bytes: &[u8]) {
+        let mut lanes = self.lock_buffers();
         if !lanes.dropped {
-            lanes.arrived.extend_from_slice(bytes);
+            lanes.incoming.extend_from_slice(bytes);
             lanes.wake_reader();
         }
     }
 
     /// Records that the program sends no more.
-    pub(crate) fn end(&self) {
-        let mut lanes = self.lanes();
+    pub(crate) fn end_incoming(&self) {
+        let mut lanes = self.lock_buffers();
         lanes.program_ended = true;
         lanes.wake_reader();
     }
 
     /// Records that the program neither sends nor receives any more.
-    pub(crate) fn close(&self) {
-        let mut lanes = self.lanes();
+    pub(crate) fn close_by_program(&self) {
+        let mut lanes = self.lock_buffers();
         lanes.closed = true;
-        lanes.leaving = Vec::new();
+        lanes.outgoing = Vec::new();
         lanes.wake_reader();
         lanes.wake_writer();
     }
 
     /// Records that the pipe has nothing more to do with the channel.
-    pub(crate) fn finish(&self) {
-        let mut lanes = self.lanes();
+    pub(crate) fn release(&self) {
+        let mut lanes = self.lock_buffers();
         lanes.over = true;
         lanes.closed = true;
-        lanes.leaving = Vec::new();
+        lanes.outgoing = Vec::new();
         lanes.wake_reader();
         lanes.wake_writer();
     }
 
     /// Notifies the pipe that the channel has pending work.
-    fn stir(self: &Arc<Self>, lanes: &mut Lanes) {
-        if lanes.over || std::mem::replace(&mut lanes.stirred, true) {
+    fn notify_pipe(self: &Arc<Self>, lanes: &mut TunnelBuffers) {
+        if lanes.over || std::mem::replace(&mut lanes.is_pending, true) {
             return;
         }
-        lock(&self.board.stirred).push(Arc::clone(self));
-        self.board.bell.notify_one();
+        lock(&self.notifier.pending).push(Arc::clone(self));
+        self.notifier.notify.notify_one();
     }
 }
 
-impl Lanes {
+impl TunnelBuffers {
     /// Marks the pending work as being served.
-    pub(crate) fn settle(&mut self) {
-        self.stirred = false;
+    pub(crate) fn clear_pending(&mut self) {
+        self.is_pending = false;
     }
 
     fn wake_reader(&mut self) {
@@ -165,10 +165,10 @@ impl Lanes {
     }
 }
 
-impl Tunnel {
-    pub(crate) fn new(line: Arc<Line>) -> Tunnel {
-        Tunnel {
-            line,
+impl ProgramTunnel {
+    pub(crate) fn new(channel: Arc<TunnelChannel>) -> ProgramTunnel {
+        ProgramTunnel {
+            channel,
             reading: Vec::new(),
             at: 0,
             unreported: 0,
@@ -176,37 +176,37 @@ impl Tunnel {
     }
 
     /// Copies as many received bytes as are there and fit.
-    fn give(&mut self, into: &mut ReadBuf<'_>) {
+    fn copy_incoming(&mut self, into: &mut ReadBuf<'_>) {
         let left = self.reading.get(self.at..).unwrap_or_default();
         let part = left.get(..into.remaining().min(left.len())).unwrap_or_default();
         into.put_slice(part);
         let count = part.len();
         self.at += count;
         self.unreported += count;
-        if self.unreported >= REPORT {
-            let line = Arc::clone(&self.line);
-            self.report(&line, &mut line.lanes());
+        if self.unreported >= REPORT_BYTES {
+            let line = Arc::clone(&self.channel);
+            self.report_read(&line, &mut line.lock_buffers());
         }
     }
 
-    fn report(&mut self, line: &Arc<Line>, lanes: &mut Lanes) {
+    fn report_read(&mut self, line: &Arc<TunnelChannel>, lanes: &mut TunnelBuffers) {
         lanes.read += std::mem::take(&mut self.unreported);
-        if lanes.read >= REPORT {
-            line.stir(lanes);
+        if lanes.read >= REPORT_BYTES {
+            line.notify_pipe(lanes);
         }
     }
 }
 
-impl AsyncRead for Tunnel {
+impl AsyncRead for ProgramTunnel {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.at < this.reading.len() || into.remaining() == 0 {
-            this.give(into);
+            this.copy_incoming(into);
             return Poll::Ready(Ok(()));
         }
-        let line = Arc::clone(&this.line);
-        let mut lanes = line.lanes();
-        if lanes.arrived.is_empty() {
+        let line = Arc::clone(&this.channel);
+        let mut lanes = line.lock_buffers();
+        if lanes.incoming.is_empty() {
             if lanes.program_ended {
                 return Poll::Ready(Ok(()));
             }
@@ -218,27 +218,27 @@ impl AsyncRead for Tunnel {
         }
         this.reading.clear();
         this.at = 0;
-        std::mem::swap(&mut this.reading, &mut lanes.arrived);
+        std::mem::swap(&mut this.reading, &mut lanes.incoming);
         drop(lanes);
-        this.give(into);
+        this.copy_incoming(into);
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Tunnel {
+impl AsyncWrite for ProgramTunnel {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let mut lanes = self.line.lanes();
+        let mut lanes = self.channel.lock_buffers();
         if lanes.closed || lanes.shut {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        let room = AHEAD.saturating_sub(lanes.leaving.len());
+        let room = BUFFER_CAPACITY.saturating_sub(lanes.outgoing.len());
         if room == 0 && !bytes.is_empty() {
             lanes.writer = Some(cx.waker().clone());
             return Poll::Pending;
         }
         let part = bytes.get(..room.min(bytes.len())).unwrap_or_default();
-        lanes.leaving.extend_from_slice(part);
-        self.line.stir(&mut lanes);
+        lanes.outgoing.extend_from_slice(part);
+        self.channel.notify_pipe(&mut lanes);
         Poll::Ready(Ok(part.len()))
     }
 
@@ -248,19 +248,19 @@ impl AsyncWrite for Tunnel {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut lanes = self.line.lanes();
+        let mut lanes = self.channel.lock_buffers();
         lanes.shut = true;
-        self.line.stir(&mut lanes);
+        self.channel.notify_pipe(&mut lanes);
         Poll::Ready(Ok(()))
     }
 }
 
-impl Drop for Tunnel {
+impl Drop for ProgramTunnel {
     fn drop(&mut self) {
-        let mut lanes = self.line.lanes();
+        let mut lanes = self.channel.lock_buffers();
         lanes.dropped = true;
-        lanes.arrived = Vec::new();
-        self.line.stir(&mut lanes);
+        lanes.incoming = Vec::new();
+        self.channel.notify_pipe(&mut lanes);
     }
 }
 

@@ -4,28 +4,28 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use ringfence_wire::{Carried, Inbound, Leaving, Outbound, ProtocolError, TunnelError, TunnelId};
+use ringfence_wire::{Inbound, Outbound, ProtocolError, TunnelError, TunnelEvent, TunnelId, TunnelSenders};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use crate::tunnel::{Board, Line, Tunnel};
+use crate::tunnel::{ProgramTunnel, TunnelChannel, TunnelNotifier};
 
 /// The open tunnels of one execution.
 #[derive(Debug)]
-pub(crate) struct Tunnels {
-    board: Arc<Board>,
+pub(crate) struct OpenTunnels {
+    notifier: Arc<TunnelNotifier>,
     /// Channels that may still have something to send.
-    lines: BTreeMap<TunnelId, Arc<Line>>,
+    channels: BTreeMap<TunnelId, Arc<TunnelChannel>>,
     /// Channels with bytes that do not fit into the pipe.
-    stalled: Vec<Arc<Line>>,
-    offered: mpsc::Sender<Tunnel>,
+    stalled: Vec<Arc<TunnelChannel>>,
+    offered: mpsc::Sender<ProgramTunnel>,
     /// Tunnels that the handler has no capacity for yet.
-    waiting: VecDeque<Tunnel>,
+    waiting: VecDeque<ProgramTunnel>,
 }
 
 /// The state of a channel after it was served.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum TunnelProgress {
     /// Everything that was there is on its way.
     Done,
     /// Some bytes wait for capacity in the pipe.
@@ -34,11 +34,11 @@ enum Look {
     Over,
 }
 
-impl Tunnels {
-    pub(crate) fn new(offered: mpsc::Sender<Tunnel>) -> Tunnels {
-        Tunnels {
-            board: Arc::default(),
-            lines: BTreeMap::new(),
+impl OpenTunnels {
+    pub(crate) fn new(offered: mpsc::Sender<ProgramTunnel>) -> OpenTunnels {
+        OpenTunnels {
+            notifier: Arc::default(),
+            channels: BTreeMap::new(),
             stalled: Vec::new(),
             offered,
             waiting: VecDeque::new(),
@@ -52,40 +52,40 @@ impl Tunnels {
         inbound: &mut Inbound,
         outbound: &mut Outbound,
     ) -> Result<(), ProtocolError> {
-        inbound.open(tunnel)?;
-        outbound.open(tunnel)?;
-        let line = Line::new(tunnel, &self.board);
-        if let Some(before) = self.lines.insert(tunnel, Arc::clone(&line)) {
-            before.finish();
+        inbound.open_tunnel(tunnel)?;
+        outbound.open_tunnel(tunnel)?;
+        let line = TunnelChannel::new(tunnel, &self.notifier);
+        if let Some(before) = self.channels.insert(tunnel, Arc::clone(&line)) {
+            before.release();
         }
-        self.waiting.push_back(Tunnel::new(line));
+        self.waiting.push_back(ProgramTunnel::new(line));
         Ok(())
     }
 
     /// Handles an event of a tunnel that came from the program.
-    pub(crate) fn hear(
+    pub(crate) fn handle_event(
         &mut self,
         tunnel: TunnelId,
-        carried: Carried<'_>,
-        leaving: &mut Leaving,
+        carried: TunnelEvent<'_>,
+        leaving: &mut TunnelSenders,
     ) -> Result<(), TunnelError> {
         // An event of a tunnel that was dropped here may still be in transit.
-        let line = self.lines.get(&tunnel);
+        let line = self.channels.get(&tunnel);
         match carried {
-            Carried::Data(bytes) => {
+            TunnelEvent::Data(bytes) => {
                 if let Some(line) = line {
-                    line.arrive(bytes);
+                    line.push_incoming(bytes);
                 }
             }
-            Carried::End => {
+            TunnelEvent::End => {
                 if let Some(line) = line {
-                    line.end();
+                    line.end_incoming();
                 }
             }
-            Carried::Credit(grant) => leaving.credit(tunnel, grant)?,
+            TunnelEvent::Credit(grant) => leaving.add_credit(tunnel, grant)?,
             // The number stays in use while the tunnel is held: so there are never more tunnels than numbers.
-            Carried::Close => match line {
-                Some(line) => line.close(),
+            TunnelEvent::Close => match line {
+                Some(line) => line.close_by_program(),
                 None => leaving.reset(tunnel),
             },
         }
@@ -94,34 +94,34 @@ impl Tunnels {
 
     /// Moves what the holders of tunnels have done since the last time.
     pub(crate) fn serve(&mut self, inbound: &mut Inbound, outbound: &mut Outbound) {
-        self.hand_over();
+        self.offer_waiting();
         let mut lines = std::mem::take(&mut self.stalled);
-        lines.extend(self.board.take());
+        lines.extend(self.notifier.take_pending());
         for line in lines {
-            let current = self.lines.get(&line.tunnel);
+            let current = self.channels.get(&line.tunnel);
             if !current.is_some_and(|known| Arc::ptr_eq(known, &line)) {
                 continue;
             }
-            match look(&line, inbound, outbound) {
-                Look::Done => {}
-                Look::Stalled => self.stalled.push(line),
-                Look::Over => {
-                    line.finish();
-                    self.lines.remove(&line.tunnel);
+            match serve_channel(&line, inbound, outbound) {
+                TunnelProgress::Done => {}
+                TunnelProgress::Stalled => self.stalled.push(line),
+                TunnelProgress::Over => {
+                    line.release();
+                    self.channels.remove(&line.tunnel);
                 }
             }
         }
     }
 
     /// Waits until there is something to [`serve`](Self::serve). The future can be dropped at any time without loss.
-    pub(crate) async fn stirs(&self) {
+    pub(crate) async fn wait_for_work(&self) {
         tokio::select! {
-            () = self.board.stirs() => {}
+            () = self.notifier.wait_for_pending() => {}
             _ = self.offered.reserve(), if !self.waiting.is_empty() => {}
         }
     }
 
-    fn hand_over(&mut self) {
+    fn offer_waiting(&mut self) {
         while let Some(tunnel) = self.waiting.pop_front() {
             match self.offered.try_send(tunnel) {
                 Ok(()) => {}
@@ -136,50 +136,50 @@ impl Tunnels {
     }
 }
 
-impl Drop for Tunnels {
+impl Drop for OpenTunnels {
     fn drop(&mut self) {
-        for line in self.lines.values() {
-            line.finish();
+        for line in self.channels.values() {
+            line.release();
         }
         // The pending channels hold the notifier, which holds them.
-        drop(self.board.take());
+        drop(self.notifier.take_pending());
     }
 }
 
-fn look(line: &Line, inbound: &mut Inbound, outbound: &mut Outbound) -> Look {
+fn serve_channel(line: &TunnelChannel, inbound: &mut Inbound, outbound: &mut Outbound) -> TunnelProgress {
     let tunnel = line.tunnel;
-    let mut lanes = line.lanes();
-    lanes.settle();
+    let mut lanes = line.lock_buffers();
+    lanes.clear_pending();
     let read = std::mem::take(&mut lanes.read);
     if read > 0
-        && let Some(grant) = inbound.tunnels_mut().consumed(tunnel, read)
+        && let Some(grant) = inbound.tunnels_mut().mark_consumed(tunnel, read)
     {
-        outbound.tunnels_mut().grant(tunnel, grant);
+        outbound.tunnels_mut().queue_grant(tunnel, grant);
     }
     let leaving = outbound.tunnels_mut();
     if lanes.closed {
         if !lanes.dropped {
-            return Look::Done;
+            return TunnelProgress::Done;
         }
         leaving.reset(tunnel);
-        return Look::Over;
+        return TunnelProgress::Over;
     }
-    if !lanes.leaving.is_empty() && (lanes.shut || !lanes.dropped) {
-        let taken = leaving.data(tunnel, &lanes.leaving);
-        lanes.leaving.drain(..taken);
+    if !lanes.outgoing.is_empty() && (lanes.shut || !lanes.dropped) {
+        let taken = leaving.queue_data(tunnel, &lanes.outgoing);
+        lanes.outgoing.drain(..taken);
         if taken > 0 {
             lanes.wake_writer();
         }
-        if !lanes.leaving.is_empty() {
-            return Look::Stalled;
+        if !lanes.outgoing.is_empty() {
+            return TunnelProgress::Stalled;
         }
     }
     if lanes.shut {
-        leaving.end(tunnel);
+        leaving.end_stream(tunnel);
     }
     if lanes.dropped {
         leaving.close(tunnel);
-        return Look::Over;
+        return TunnelProgress::Over;
     }
-    Look::Done
+    TunnelProgress::Done
 }

@@ -8,7 +8,7 @@ pub enum Verdict {
     /// The program ended by itself.
     Finished,
     /// The execution reached a limit.
-    Limit(Limit),
+    Limit(ExecutionLimit),
     /// The caller cancelled the execution.
     Cancelled,
     /// The deadline of the whole run passed, including all waiting.
@@ -25,10 +25,10 @@ pub enum Verdict {
 
 impl Verdict {
     /// The code and the rule of the exhausted limit, where a limit ended the execution.
-    pub fn used_up(self) -> Option<(&'static str, &'static str)> {
+    pub fn exhausted_limit(self) -> Option<(&'static str, &'static str)> {
         match self {
             Verdict::Limit(limit) => Some((limit.code(), limit.rule())),
-            Verdict::Overdue => Some((Limit::Wall.code(), "timeout")),
+            Verdict::Overdue => Some((ExecutionLimit::Wall.code(), "timeout")),
             Verdict::Finished | Verdict::Cancelled | Verdict::Died | Verdict::Released { .. } => None,
         }
     }
@@ -36,7 +36,7 @@ impl Verdict {
 
 /// The limits that end an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub enum ExecutionLimit {
     /// Time on the wall clock.
     Wall,
     /// Processor time of all processes.
@@ -53,49 +53,49 @@ pub enum Limit {
     Output,
 }
 
-impl Limit {
+impl ExecutionLimit {
     /// The stable code that results show.
     pub fn code(self) -> &'static str {
         match self {
-            Limit::Wall => "limit.wall",
-            Limit::Cpu => "limit.cpu",
-            Limit::Memory => "limit.memory",
-            Limit::Processes => "limit.processes",
-            Limit::Disk => "limit.disk",
-            Limit::Inodes => "limit.inodes",
-            Limit::Output => "limit.output",
+            ExecutionLimit::Wall => "limit.wall",
+            ExecutionLimit::Cpu => "limit.cpu",
+            ExecutionLimit::Memory => "limit.memory",
+            ExecutionLimit::Processes => "limit.processes",
+            ExecutionLimit::Disk => "limit.disk",
+            ExecutionLimit::Inodes => "limit.inodes",
+            ExecutionLimit::Output => "limit.output",
         }
     }
 
     /// What an execution did to reach the limit, as a phrase.
-    pub fn sentence(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
-            Limit::Wall => "the execution took longer than its wall time",
-            Limit::Cpu => "the execution used up its processor time",
-            Limit::Memory => "the execution used more memory than it may",
-            Limit::Processes => "the execution started more processes than it may",
-            Limit::Disk => "the execution filled a writable place",
-            Limit::Inodes => "the execution made more files than it may",
-            Limit::Output => "the execution printed far more than it may",
+            ExecutionLimit::Wall => "the execution took longer than its wall time",
+            ExecutionLimit::Cpu => "the execution used up its processor time",
+            ExecutionLimit::Memory => "the execution used more memory than it may",
+            ExecutionLimit::Processes => "the execution started more processes than it may",
+            ExecutionLimit::Disk => "the execution filled a writable place",
+            ExecutionLimit::Inodes => "the execution made more files than it may",
+            ExecutionLimit::Output => "the execution printed far more than it may",
         }
     }
 
     /// The key of the policy that sets the limit.
     pub fn rule(self) -> &'static str {
         match self {
-            Limit::Wall => "proc.wall_timeout",
-            Limit::Cpu => "proc.cpu_time",
-            Limit::Memory => "proc.mem_limit",
-            Limit::Processes => "proc.fork_limit",
-            Limit::Disk | Limit::Inodes => "fs.mounts",
-            Limit::Output => "proc.output",
+            ExecutionLimit::Wall => "proc.wall_timeout",
+            ExecutionLimit::Cpu => "proc.cpu_time",
+            ExecutionLimit::Memory => "proc.mem_limit",
+            ExecutionLimit::Processes => "proc.fork_limit",
+            ExecutionLimit::Disk | ExecutionLimit::Inodes => "fs.mounts",
+            ExecutionLimit::Output => "proc.output",
         }
     }
 }
 
 /// The resources that an execution used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
+pub struct MeasuredUsage {
     /// From the job's first byte to the end, without excluded waiting time.
     pub wall: Duration,
     /// Processor time of all its processes.

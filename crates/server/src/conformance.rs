@@ -4,14 +4,14 @@
 //! hidden mode of `serve` offers them, so that the suite tests the real transport and not a copy of it.
 #![expect(deprecated, reason = "the suite tries what older revisions have")]
 
-mod ask;
-mod change;
-mod input;
-mod job;
-mod listed;
-mod plain;
-mod prompt;
-mod resource;
+mod elicitation;
+mod fixed_tools;
+mod input_required;
+mod notifications;
+mod prompts;
+mod resources;
+mod task_tools;
+mod tool_list;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,13 +31,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::endpoint::{Endpoint, EndpointOptions};
-use change::Changes;
+use notifications::ListChanges;
 
 /// The server for the suite; clones share their state.
 #[derive(Clone)]
 pub struct Conformance {
     tools: Arc<[Tool]>,
-    changes: Changes,
+    changes: ListChanges,
     tasks: TaskManager,
     states: Arc<RequestStateCodec>,
 }
@@ -53,8 +53,8 @@ pub fn conformance_handler() -> Conformance {
     // The state that clients carry is not secret here; it only must not be forged.
     let key: Vec<u8> = b"the fixtures of the conformance suite".to_vec();
     Conformance {
-        tools: listed::tools().into(),
-        changes: Changes::default(),
+        tools: tool_list::fixture_tools().into(),
+        changes: ListChanges::default(),
         tasks: TaskManager::new(),
         states: Arc::new(RequestStateCodec::new_unchecked(key)),
     }
@@ -64,16 +64,16 @@ impl Endpoint<Conformance> {
     /// Serves the suite's fixtures at an ordinary endpoint.
     pub fn conformance(options: EndpointOptions) -> Endpoint<Conformance> {
         let fixtures = conformance_handler();
-        Endpoint::of(move || fixtures.clone(), options)
+        Endpoint::with_handler(move || fixtures.clone(), options)
     }
 }
 
 /// A protocol type from its JSON.
-fn made<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
+fn from_json<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-fn unknown(what: &str, name: &str) -> ErrorData {
+fn unknown_name(what: &str, name: &str) -> ErrorData {
     ErrorData::new(
         ErrorCode::INVALID_PARAMS,
         Cow::Owned(format!("unknown {what} `{name}`")),
@@ -115,21 +115,21 @@ impl ServerHandler for Conformance {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(result) = plain::call(&request)? {
+        if let Some(result) = fixed_tools::call(&request)? {
             return Ok(result.into());
         }
-        if let Some(result) = change::call(&self.changes, &request, &context).await? {
+        if let Some(result) = notifications::call(&self.changes, &request, &context).await? {
             return Ok(result.into());
         }
-        if let Some(result) = ask::call(&request, &context).await? {
+        if let Some(result) = elicitation::call(&request, &context).await? {
             return Ok(result.into());
         }
-        if let Some(response) = job::call(&self.tasks, &request, &context)? {
+        if let Some(response) = task_tools::call(&self.tasks, &request, &context)? {
             return Ok(response);
         }
-        match input::call(&self.states, &request, &context)? {
+        match input_required::call(&self.states, &request, &context)? {
             Some(response) => Ok(response),
-            None => Err(unknown("tool", &request.name)),
+            None => Err(unknown_name("tool", &request.name)),
         }
     }
 
@@ -138,7 +138,7 @@ impl ServerHandler for Conformance {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(resource::all()))
+        Ok(ListResourcesResult::with_all_items(resources::list_resources()))
     }
 
     async fn list_resource_templates(
@@ -146,7 +146,9 @@ impl ServerHandler for Conformance {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(resource::templates()))
+        Ok(ListResourceTemplatesResult::with_all_items(
+            resources::resource_templates(),
+        ))
     }
 
     async fn read_resource(
@@ -154,7 +156,7 @@ impl ServerHandler for Conformance {
         request: ReadResourceRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resource::read(&request.uri).map(Into::into)
+        resources::read_resource(&request.uri).map(Into::into)
     }
 
     async fn list_prompts(
@@ -162,7 +164,7 @@ impl ServerHandler for Conformance {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(prompt::all()))
+        Ok(ListPromptsResult::with_all_items(prompts::list_prompts()))
     }
 
     async fn get_prompt(
@@ -170,7 +172,7 @@ impl ServerHandler for Conformance {
         request: GetPromptRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        prompt::get(&request)
+        prompts::get_prompt(&request)
     }
 
     async fn complete(
@@ -216,7 +218,7 @@ impl ServerHandler for Conformance {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        self.changes.tell(&context).await;
+        self.changes.notify_subscription(&context).await;
         Ok(())
     }
 

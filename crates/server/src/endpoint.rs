@@ -23,16 +23,16 @@ use rmcp::transport::streamable_http_server::session::local::{LocalSessionManage
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::{Face, Mcp};
-use crate::weight::{MOST_VALUES, is_too_heavy};
+use crate::json_limits::{MAX_JSON_VALUES, has_too_many_values};
+use crate::mcp::{McpHandler, McpService};
 
-const SESSION: &str = "mcp-session-id";
+const SESSION_HEADER: &str = "mcp-session-id";
 /// The most MCP sessions of the older era that are open at the same time.
-const MOST_SESSIONS: usize = 1024;
+const MAX_SESSIONS: usize = 1024;
 /// The most of them for one principal.
-const MOST_OF_ONE: usize = 128;
+const MAX_SESSIONS_PER_PRINCIPAL: usize = 128;
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+type EndpointResponse = Response<BoxBody<Bytes, Infallible>>;
 
 /// The options of an endpoint.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub struct EndpointOptions {
     /// The allowed values of `Origin`; requests without it are allowed.
     pub origins: Vec<String>,
     /// The most bytes of a request body.
-    pub most_bytes: usize,
+    pub max_body_bytes: usize,
     /// How long an unused MCP session of the older era stays open.
     pub idle: Duration,
     /// Cancelled when the server stops.
@@ -56,7 +56,7 @@ impl Default for EndpointOptions {
         EndpointOptions {
             hosts: hosts.map(str::to_owned).to_vec(),
             origins: origins.map(str::to_owned).to_vec(),
-            most_bytes: 4 * 1024 * 1024,
+            max_body_bytes: 4 * 1024 * 1024,
             idle: Duration::from_hours(1),
             stop: CancellationToken::new(),
         }
@@ -65,17 +65,17 @@ impl Default for EndpointOptions {
 
 /// The principal that opened an MCP session, and the time of its last use.
 #[derive(Debug)]
-struct Owner {
-    who: Principal,
-    used: Instant,
+struct McpSessionOwner {
+    principal: Principal,
+    last_used: Instant,
 }
 
 /// The endpoint; clones share its sessions.
-pub struct Endpoint<H = Face> {
+pub struct Endpoint<H = McpHandler> {
     service: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
-    owners: Arc<Mutex<HashMap<String, Owner>>>,
-    most_bytes: usize,
+    owners: Arc<Mutex<HashMap<String, McpSessionOwner>>>,
+    max_body_bytes: usize,
 }
 
 impl<H> Clone for Endpoint<H> {
@@ -84,7 +84,7 @@ impl<H> Clone for Endpoint<H> {
             service: self.service.clone(),
             sessions: Arc::clone(&self.sessions),
             owners: Arc::clone(&self.owners),
-            most_bytes: self.most_bytes,
+            max_body_bytes: self.max_body_bytes,
         }
     }
 }
@@ -95,76 +95,76 @@ impl<H> fmt::Debug for Endpoint<H> {
     }
 }
 
-impl Endpoint<Face> {
+impl Endpoint<McpHandler> {
     /// An endpoint for the MCP service of an engine.
-    pub fn new(mcp: &Mcp, options: EndpointOptions) -> Endpoint<Face> {
+    pub fn new(mcp: &McpService, options: EndpointOptions) -> Endpoint<McpHandler> {
         let (mcp, gone) = (mcp.clone(), options.stop.clone());
-        Endpoint::of(move || mcp.handler_by_request(gone.clone()), options)
+        Endpoint::with_handler(move || mcp.handler_by_request(gone.clone()), options)
     }
 }
 
 impl<H: ServerHandler> Endpoint<H> {
     /// An endpoint for any handler, with the same transport.
-    pub(crate) fn of(make: impl Fn() -> H + Send + Sync + 'static, options: EndpointOptions) -> Endpoint<H> {
+    pub(crate) fn with_handler(make: impl Fn() -> H + Send + Sync + 'static, options: EndpointOptions) -> Endpoint<H> {
         let mut session = SessionConfig::default();
         session.keep_alive = Some(options.idle);
         let mut sessions = LocalSessionManager::default();
         sessions.session_config = session;
         let sessions = Arc::new(sessions);
-        tokio::spawn(end_all(Arc::clone(&sessions), options.stop.clone()));
+        tokio::spawn(close_all_on_stop(Arc::clone(&sessions), options.stop.clone()));
         let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(options.hosts)
             .with_allowed_origins(options.origins)
             .enforce_origin_validation()
-            .with_max_request_body_bytes(options.most_bytes)
+            .with_max_request_body_bytes(options.max_body_bytes)
             .with_json_response(true)
             .with_cancellation_token(options.stop);
         Endpoint {
             service: StreamableHttpService::new(move || Ok(make()), Arc::clone(&sessions), config),
             sessions,
             owners: Arc::default(),
-            most_bytes: options.most_bytes,
+            max_body_bytes: options.max_body_bytes,
         }
     }
 
     /// Handles one request; its extensions must have a `Principal`.
-    pub async fn handle<B>(&self, request: Request<B>) -> Answer
+    pub async fn handle<B>(&self, request: Request<B>) -> EndpointResponse
     where
         B: Body + Send + 'static,
         B::Data: Send,
         B::Error: fmt::Display,
     {
         let Some(who) = request.extensions().get::<Principal>().copied() else {
-            return refusal(StatusCode::UNAUTHORIZED, "the request says nobody who asks");
+            return error_response(StatusCode::UNAUTHORIZED, "the request says nobody who asks");
         };
-        match request.headers().get(SESSION).map(|id| id.to_str()) {
-            None if may_begin(&request) && !self.has_place(who).await => {
+        match request.headers().get(SESSION_HEADER).map(|id| id.to_str()) {
+            None if may_open_session(&request) && !self.make_room(who).await => {
                 let message = "too many conversations at once: end one, or wait";
-                return refusal(StatusCode::SERVICE_UNAVAILABLE, message);
+                return error_response(StatusCode::SERVICE_UNAVAILABLE, message);
             }
             None => {}
-            Some(Ok(id)) if self.owns(who, id) => {}
-            Some(_) => return refusal(StatusCode::NOT_FOUND, "there is no such conversation: begin a new one"),
+            Some(Ok(id)) if self.is_owner(who, id) => {}
+            Some(_) => return error_response(StatusCode::NOT_FOUND, "there is no such conversation: begin a new one"),
         }
-        let request = match self.weighed(request).await {
+        let request = match self.read_body(request).await {
             Ok(request) => request,
             Err(refused) => return *refused,
         };
         let response = self.service.handle(request).await;
-        if let Some(Ok(id)) = response.headers().get(SESSION).map(|id| id.to_str()) {
-            self.own(who, id).await;
+        if let Some(Ok(id)) = response.headers().get(SESSION_HEADER).map(|id| id.to_str()) {
+            self.set_owner(who, id).await;
         }
         response
     }
 
     /// Reads the body, and refuses one with too many bytes or too many JSON values.
-    async fn weighed<B>(&self, request: Request<B>) -> Result<Request<Full<Bytes>>, Box<Answer>>
+    async fn read_body<B>(&self, request: Request<B>) -> Result<Request<Full<Bytes>>, Box<EndpointResponse>>
     where
         B: Body + Send + 'static,
         B::Data: Send,
         B::Error: fmt::Display,
     {
-        let refuse = |status, message: &str| Box::new(refusal(status, message));
+        let refuse = |status, message: &str| Box::new(error_response(status, message));
         let (parts, body) = request.into_parts();
         let mut body = pin!(body);
         let mut bytes = BytesMut::new();
@@ -172,40 +172,46 @@ impl<H: ServerHandler> Endpoint<H> {
             let frame =
                 frame.map_err(|error| refuse(StatusCode::BAD_REQUEST, &format!("the request broke off: {error}")))?;
             let Ok(piece) = frame.into_data() else { continue };
-            if bytes.len() + piece.remaining() > self.most_bytes {
-                let message = format!("a request of more than {} bytes is not read", self.most_bytes);
+            if bytes.len() + piece.remaining() > self.max_body_bytes {
+                let message = format!("a request of more than {} bytes is not read", self.max_body_bytes);
                 return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &message));
             }
             bytes.put(piece);
         }
-        if is_too_heavy(&bytes) {
-            let message = format!("a message of more than {MOST_VALUES} values is not read");
+        if has_too_many_values(&bytes) {
+            let message = format!("a message of more than {MAX_JSON_VALUES} values is not read");
             return Err(refuse(StatusCode::BAD_REQUEST, &message));
         }
         Ok(Request::from_parts(parts, Full::new(bytes.freeze())))
     }
 
-    fn owns(&self, who: Principal, id: &str) -> bool {
+    fn is_owner(&self, who: Principal, id: &str) -> bool {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        let owner = owners.get_mut(id).filter(|owner| owner.who == who);
-        owner.map(|owner| owner.used = Instant::now()).is_some()
+        let owner = owners.get_mut(id).filter(|owner| owner.principal == who);
+        owner.map(|owner| owner.last_used = Instant::now()).is_some()
     }
 
-    async fn own(&self, who: Principal, id: &str) {
+    async fn set_owner(&self, who: Principal, id: &str) {
         let used = Instant::now();
-        self.owners_of_open().await.insert(id.to_owned(), Owner { who, used });
+        self.open_owners().await.insert(
+            id.to_owned(),
+            McpSessionOwner {
+                principal: who,
+                last_used: used,
+            },
+        );
     }
 
     /// Makes room for another MCP session, if necessary by closing the principal's least recently used one. Returns whether there
     /// is room.
-    async fn has_place(&self, who: Principal) -> bool {
+    async fn make_room(&self, who: Principal) -> bool {
         let oldest = {
-            let owners = self.owners_of_open().await;
-            let own = || owners.iter().filter(|(_, owner)| owner.who == who);
-            if owners.len() < MOST_SESSIONS && own().count() < MOST_OF_ONE {
+            let owners = self.open_owners().await;
+            let own = || owners.iter().filter(|(_, owner)| owner.principal == who);
+            if owners.len() < MAX_SESSIONS && own().count() < MAX_SESSIONS_PER_PRINCIPAL {
                 return true;
             }
-            own().min_by_key(|(_, owner)| owner.used).map(|(id, _)| id.clone())
+            own().min_by_key(|(_, owner)| owner.last_used).map(|(id, _)| id.clone())
         };
         let Some(oldest) = oldest else { return false };
         if let Err(error) = self.sessions.close_session(&oldest.into()).await {
@@ -215,7 +221,7 @@ impl<H: ServerHandler> Endpoint<H> {
     }
 
     /// The owners of open MCP sessions; owners of closed ones are removed.
-    async fn owners_of_open(&self) -> MutexGuard<'_, HashMap<String, Owner>> {
+    async fn open_owners(&self) -> MutexGuard<'_, HashMap<String, McpSessionOwner>> {
         let open = self.sessions.sessions.read().await;
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         owners.retain(|id, _| open.contains_key(id.as_str()));
@@ -224,7 +230,7 @@ impl<H: ServerHandler> Endpoint<H> {
 }
 
 /// Whether a request may open an MCP session: the newer era has none.
-fn may_begin<B>(request: &Request<B>) -> bool {
+fn may_open_session<B>(request: &Request<B>) -> bool {
     let version = request.headers().get("mcp-protocol-version");
     let is_newer = version.is_some_and(|version| version.as_bytes() >= b"2026-07-28".as_slice());
     request.method() == http::Method::POST && !is_newer
@@ -237,7 +243,7 @@ where
     B::Data: Send,
     B::Error: fmt::Display,
 {
-    type Response = Answer;
+    type Response = EndpointResponse;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
@@ -252,7 +258,7 @@ where
 }
 
 /// Closes every MCP session of the older era when the server stops, because each keeps its handler alive.
-async fn end_all(sessions: Arc<LocalSessionManager>, stop: CancellationToken) {
+async fn close_all_on_stop(sessions: Arc<LocalSessionManager>, stop: CancellationToken) {
     stop.cancelled().await;
     let open: Vec<_> = sessions.sessions.read().await.keys().cloned().collect();
     for id in open {
@@ -262,7 +268,7 @@ async fn end_all(sessions: Arc<LocalSessionManager>, stop: CancellationToken) {
     }
 }
 
-fn refusal(status: StatusCode, message: &str) -> Answer {
+fn error_response(status: StatusCode, message: &str) -> EndpointResponse {
     let body = serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": message } });
     let mut response = Response::new(Full::new(Bytes::from(body.to_string())).boxed());
     *response.status_mut() = status;

@@ -31,50 +31,51 @@ mod hosts;
 mod limits;
 mod metrics;
 pub(crate) mod problem;
-mod stall;
+mod write_timeout;
 
-pub use auth::Auth;
+pub use auth::ClientAuth;
 pub use hosts::{Hosts, HostsError};
-pub use limits::Limits;
+pub use limits::HttpLimits;
 
-use auth::{Gate, METADATA};
+use auth::{Authenticator, METADATA_PATH};
 use connection_table::ConnectionTable;
-use guard::Guard;
+use guard::RequestGuard;
 use metrics::Metrics;
-use problem::Problem;
+use problem::HttpProblem;
 
 /// How long the server waits before it accepts again after an error such as too many open files.
-const REST: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// How long answers that are ready when the last run ends may take to be sent.
-const FIRST_WORDS: Duration = Duration::from_millis(200);
+const READY_ANSWERS_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long the remaining answers may take to be sent.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const FINAL_ANSWERS_TIMEOUT: Duration = Duration::from_secs(2);
 /// The response to a client if the connection limit is reached.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
+const CONNECTION_LIMIT_RESPONSE: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
 Connection: close\r\nContent-Length: 99\r\n\r\n\
 {\"code\":\"http.connections\",\"message\":\"too many connections are open\",\"hint\":\"try again in a moment\"}";
 
 /// The journal cannot be read, so the server does not start.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the journal to count what happens")]
-pub struct HttpError(#[source] ringfence_engine::kept::ReadError);
+pub struct ServeHttpError(#[source] ringfence_engine::storage::QueryError);
 
 /// The parts of the HTTP server.
 #[derive(Debug)]
-pub struct App {
+pub struct HttpServer {
     /// The engine that all routes use.
     pub engine: Arc<Engine>,
     /// How clients authenticate themselves.
-    pub auth: Auth,
+    pub auth: ClientAuth,
     /// The host names that the server answers to.
     pub hosts: Hosts,
     /// The limits of clients and connections.
-    pub limits: Limits,
+    pub limits: HttpLimits,
     /// How long an unused MCP session stays open.
     pub idle: Duration,
 }
 
-impl App {
+impl HttpServer {
     /// Serves HTTP until `shutdown`. Then it accepts no more connections, and open requests may finish within `limits.drain`.
     /// `mcp` makes the service at `/mcp`.
     pub async fn serve<M, F>(
@@ -82,7 +83,7 @@ impl App {
         listener: TcpListener,
         mcp: impl FnOnce(EndpointOptions) -> M,
         shutdown: F,
-    ) -> Result<(), HttpError>
+    ) -> Result<(), ServeHttpError>
     where
         M: Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
         M::Response: IntoResponse,
@@ -92,13 +93,13 @@ impl App {
         let (close, closing) = watch::channel(false);
         let limits = Arc::new(self.limits.clone());
         let engine = Arc::clone(&self.engine);
-        let metrics = Arc::new(Metrics::new(Arc::clone(&self.engine)).await.map_err(HttpError)?);
-        let counting = tokio::spawn(metrics::count(Arc::clone(&metrics)));
+        let metrics = Arc::new(Metrics::new(Arc::clone(&self.engine)).await.map_err(ServeHttpError)?);
+        let counting = tokio::spawn(metrics::count_periodically(Arc::clone(&metrics)));
         let stop = CancellationToken::new();
         let mcp = mcp(EndpointOptions {
             hosts: self.hosts.names(),
             origins: self.hosts.origins(),
-            most_bytes: limits.body,
+            max_body_bytes: limits.body,
             idle: self.idle,
             stop: stop.clone(),
         });
@@ -115,13 +116,13 @@ impl App {
                     Ok((stream, _)) => stream,
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be taken");
-                        tokio::time::sleep(REST).await;
+                        tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
                         continue;
                     }
                 },
             };
             let Some(slot) = table.admit() else {
-                turn_away(stream);
+                reject_connection(stream);
                 continue;
             };
             // A small answer is sent without waiting for more.
@@ -133,7 +134,7 @@ impl App {
                 tokio::select! {
                     biased;
                     () = slot.evicted() => tracing::debug!("a connection without a request made room for another"),
-                    () = connection::serve(stream, routes, Arc::clone(&slot), limits, closing) => {}
+                    () = connection::serve_connection(stream, routes, Arc::clone(&slot), limits, closing) => {}
                 }
             });
         }
@@ -142,9 +143,9 @@ impl App {
         let _ = close.send(true);
         engine.drain(limits.drain).await;
         // Answers to runs are sent first; then streams are closed, which would stay open forever.
-        if !all_end(&mut connections, FIRST_WORDS).await {
+        if !join_connections(&mut connections, READY_ANSWERS_TIMEOUT).await {
             stop.cancel();
-            if !all_end(&mut connections, LAST_WORDS).await {
+            if !join_connections(&mut connections, FINAL_ANSWERS_TIMEOUT).await {
                 tracing::info!(connections = connections.len(), "connections that stayed open are cut");
             }
         }
@@ -160,64 +161,64 @@ impl App {
         M::Response: IntoResponse,
         M::Future: Send + 'static,
     {
-        let gate = Arc::new(Gate::new(self.auth, Arc::clone(&self.engine)));
-        let guard = Arc::new(Guard::new(
+        let gate = Arc::new(Authenticator::new(self.auth, Arc::clone(&self.engine)));
+        let guard = Arc::new(RequestGuard::new(
             self.hosts,
             Arc::clone(&gate),
             &self.limits,
             Arc::clone(&metrics),
         ));
-        let metadata = get(metadata).with_state(gate);
+        let metadata = get(metadata_response).with_state(gate);
         Router::new()
-            .route("/healthz", get(health).with_state(Arc::clone(&self.engine)))
-            .route("/metrics", get(metrics::show).with_state(metrics))
-            .route(METADATA, metadata.clone())
-            .route(&format!("{METADATA}/mcp"), metadata)
-            .merge(api::routes(self.engine, closing))
+            .route("/healthz", get(health_response).with_state(Arc::clone(&self.engine)))
+            .route("/metrics", get(metrics::metrics_response).with_state(metrics))
+            .route(METADATA_PATH, metadata.clone())
+            .route(&format!("{METADATA_PATH}/mcp"), metadata)
+            .merge(api::api_routes(self.engine, closing))
             .route_service("/mcp", mcp)
-            .fallback(nothing)
-            .method_not_allowed_fallback(not_so)
+            .fallback(route_not_found)
+            .method_not_allowed_fallback(method_not_allowed)
             // The guard has already read the body within `limits.body`; axum's own limit of 2 MiB would be lower.
             .layer(DefaultBodyLimit::disable())
-            .layer(middleware::from_fn_with_state(guard, guard::guard))
+            .layer(middleware::from_fn_with_state(guard, guard::guard_request))
     }
 }
 
 /// Whether all connections end by themselves within this time.
-async fn all_end(connections: &mut JoinSet<()>, patience: Duration) -> bool {
+async fn join_connections(connections: &mut JoinSet<()>, patience: Duration) -> bool {
     let all = async { while connections.join_next().await.is_some() {} };
     tokio::time::timeout(patience, all).await.is_ok()
 }
 
 /// Sends the refusal without reading the request.
-fn turn_away(mut stream: TcpStream) {
+fn reject_connection(mut stream: TcpStream) {
     tokio::spawn(async move {
         // A client that does not read even this gets nothing.
-        let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(FULL)).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(CONNECTION_LIMIT_RESPONSE)).await;
     });
 }
 
-async fn health(State(engine): State<Arc<Engine>>) -> Response {
+async fn health_response(State(engine): State<Arc<Engine>>) -> Response {
     if engine.is_closing() {
         return (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": "closing" }))).into_response();
     }
     Json(json!({ "status": "ok" })).into_response()
 }
 
-async fn metadata(State(gate): State<Arc<Gate>>, headers: HeaderMap) -> Json<Value> {
-    Json(gate.metadata(&headers))
+async fn metadata_response(State(gate): State<Arc<Authenticator>>, headers: HeaderMap) -> Json<Value> {
+    Json(gate.resource_metadata(&headers))
 }
 
-async fn nothing() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "http.path", "there is nothing at this path")
-        .hint("MCP is at `/mcp`, the API at `/api/v1`; `/api/v1/openapi.json` names every path")
+async fn route_not_found() -> HttpProblem {
+    HttpProblem::new(StatusCode::NOT_FOUND, "http.path", "there is nothing at this path")
+        .with_hint("MCP is at `/mcp`, the API at `/api/v1`; `/api/v1/openapi.json` names every path")
 }
 
-async fn not_so() -> Problem {
-    Problem::new(
+async fn method_not_allowed() -> HttpProblem {
+    HttpProblem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "http.method",
         "this path does not know this method",
     )
-    .hint("`/api/v1/openapi.json` names every path and its methods")
+    .with_hint("`/api/v1/openapi.json` names every path and its methods")
 }

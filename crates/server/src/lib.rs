@@ -5,19 +5,19 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod client_hints;
 mod conformance;
 mod endpoint;
-mod hint;
 mod http;
+mod json_limits;
 mod mcp;
 mod stdio;
-mod weight;
 
 #[doc(hidden)]
 pub use conformance::{Conformance, conformance_handler};
 pub use endpoint::{Endpoint, EndpointOptions};
-pub use mcp::{Face, Mcp, McpOptions, definitions};
+pub use mcp::{McpHandler, McpOptions, McpService, tool_definitions};
 pub use stdio::fuzz;
 pub use stdio::{ServeError, serve_stdio, serve_streams};
 
-pub use self::http::{App, Auth, Hosts, HostsError, HttpError, Limits};
+pub use self::http::{ClientAuth, Hosts, HostsError, HttpLimits, HttpServer, ServeHttpError};

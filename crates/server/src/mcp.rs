@@ -1,28 +1,28 @@
 //! The MCP service: a few small tools over the engine, in both eras of the protocol.
 //!
-//! [`Mcp`] is made once; [`serve_stdio`](crate::serve_stdio) and [`Endpoint`](crate::Endpoint) put it behind a transport. Read
-//! [`face`] first: it answers each request.
+//! [`McpService`] is made once; [`serve_stdio`](crate::serve_stdio) and [`Endpoint`](crate::Endpoint) put it behind a transport. Read
+//! [`handler`] first: it answers each request.
 
-mod answer;
 mod arguments;
 mod call;
-mod cut;
-mod direct;
+mod call_result;
+mod client_trace;
+mod direct_tools;
 mod discover;
-mod face;
+mod elicitation;
 mod fault;
 mod files;
-mod form;
+mod handler;
 mod images;
-mod link;
+mod resource_uri;
 mod resources;
 mod run;
 pub(crate) mod skills;
 mod task;
+mod text;
 mod tools;
-mod trace;
-mod watch;
-mod words;
+mod truncate;
+mod wait;
 
 use std::sync::Arc;
 
@@ -33,30 +33,30 @@ use rmcp::model::{JsonObject, Tool};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-pub use face::Face;
-pub(crate) use fault::Fault;
-pub(crate) use run::api_ask;
+pub(crate) use fault::McpFault;
+pub use handler::McpHandler;
+pub(crate) use run::parse_api_run_request;
 
 /// The schema of a request to run a program.
 pub(crate) fn run_schema() -> Option<Arc<JsonObject>> {
-    let tool = tools::all(AllowedPrograms::All)
+    let tool = tools::all_tools(AllowedPrograms::All)
         .into_iter()
-        .find(|tool| tool.name == tools::RUN)?;
+        .find(|tool| tool.name == tools::RUN_TOOL)?;
     Some(tool.input_schema)
 }
 
 /// The built-in tools as a model sees them: names, descriptions and input schemas.
-pub fn definitions() -> Vec<Value> {
+pub fn tool_definitions() -> Vec<Value> {
     let shown =
         |tool: Tool| json!({ "name": tool.name, "description": tool.description, "inputSchema": *tool.input_schema });
-    tools::all(AllowedPrograms::All).into_iter().map(shown).collect()
+    tools::all_tools(AllowedPrograms::All).into_iter().map(shown).collect()
 }
 
 /// The schema of a request to save a skill.
-pub(crate) fn save_schema() -> Option<Arc<JsonObject>> {
-    let tool = tools::all(AllowedPrograms::All)
+pub(crate) fn save_tool_schema() -> Option<Arc<JsonObject>> {
+    let tool = tools::all_tools(AllowedPrograms::All)
         .into_iter()
-        .find(|tool| tool.name == tools::SAVE)?;
+        .find(|tool| tool.name == tools::SAVE_TOOL)?;
     Some(tool.input_schema)
 }
 
@@ -71,38 +71,38 @@ pub struct McpOptions {
 
 /// The MCP service of an engine; clones share their state.
 #[derive(Debug, Clone)]
-pub struct Mcp {
-    shared: Arc<Shared>,
+pub struct McpService {
+    shared: Arc<HandlerState>,
 }
 
 /// The state that the handlers of all clients share.
 #[derive(Debug)]
-struct Shared {
+struct HandlerState {
     engine: Arc<Engine>,
     options: McpOptions,
     tools: Vec<Tool>,
-    opened: form::Opened,
+    open_forms: elicitation::OpenForms,
 }
 
 /// The source of a request's principal.
 #[derive(Debug, Clone, Copy)]
-enum Whose {
+enum PrincipalSource {
     /// One principal for all requests.
-    Of(Principal),
+    Fixed(Principal),
     /// The principal that the transport wrote into the extensions of each request.
-    OfRequest,
+    Request,
 }
 
-impl Mcp {
+impl McpService {
     /// Creates the service of `engine`.
-    pub fn new(engine: Arc<Engine>, options: McpOptions) -> Mcp {
-        let tools = tools::all(options.policy.limits().programs);
-        Mcp {
-            shared: Arc::new(Shared {
+    pub fn new(engine: Arc<Engine>, options: McpOptions) -> McpService {
+        let tools = tools::all_tools(options.policy.limits().programs);
+        McpService {
+            shared: Arc::new(HandlerState {
                 engine,
                 options,
                 tools,
-                opened: form::Opened::default(),
+                open_forms: elicitation::OpenForms::default(),
             }),
         }
     }
@@ -113,12 +113,12 @@ impl Mcp {
     }
 
     /// The handler of one client. It acts as `principal`, and ends when `gone` is cancelled.
-    pub fn handler(&self, principal: Principal, gone: CancellationToken) -> Face {
-        Face::new(Arc::clone(&self.shared), Whose::Of(principal), gone)
+    pub fn handler(&self, principal: Principal, gone: CancellationToken) -> McpHandler {
+        McpHandler::new(Arc::clone(&self.shared), PrincipalSource::Fixed(principal), gone)
     }
 
     /// The handler of an HTTP client. It acts as the [`Principal`] in the extensions of each request.
-    pub(crate) fn handler_by_request(&self, gone: CancellationToken) -> Face {
-        Face::new(Arc::clone(&self.shared), Whose::OfRequest, gone)
+    pub(crate) fn handler_by_request(&self, gone: CancellationToken) -> McpHandler {
+        McpHandler::new(Arc::clone(&self.shared), PrincipalSource::Request, gone)
     }
 }

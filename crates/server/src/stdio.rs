@@ -1,18 +1,18 @@
 //! MCP on standard input and output: one client, until it closes its input.
 
 pub mod fuzz;
-mod line;
+mod line_reader;
 mod message;
-mod pipe;
 mod streams;
+mod transport;
 
 use ringfence_journal::Principal;
 use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::Mcp;
-use pipe::Pipe;
+use crate::mcp::McpService;
+use transport::StdioTransport;
 
 /// The reason why serving ended early.
 #[derive(Debug, thiserror::Error)]
@@ -27,13 +27,13 @@ pub enum ServeError {
 
 /// Serves one client on standard input and output. When the client closes its input, its executions are cancelled, and the
 /// function returns.
-pub async fn serve_stdio(mcp: &Mcp, principal: Principal, stop: CancellationToken) -> Result<(), ServeError> {
-    serve_streams(mcp, principal, streams::standard(), stop).await
+pub async fn serve_stdio(mcp: &McpService, principal: Principal, stop: CancellationToken) -> Result<(), ServeError> {
+    serve_streams(mcp, principal, streams::standard_streams(), stop).await
 }
 
 /// Serves one client on any two streams.
 pub async fn serve_streams<R, W>(
-    mcp: &Mcp,
+    mcp: &McpService,
     principal: Principal,
     (read, write): (R, W),
     stop: CancellationToken,
@@ -44,7 +44,7 @@ where
 {
     let gone = stop.child_token();
     let face = mcp.handler(principal, gone.clone());
-    let pipe = Pipe::new(read, write, gone.clone());
+    let pipe = StdioTransport::new(read, write, gone.clone());
     let served = match face.clone().serve_with_ct(pipe, stop).await {
         Ok(running) => running.waiting().await.map_err(ServeError::Serve),
         // The client sent no request, or the server is stopping.
@@ -52,7 +52,7 @@ where
         Err(error) => Err(ServeError::Begin(Box::new(error))),
     };
     gone.cancel();
-    face.end_all().await;
+    face.cancel_started().await;
     if let QuitReason::JoinError(error) = served? {
         return Err(ServeError::Serve(error));
     }

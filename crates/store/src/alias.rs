@@ -5,19 +5,19 @@ use sqlx::Row as _;
 use zeroize::Zeroizing;
 
 use crate::Store;
-use crate::database::ReadError;
-use crate::seal::{Place, SealError};
+use crate::database::QueryError;
+use crate::seal::{SealContext, SealError};
 
 impl Store {
     /// The parts of a session's aliases, in order; empty once the session is over.
-    pub async fn aliases(&self, session: SessionId) -> Result<Vec<Zeroizing<Vec<u8>>>, ReadError> {
+    pub async fn aliases(&self, session: SessionId) -> Result<Vec<Zeroizing<Vec<u8>>>, QueryError> {
         let name = session.to_string();
         let mut reader = self.reader().await?;
         let rows = sqlx::query("SELECT n, sealed FROM aliases WHERE session = ? ORDER BY n")
             .bind(&name)
             .fetch_all(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
+            .map_err(QueryError::Database)?;
         if rows.is_empty() {
             return Ok(Vec::new());
         }
@@ -25,15 +25,15 @@ impl Store {
             .bind(&name)
             .fetch_optional(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
+            .map_err(QueryError::Database)?;
         drop(reader);
-        let sealed = |source| ReadError::Sealed {
+        let sealed = |source| QueryError::Sealed {
             what: format!("the aliases of session `{session}`"),
             source,
         };
         let key = key.ok_or(SealError::Deleted { session }).map_err(sealed)?;
-        let seal = self.seals.unwrap(session, &key).map_err(sealed)?;
-        let damaged = |column| ReadError::Row {
+        let seal = self.seals.unwrap_session_key(session, &key).map_err(sealed)?;
+        let damaged = |column| QueryError::Row {
             table: "aliases",
             column,
         };
@@ -42,7 +42,7 @@ impl Store {
                 row.try_get("n").map_err(|_| damaged("n"))?,
                 row.try_get("sealed").map_err(|_| damaged("sealed"))?,
             );
-            seal.open(Place::Aliases(&name, n), bytes).map_err(sealed)
+            seal.unseal(SealContext::Aliases(&name, n), bytes).map_err(sealed)
         };
         rows.iter().map(open).collect()
     }

@@ -4,27 +4,27 @@
 
 use jiff::Timestamp;
 use ringfence_journal::{
-    ApprovalAnswer, ApprovalId, ApprovalScope, ApprovalVia, AskReason, Entry, Event, ExecutionId, Hash, Principal,
-    RecordError, Recorded, SessionId,
+    ApprovalAnswer, ApprovalId, ApprovalScope, ApprovalVia, AskReason, ContentHash, Event, ExecutionId, Principal,
+    RecordError, RecordPosition, ReplayEntry, SessionId,
 };
-use ringfence_policy::Hints;
+use ringfence_policy::ToolHints;
 use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::Store;
-use crate::database::{self, ReadError};
-use crate::recording::{moment, nanoseconds};
-use crate::seal::{Place, SealError, Seals};
+use crate::database::{self, QueryError};
+use crate::recording::{from_nanoseconds, to_nanoseconds};
+use crate::seal::{SealContext, SealError, SealKeyring};
 use crate::stop;
-use crate::writer::{Change, Command};
+use crate::writer::{RecordingChange, WriterCommand};
 
 /// The most questions on one page.
-const PAGE: u32 = 1000;
+const MAX_PAGE_SIZE: u32 = 1000;
 
 /// An approval question about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
+pub struct ApprovalQuestion {
     /// The id of the question, newly generated.
     pub id: ApprovalId,
     /// The principal who owns the session.
@@ -48,30 +48,30 @@ pub struct Question {
     /// The arguments with aliases in place of personal data, if there are any: for people who may not see the data.
     pub masked: Option<String>,
     /// Digest of everything that the person sees and that the answer is bound to.
-    pub shown: Hash,
+    pub shown: ContentHash,
     /// When the question was asked.
     pub asked: Timestamp,
     /// When the question expires; no answer until then means no.
     pub expires: Timestamp,
     /// The context of the question.
-    pub grounds: Grounds,
+    pub grounds: ApprovalGrounds,
 }
 
 /// The context of an approval question. An unknown field is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grounds {
+pub struct ApprovalGrounds {
     /// Digest of the policy that requires the approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// The hints of the tool's server about the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hints: Option<Hints>,
+    pub hints: Option<ToolHints>,
     /// The grantee of an approval for the whole session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grantee: Option<String>,
     /// Digest of the calling code, if there is any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<Hash>,
+    pub code: Option<ContentHash>,
     /// The code itself, if no recording holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
@@ -79,7 +79,7 @@ pub struct Grounds {
 
 /// The answer of a person to an approval question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ApprovalResponse {
     /// Whether the call is approved.
     pub approve: bool,
     /// How long an approval holds.
@@ -94,13 +94,13 @@ pub struct Answer {
 
 /// The outcome of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answered {
+pub enum AnswerOutcome {
     /// The answer was accepted.
-    Taken,
+    Accepted,
     /// The question already has the same answer, from anybody.
-    Again,
+    AlreadyAnswered,
     /// The question already has another answer.
-    Conflict(Box<Approval>),
+    Conflict(Box<StoredApproval>),
     /// The question expired before the answer came.
     Expired,
     /// The question is obsolete: the call would differ from it.
@@ -155,18 +155,18 @@ impl From<ApprovalAnswer> for ApprovalState {
 
 /// An approval question with its state and answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Approval {
+pub struct StoredApproval {
     /// The question as it was asked.
-    pub question: Question,
+    pub question: ApprovalQuestion,
     /// The current state; an overdue question is expired even if no process has recorded that yet.
     pub state: ApprovalState,
     /// The answer and its time, if a person gave one.
-    pub answer: Option<(Answer, Timestamp)>,
+    pub answer: Option<(ApprovalResponse, Timestamp)>,
 }
 
 /// Selects the questions to list, newest first.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Approvals {
+pub struct ApprovalQuery {
     /// Only questions in sessions of this principal.
     pub principal: Option<Principal>,
     /// Only questions in this session.
@@ -183,18 +183,18 @@ pub struct Approvals {
 
 /// The part of a question that is sealed, because only people may see it.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Shown {
+pub(crate) struct SealedQuestion {
     program: String,
     arguments: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     masked: Option<String>,
     #[serde(default)]
-    grounds: Grounds,
+    grounds: ApprovalGrounds,
 }
 
-impl Question {
-    pub(crate) fn secret(&self) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(&Shown {
+impl ApprovalQuestion {
+    pub(crate) fn secret_json(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&SealedQuestion {
             program: self.program.clone(),
             arguments: self.arguments.clone(),
             masked: self.masked.clone(),
@@ -205,34 +205,47 @@ impl Question {
 
 impl Store {
     /// Records in one commit that a call waits for an approval, the question, and the replay entries up to then.
-    pub async fn ask(&self, event: Event, question: Question, entries: Vec<Entry>) -> Result<Recorded, RecordError> {
+    pub async fn record_question(
+        &self,
+        event: Event,
+        question: ApprovalQuestion,
+        entries: Vec<ReplayEntry>,
+    ) -> Result<RecordPosition, RecordError> {
         let question = Box::new(question);
-        self.record_with(event, Change::Ask { question, entries }).await
+        self.record_with_change(event, RecordingChange::Ask { question, entries })
+            .await
     }
 
     /// Answers the question that was displayed with digest `shown`, and wakes the processes that wait for it.
-    pub async fn answer(&self, id: ApprovalId, shown: Hash, answer: Answer) -> Result<Answered, RecordError> {
+    pub async fn answer_question(
+        &self,
+        id: ApprovalId,
+        shown: ContentHash,
+        answer: ApprovalResponse,
+    ) -> Result<AnswerOutcome, RecordError> {
         let said = Box::new(answer);
-        let told = self.send(|reply| Command::Answer { id, shown, said, reply }).await?;
+        let told = self
+            .send(|reply| WriterCommand::Answer { id, shown, said, reply })
+            .await?;
         match told {
-            Told::Taken => {
-                let run = self.home.run();
+            AnswerStatus::Accepted => {
+                let run = self.home.run_folder();
                 // The answer is committed; a process that misses the datagram finds it at its next read.
-                let sent = tokio::task::spawn_blocking(move || stop::tell_all(&run)).await;
+                let sent = tokio::task::spawn_blocking(move || stop::notify_all(&run)).await;
                 if let Ok(Err(error)) = sent {
                     tracing::warn!(%error, %id, "nobody could be told of an answer");
                 }
-                Ok(Answered::Taken)
+                Ok(AnswerOutcome::Accepted)
             }
-            Told::Again => Ok(Answered::Again),
-            Told::Expired => Ok(Answered::Expired),
-            Told::Withdrawn => Ok(Answered::Withdrawn),
-            Told::Ended => Ok(Answered::Ended),
-            Told::Changed => Ok(Answered::Changed),
-            Told::Unknown => Ok(Answered::Unknown),
-            Told::Conflict => match self.approval(id).await {
-                Ok(Some(approval)) => Ok(Answered::Conflict(Box::new(approval))),
-                Ok(None) => Ok(Answered::Unknown),
+            AnswerStatus::AlreadyAnswered => Ok(AnswerOutcome::AlreadyAnswered),
+            AnswerStatus::Expired => Ok(AnswerOutcome::Expired),
+            AnswerStatus::Withdrawn => Ok(AnswerOutcome::Withdrawn),
+            AnswerStatus::Ended => Ok(AnswerOutcome::Ended),
+            AnswerStatus::Changed => Ok(AnswerOutcome::Changed),
+            AnswerStatus::Unknown => Ok(AnswerOutcome::Unknown),
+            AnswerStatus::Conflict => match self.approval(id).await {
+                Ok(Some(approval)) => Ok(AnswerOutcome::Conflict(Box::new(approval))),
+                Ok(None) => Ok(AnswerOutcome::Unknown),
                 Err(error) => Err(RecordError::Keep {
                     source: std::sync::Arc::new(error),
                 }),
@@ -241,39 +254,45 @@ impl Store {
     }
 
     /// Settles a question without a person. Returns the state after that: somebody may have answered first.
-    pub async fn settle(&self, id: ApprovalId, answer: ApprovalAnswer) -> Result<Option<ApprovalState>, RecordError> {
+    pub async fn settle_question(
+        &self,
+        id: ApprovalId,
+        answer: ApprovalAnswer,
+    ) -> Result<Option<ApprovalState>, RecordError> {
         let state = ApprovalState::from(answer);
-        self.send(|reply| Command::Settle { id, state, reply }).await
+        self.send(|reply| WriterCommand::Settle { id, state, reply }).await
     }
 
     /// Reads one question; `None` if no question has this id.
-    pub async fn approval(&self, id: ApprovalId) -> Result<Option<Approval>, ReadError> {
+    pub async fn approval(&self, id: ApprovalId) -> Result<Option<StoredApproval>, QueryError> {
         let mut reader = self.reader().await?;
         let sql = format!("{SELECT} WHERE a.id = ?2");
         let row = sqlx::query(sqlx::AssertSqlSafe(sql))
-            .bind(nanoseconds(Timestamp::now()))
+            .bind(to_nanoseconds(Timestamp::now()))
             .bind(id.to_string())
             .fetch_optional(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
-        row.as_ref().map(|row| approval(&self.seals, row)).transpose()
+            .map_err(QueryError::Database)?;
+        row.as_ref().map(|row| approval_from_row(&self.seals, row)).transpose()
     }
 
     /// All questions that an execution waits for and that have not expired.
-    pub async fn pending(&self, execution: ExecutionId) -> Result<Vec<ApprovalId>, ReadError> {
+    pub async fn pending_approvals(&self, execution: ExecutionId) -> Result<Vec<ApprovalId>, QueryError> {
         let mut reader = self.reader().await?;
         let sql = "SELECT id FROM approvals WHERE execution = ? AND state = 'pending' AND expires > ?";
         let rows = sqlx::query(sql)
             .bind(execution.to_string())
-            .bind(nanoseconds(Timestamp::now()))
+            .bind(to_nanoseconds(Timestamp::now()))
             .fetch_all(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
-        rows.iter().map(|row| database::parsed(row, TABLE, "id")).collect()
+            .map_err(QueryError::Database)?;
+        rows.iter()
+            .map(|row| database::parse_column(row, TABLE, "id"))
+            .collect()
     }
 
     /// A page of questions, newest first.
-    pub async fn approvals(&self, which: Approvals) -> Result<Vec<Approval>, ReadError> {
+    pub async fn list_approvals(&self, which: ApprovalQuery) -> Result<Vec<StoredApproval>, QueryError> {
         // An overdue question that no process has marked as expired still has the state `pending`.
         let state = match which.state {
             None => "",
@@ -292,25 +311,25 @@ impl Store {
         );
         let mut reader = self.reader().await?;
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
-            .bind(nanoseconds(Timestamp::now()))
+            .bind(to_nanoseconds(Timestamp::now()))
             .bind(which.session.map(|session| session.to_string()))
             .bind(which.principal.map(|principal| principal.to_string()))
             .bind(which.execution.map(|execution| execution.to_string()))
             .bind(which.before.map(|before| before.to_string()))
-            .bind(i64::from(which.limit.unwrap_or(PAGE).min(PAGE)))
+            .bind(i64::from(which.limit.unwrap_or(MAX_PAGE_SIZE).min(MAX_PAGE_SIZE)))
             .fetch_all(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
+            .map_err(QueryError::Database)?;
         drop(reader);
-        rows.iter().map(|row| approval(&self.seals, row)).collect()
+        rows.iter().map(|row| approval_from_row(&self.seals, row)).collect()
     }
 }
 
 /// The writer's result for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    Taken,
-    Again,
+pub(crate) enum AnswerStatus {
+    Accepted,
+    AlreadyAnswered,
     Conflict,
     Expired,
     Withdrawn,
@@ -327,80 +346,83 @@ const SELECT: &str =
     a.scope, a.by, a.via, a.note, a.answered, k.sealed AS key
     FROM approvals a LEFT JOIN keys k ON k.session = a.session";
 
-fn approval(seals: &Seals, row: &SqliteRow) -> Result<Approval, ReadError> {
-    let damaged = |column| ReadError::Row { table: TABLE, column };
-    let id: ApprovalId = database::parsed(row, TABLE, "id")?;
-    let session: SessionId = database::parsed(row, TABLE, "session")?;
+fn approval_from_row(seals: &SealKeyring, row: &SqliteRow) -> Result<StoredApproval, QueryError> {
+    let damaged = |column| QueryError::Row { table: TABLE, column };
+    let id: ApprovalId = database::parse_column(row, TABLE, "id")?;
+    let session: SessionId = database::parse_column(row, TABLE, "session")?;
     let name = id.to_string();
-    let sealed = |place: Place<'_>| {
+    let sealed = |place: SealContext<'_>| {
         let what = place.to_string();
-        move |source| ReadError::Sealed { what, source }
+        move |source| QueryError::Sealed { what, source }
     };
-    let place = Place::Question(&name);
+    let place = SealContext::Question(&name);
     let key: Option<&[u8]> = row.try_get("key").map_err(|_| damaged("key"))?;
     let key = key
         .ok_or(SealError::Deleted { session })
-        .and_then(|key| seals.unwrap(session, key))
+        .and_then(|key| seals.unwrap_session_key(session, key))
         .map_err(sealed(place))?;
     let bytes: &[u8] = row.try_get("sealed").map_err(|_| damaged("sealed"))?;
-    let secret = key.open(place, bytes).map_err(sealed(place))?;
-    let shown: Shown = serde_json::from_slice(&secret).map_err(|_| damaged("sealed"))?;
+    let secret = key.unseal(place, bytes).map_err(sealed(place))?;
+    let shown: SealedQuestion = serde_json::from_slice(&secret).map_err(|_| damaged("sealed"))?;
     let note: Option<&[u8]> = row.try_get("note").map_err(|_| damaged("note"))?;
-    let place = Place::Note(&name);
+    let place = SealContext::Note(&name);
     let note = note
         .map(|note| {
-            let note = key.open(place, note).map_err(sealed(place))?;
+            let note = key.unseal(place, note).map_err(sealed(place))?;
             String::from_utf8(note.to_vec()).map_err(|_| damaged("note"))
         })
         .transpose()?;
-    let question = Question {
+    let question = ApprovalQuestion {
         id,
         session,
-        principal: database::parsed(row, TABLE, "principal")?,
-        execution: database::parsed(row, TABLE, "execution")?,
-        number: u32::try_from(database::number(row, TABLE, "number")?).map_err(|_| damaged("number"))?,
+        principal: database::parse_column(row, TABLE, "principal")?,
+        execution: database::parse_column(row, TABLE, "execution")?,
+        number: u32::try_from(database::unsigned_column(row, TABLE, "number")?).map_err(|_| damaged("number"))?,
         program: shown.program,
-        tool: database::parsed(row, TABLE, "tool")?,
-        rule: database::parsed(row, TABLE, "rule")?,
-        why: word(row, "why")?.ok_or_else(|| damaged("why"))?,
+        tool: database::parse_column(row, TABLE, "tool")?,
+        rule: database::parse_column(row, TABLE, "rule")?,
+        why: optional_word_column(row, "why")?.ok_or_else(|| damaged("why"))?,
         arguments: shown.arguments,
         masked: shown.masked,
-        shown: database::digest(row, TABLE, "shown")?,
-        asked: time(row, "asked")?.ok_or_else(|| damaged("asked"))?,
-        expires: time(row, "expires")?.ok_or_else(|| damaged("expires"))?,
+        shown: database::hash_column(row, TABLE, "shown")?,
+        asked: optional_time_column(row, "asked")?.ok_or_else(|| damaged("asked"))?,
+        expires: optional_time_column(row, "expires")?.ok_or_else(|| damaged("expires"))?,
         grounds: shown.grounds,
     };
-    let state = word(row, "state")?.ok_or_else(|| damaged("state"))?;
-    let answer = match (time(row, "answered")?, state) {
+    let state = optional_word_column(row, "state")?.ok_or_else(|| damaged("state"))?;
+    let answer = match (optional_time_column(row, "answered")?, state) {
         (Some(at), ApprovalState::Approved | ApprovalState::Denied) => {
-            let answer = Answer {
+            let answer = ApprovalResponse {
                 approve: state == ApprovalState::Approved,
-                scope: word(row, "scope")?.ok_or_else(|| damaged("scope"))?,
-                by: database::parsed(row, TABLE, "by")?,
-                via: word(row, "via")?.ok_or_else(|| damaged("via"))?,
+                scope: optional_word_column(row, "scope")?.ok_or_else(|| damaged("scope"))?,
+                by: database::parse_column(row, TABLE, "by")?,
+                via: optional_word_column(row, "via")?.ok_or_else(|| damaged("via"))?,
                 note,
             };
             Some((answer, at))
         }
         _ => None,
     };
-    Ok(Approval {
+    Ok(StoredApproval {
         question,
         state,
         answer,
     })
 }
 
-fn time(row: &SqliteRow, column: &'static str) -> Result<Option<Timestamp>, ReadError> {
+fn optional_time_column(row: &SqliteRow, column: &'static str) -> Result<Option<Timestamp>, QueryError> {
     let at: Option<i64> = row
         .try_get(column)
-        .map_err(|_| ReadError::Row { table: TABLE, column })?;
-    Ok(at.map(moment))
+        .map_err(|_| QueryError::Row { table: TABLE, column })?;
+    Ok(at.map(from_nanoseconds))
 }
 
 /// One of a closed set of words, in the spelling of the journal.
-fn word<T: serde::de::DeserializeOwned>(row: &SqliteRow, column: &'static str) -> Result<Option<T>, ReadError> {
-    let damaged = || ReadError::Row { table: TABLE, column };
+fn optional_word_column<T: serde::de::DeserializeOwned>(
+    row: &SqliteRow,
+    column: &'static str,
+) -> Result<Option<T>, QueryError> {
+    let damaged = || QueryError::Row { table: TABLE, column };
     let text: Option<&str> = row.try_get(column).map_err(|_| damaged())?;
     text.map(|text| serde_json::from_value(text.into()).map_err(|_| damaged()))
         .transpose()

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_journal::{Cause, Hash, RecordError};
+use ringfence_journal::{ContentHash, RecordError, SharedCause};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
-use crate::OpenError;
+use crate::OpenStoreError;
 use crate::seal::SealError;
 
 /// `rfnc`: marks a database of this program.
-const APPLICATION: i64 = 0x7266_6e63;
+const APPLICATION_ID: i64 = 0x7266_6e63;
 
 /// Each migration takes the database from version `index` to the next.
 const MIGRATIONS: &[&str] = &[
@@ -35,65 +35,65 @@ const MIGRATIONS: &[&str] = &[
 ];
 
 /// How long a connection waits for another process's commit.
-pub(crate) const BUSY: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The class of a `SQLite` error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum SqliteErrorClass {
     Full,
     Locked,
     Damaged,
-    Taken,
+    ConstraintViolated,
     Other,
 }
 
-impl Trouble {
+impl SqliteErrorClass {
     /// The class of a query's error.
-    pub(crate) fn of(error: &sqlx::Error) -> Trouble {
+    pub(crate) fn from_sqlx(error: &sqlx::Error) -> SqliteErrorClass {
         let code = error
             .as_database_error()
             .and_then(sqlx::error::DatabaseError::code)
             .and_then(|code| code.parse().ok());
-        Trouble::of_code(code)
+        SqliteErrorClass::from_code(code)
     }
 
     /// The class of an error of the writing side.
-    pub(crate) fn of_write(error: &rusqlite::Error) -> Trouble {
-        Trouble::of_code(error.sqlite_error().map(|error| error.extended_code))
+    pub(crate) fn from_rusqlite(error: &rusqlite::Error) -> SqliteErrorClass {
+        SqliteErrorClass::from_code(error.sqlite_error().map(|error| error.extended_code))
     }
 
     /// Maps the result code; the extended part matters only where stated.
-    fn of_code(code: Option<i32>) -> Trouble {
+    fn from_code(code: Option<i32>) -> SqliteErrorClass {
         match code.map(|code| code & 0xff) {
-            Some(13) => Trouble::Full,
-            Some(5 | 6) => Trouble::Locked,
-            Some(11 | 26) => Trouble::Damaged,
+            Some(13) => SqliteErrorClass::Full,
+            Some(5 | 6) => SqliteErrorClass::Locked,
+            Some(11 | 26) => SqliteErrorClass::Damaged,
             // A constraint: the position in the chain, or the name, is already used.
-            Some(19) => Trouble::Taken,
+            Some(19) => SqliteErrorClass::ConstraintViolated,
             // There is no space for the index of the log.
-            Some(10) if code == Some(4874) => Trouble::Full,
+            Some(10) if code == Some(4874) => SqliteErrorClass::Full,
             // An I/O error on reading less than a page means that the file was truncated.
-            Some(10) if code == Some(522) => Trouble::Damaged,
-            _ => Trouble::Other,
+            Some(10) if code == Some(522) => SqliteErrorClass::Damaged,
+            _ => SqliteErrorClass::Other,
         }
     }
 }
 
 /// Maps a database error to the error of a record.
 pub(crate) fn record_error(error: rusqlite::Error) -> RecordError {
-    let trouble = Trouble::of_write(&error);
-    let source: Cause = Arc::new(error);
+    let trouble = SqliteErrorClass::from_rusqlite(&error);
+    let source: SharedCause = Arc::new(error);
     match trouble {
-        Trouble::Full => RecordError::Full { source },
-        Trouble::Locked => RecordError::Locked { source },
-        Trouble::Damaged => RecordError::Damaged { source },
-        Trouble::Taken | Trouble::Other => RecordError::Write { source },
+        SqliteErrorClass::Full => RecordError::Full { source },
+        SqliteErrorClass::Locked => RecordError::Locked { source },
+        SqliteErrorClass::Damaged => RecordError::Damaged { source },
+        SqliteErrorClass::ConstraintViolated | SqliteErrorClass::Other => RecordError::Write { source },
     }
 }
 
 /// Why the store cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum QueryError {
     /// The database returned an error.
     #[error("cannot read the journal")]
     Database(#[source] sqlx::Error),
@@ -121,56 +121,60 @@ pub enum ReadError {
     },
 }
 
-impl ReadError {
+impl QueryError {
     /// The stable code of this error.
     pub fn code(&self) -> &'static str {
         match self {
-            ReadError::Database(error) => match Trouble::of(error) {
-                Trouble::Full => "store.full",
-                Trouble::Locked => "store.locked",
-                Trouble::Damaged => "store.damaged",
-                Trouble::Taken | Trouble::Other => "store.read",
+            QueryError::Database(error) => match SqliteErrorClass::from_sqlx(error) {
+                SqliteErrorClass::Full => "store.full",
+                SqliteErrorClass::Locked => "store.locked",
+                SqliteErrorClass::Damaged => "store.damaged",
+                SqliteErrorClass::ConstraintViolated | SqliteErrorClass::Other => "store.read",
             },
-            ReadError::Row { .. } | ReadError::Mark { .. } => "store.damaged",
-            ReadError::Sealed { source, .. } => source.code(),
+            QueryError::Row { .. } | QueryError::Mark { .. } => "store.damaged",
+            QueryError::Sealed { source, .. } => source.code(),
         }
     }
 }
 
 /// A text column, parsed; the error names the table and column.
-pub(crate) fn parsed<T: std::str::FromStr>(
+pub(crate) fn parse_column<T: std::str::FromStr>(
     row: &SqliteRow,
     table: &'static str,
     column: &'static str,
-) -> Result<T, ReadError> {
-    let text: &str = row.try_get(column).map_err(|_| ReadError::Row { table, column })?;
-    text.parse().map_err(|_| ReadError::Row { table, column })
+) -> Result<T, QueryError> {
+    let text: &str = row.try_get(column).map_err(|_| QueryError::Row { table, column })?;
+    text.parse().map_err(|_| QueryError::Row { table, column })
 }
 
 /// A number column that is never negative.
-pub(crate) fn number(row: &SqliteRow, table: &'static str, column: &'static str) -> Result<u64, ReadError> {
-    let number: i64 = row.try_get(column).map_err(|_| ReadError::Row { table, column })?;
-    u64::try_from(number).map_err(|_| ReadError::Row { table, column })
+pub(crate) fn unsigned_column(row: &SqliteRow, table: &'static str, column: &'static str) -> Result<u64, QueryError> {
+    let number: i64 = row.try_get(column).map_err(|_| QueryError::Row { table, column })?;
+    u64::try_from(number).map_err(|_| QueryError::Row { table, column })
 }
 
 /// A hash column, stored as 32 bytes.
-pub(crate) fn digest(row: &SqliteRow, table: &'static str, column: &'static str) -> Result<Hash, ReadError> {
-    let bytes: &[u8] = row.try_get(column).map_err(|_| ReadError::Row { table, column })?;
-    Hash::try_from(bytes).map_err(|_| ReadError::Row { table, column })
+pub(crate) fn hash_column(
+    row: &SqliteRow,
+    table: &'static str,
+    column: &'static str,
+) -> Result<ContentHash, QueryError> {
+    let bytes: &[u8] = row.try_get(column).map_err(|_| QueryError::Row { table, column })?;
+    ContentHash::try_from(bytes).map_err(|_| QueryError::Row { table, column })
 }
 
 /// The database's numbers are signed; the program's numbers stay far below that limit.
-pub(crate) fn signed(number: u64) -> i64 {
+pub(crate) fn to_signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Opens a connection that can write. The file must exist. The connection waits up to [`BUSY`] for others.
+/// Opens a connection that can write. The file must exist. The connection waits up to [`BUSY_TIMEOUT`] for others.
 pub(crate) fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
     let connection = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
-    connection.busy_timeout(BUSY)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     // The writer checkpoints the log in the background, not in a commit that a caller waits for.
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0",
@@ -179,74 +183,74 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
 }
 
 /// Opens a connection for queries only.
-pub(crate) async fn connect_reader(path: &Path) -> Result<SqliteConnection, ReadError> {
+pub(crate) async fn connect_reader(path: &Path) -> Result<SqliteConnection, QueryError> {
     SqliteConnectOptions::new()
         .filename(path)
-        .busy_timeout(BUSY)
+        .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(true)
         .disable_statement_logging()
         .pragma("query_only", "ON")
         .connect()
         .await
-        .map_err(ReadError::Database)
+        .map_err(QueryError::Database)
 }
 
 /// Opens the database and migrates it to this program's version.
-pub(crate) fn open(path: PathBuf) -> Result<Connection, OpenError> {
-    let trouble = |source| OpenError::from_database(path.clone(), source);
+pub(crate) fn open_migrated(path: PathBuf) -> Result<Connection, OpenStoreError> {
+    let trouble = |source| OpenStoreError::from_database(path.clone(), source);
     let mut connection = connect(&path).map_err(trouble)?;
-    let version = version(&connection).map_err(trouble)?;
-    if (0..known()).contains(&version) {
+    let version = read_version(&connection).map_err(trouble)?;
+    if (0..newest_version()).contains(&version) {
         migrate(&mut connection, &path)?;
-    } else if version != known() {
-        return Err(OpenError::Version {
+    } else if version != newest_version() {
+        return Err(OpenStoreError::Version {
             path,
             found: version,
-            known: known(),
+            known: newest_version(),
         });
     }
     Ok(connection)
 }
 
-fn known() -> i64 {
+fn newest_version() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
-fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
+fn read_version(connection: &Connection) -> Result<i64, rusqlite::Error> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
 /// Migrates an older or empty database to this program's version.
-fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    let trouble = |source| OpenError::from_database(path.to_owned(), source);
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenStoreError> {
+    let trouble = |source| OpenStoreError::from_database(path.to_owned(), source);
     // If it is dropped without a commit, the transaction is rolled back.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(trouble)?;
     // Another process may have migrated it first.
-    let found = version(&transaction).map_err(trouble)?;
-    if found >= known() {
+    let found = read_version(&transaction).map_err(trouble)?;
+    if found >= newest_version() {
         return Ok(());
     }
     let strangers: i64 = transaction
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(trouble)?;
     if found == 0 && strangers > 0 {
-        return Err(OpenError::NotOurs { path: path.to_owned() });
+        return Err(OpenStoreError::NotOurs { path: path.to_owned() });
     }
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
         transaction.execute_batch(migration).map_err(trouble)?;
     }
     let stamp = format!(
-        "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {}",
-        known()
+        "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {}",
+        newest_version()
     );
     transaction.execute_batch(&stamp).map_err(trouble)?;
     transaction.commit().map_err(trouble)
 }
 
 /// Whether the file is shorter than its header states and has no log that could hold the rest.
-pub(crate) fn is_cut(path: &Path) -> std::io::Result<bool> {
+pub(crate) fn is_truncated(path: &Path) -> std::io::Result<bool> {
     use std::io::Read as _;
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -269,7 +273,7 @@ pub(crate) fn is_cut(path: &Path) -> std::io::Result<bool> {
 }
 
 /// Runs the database's quick integrity check; slow, so used only on suspicion.
-pub(crate) fn is_whole(connection: &Connection) -> Result<bool, rusqlite::Error> {
+pub(crate) fn passes_quick_check(connection: &Connection) -> Result<bool, rusqlite::Error> {
     let answer: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     Ok(answer == "ok")
 }

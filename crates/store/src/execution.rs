@@ -3,15 +3,15 @@
 use ringfence_journal::{ExecutionId, Principal, SessionId};
 
 use crate::Store;
-use crate::database::ReadError;
-use crate::session::{self, Execution};
+use crate::database::QueryError;
+use crate::session::{self, StoredExecution};
 
 /// The most executions on one page.
-const PAGE: u32 = 1000;
+const MAX_PAGE_SIZE: u32 = 1000;
 
 /// Selects the executions to list, newest first.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Executions {
+pub struct ExecutionQuery {
     /// Only executions in sessions of this principal.
     pub principal: Option<Principal>,
     /// Only executions in this session.
@@ -24,7 +24,7 @@ pub struct Executions {
 
 impl Store {
     /// A page of executions, newest first.
-    pub async fn executions_of(&self, which: Executions) -> Result<Vec<Execution>, ReadError> {
+    pub async fn list_executions(&self, which: ExecutionQuery) -> Result<Vec<StoredExecution>, QueryError> {
         let mut reader = self.reader().await?;
         let rows = sqlx::query(
             "SELECT e.id, e.session, e.language, e.status, e.started, e.ended FROM executions e
@@ -35,41 +35,41 @@ impl Store {
         .bind(which.session.map(|session| session.to_string()))
         .bind(which.before.map(|before| before.to_string()))
         .bind(which.principal.map(|principal| principal.to_string()))
-        .bind(i64::from(which.limit.unwrap_or(PAGE).min(PAGE)))
+        .bind(i64::from(which.limit.unwrap_or(MAX_PAGE_SIZE).min(MAX_PAGE_SIZE)))
         .fetch_all(reader.connection()?)
         .await
-        .map_err(ReadError::Database)?;
-        rows.iter().map(session::execution).collect()
+        .map_err(QueryError::Database)?;
+        rows.iter().map(session::execution_from_row).collect()
     }
 
     /// How many sessions are open.
-    pub async fn open_sessions(&self) -> Result<u64, ReadError> {
+    pub async fn open_session_count(&self) -> Result<u64, QueryError> {
         let mut reader = self.reader().await?;
         let count: i64 = sqlx::query_scalar("SELECT count(*) FROM sessions WHERE state = 'open'")
             .fetch_one(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
+            .map_err(QueryError::Database)?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
     /// The number of the newest record; 0 where there is none.
-    pub async fn last_record(&self) -> Result<u64, ReadError> {
+    pub async fn last_record_number(&self) -> Result<u64, QueryError> {
         let mut reader = self.reader().await?;
         let last: Option<i64> = sqlx::query_scalar("SELECT max(n) FROM events")
             .fetch_one(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
+            .map_err(QueryError::Database)?;
         Ok(last.and_then(|last| u64::try_from(last).ok()).unwrap_or(0))
     }
 
     /// The number of a session's first record.
-    pub async fn first_record(&self, session: SessionId) -> Result<Option<u64>, ReadError> {
+    pub async fn first_record_number(&self, session: SessionId) -> Result<Option<u64>, QueryError> {
         let mut reader = self.reader().await?;
         let first: Option<i64> = sqlx::query_scalar("SELECT n FROM events WHERE session = ? AND seq = 1")
             .bind(session.to_string())
             .fetch_optional(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
+            .map_err(QueryError::Database)?;
         Ok(first.and_then(|first| u64::try_from(first).ok()))
     }
 }

@@ -7,12 +7,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use ringfence_journal::{Hash, Mark, Signer};
+use ringfence_journal::{ContentHash, HeadMark, HeadSigner};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::OpenError;
-use crate::loss::CheckError;
+use crate::OpenStoreError;
+use crate::loss::LossCheckError;
 
 /// A mark line is padded to this length, so that a newer line always overwrites an older one completely.
 const MARK_BYTES: usize = 192;
@@ -23,30 +23,30 @@ pub(crate) struct Home(PathBuf);
 
 /// Whether the database exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum DatabasePresence {
     /// The file exists and is not empty.
-    Database,
+    Present,
     /// There is no file, or it is empty.
-    Nothing,
+    Missing,
 }
 
 impl Home {
     /// Creates the data folder and its subfolders if they are missing.
-    pub(crate) fn prepare(path: &Path) -> Result<Home, OpenError> {
-        let home = Home::unprepared(path)?;
-        close_to_others(&home.0).map_err(|source| OpenError::Folder {
+    pub(crate) fn prepare(path: &Path) -> Result<Home, OpenStoreError> {
+        let home = Home::existing(path)?;
+        restrict_permissions(&home.0).map_err(|source| OpenStoreError::Folder {
             path: home.0.clone(),
             source,
         })?;
-        for folder in [home.0.clone(), home.keys(), home.run()] {
+        for folder in [home.0.clone(), home.keys_folder(), home.run_folder()] {
             private_folder(&folder)?;
         }
         Ok(home)
     }
 
     /// Uses the folder as it is, for a check that must not create anything.
-    pub(crate) fn unprepared(path: &Path) -> Result<Home, OpenError> {
-        let absolute = std::path::absolute(path).map_err(|source| OpenError::Folder {
+    pub(crate) fn existing(path: &Path) -> Result<Home, OpenStoreError> {
+        let absolute = std::path::absolute(path).map_err(|source| OpenStoreError::Folder {
             path: path.to_owned(),
             source,
         })?;
@@ -57,105 +57,105 @@ impl Home {
         &self.0
     }
 
-    pub(crate) fn database(&self) -> PathBuf {
+    pub(crate) fn database_path(&self) -> PathBuf {
         self.0.join("ringfence.db")
     }
 
     /// The folder of the leases and their sockets.
-    pub(crate) fn run(&self) -> PathBuf {
+    pub(crate) fn run_folder(&self) -> PathBuf {
         self.0.join("run")
     }
 
-    fn keys(&self) -> PathBuf {
+    fn keys_folder(&self) -> PathBuf {
         self.0.join("keys")
     }
 
-    fn key(&self) -> PathBuf {
-        self.keys().join("journal.key")
+    fn key_path(&self) -> PathBuf {
+        self.keys_folder().join("journal.key")
     }
 
     /// The key that wraps the keys of sessions.
-    pub(crate) fn seal_key(&self) -> PathBuf {
-        self.keys().join("seal.key")
+    pub(crate) fn seal_key_path(&self) -> PathBuf {
+        self.keys_folder().join("seal.key")
     }
 
-    fn mark(&self) -> PathBuf {
-        self.keys().join("journal.mark")
+    fn mark_path(&self) -> PathBuf {
+        self.keys_folder().join("journal.mark")
     }
 
     /// Whether the database exists; checked before the key is read.
-    pub(crate) fn found(&self) -> Result<Found, OpenError> {
-        let path = self.database();
+    pub(crate) fn database_presence(&self) -> Result<DatabasePresence, OpenStoreError> {
+        let path = self.database_path();
         match fs::symlink_metadata(&path) {
-            Ok(data) if !data.is_file() => Err(OpenError::NotAFile { path }),
-            Ok(data) if data.len() > 0 => Ok(Found::Database),
-            Ok(_) => Ok(Found::Nothing),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
-            Err(source) => Err(OpenError::File { path, source }),
+            Ok(data) if !data.is_file() => Err(OpenStoreError::NotAFile { path }),
+            Ok(data) if data.len() > 0 => Ok(DatabasePresence::Present),
+            Ok(_) => Ok(DatabasePresence::Missing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(DatabasePresence::Missing),
+            Err(source) => Err(OpenStoreError::File { path, source }),
         }
     }
 
     /// Locks the creation of the database, so that only one process creates it.
-    pub(crate) fn creation_lock(&self) -> Result<File, OpenError> {
+    pub(crate) fn creation_lock(&self) -> Result<File, OpenStoreError> {
         let path = self.0.join("create.lock");
         let lock = private_file(&path).and_then(|file| file.lock().map(|()| file));
-        lock.map_err(|source| OpenError::File { path, source })
+        lock.map_err(|source| OpenStoreError::File { path, source })
     }
 
     /// Creates an empty file for the database, readable by the owner only: its side files inherit the mode.
-    pub(crate) fn create_database(&self) -> Result<(), OpenError> {
-        let path = self.database();
+    pub(crate) fn create_database(&self) -> Result<(), OpenStoreError> {
+        let path = self.database_path();
         private_file(&path)
             .map(drop)
-            .map_err(|source| OpenError::File { path, source })
+            .map_err(|source| OpenStoreError::File { path, source })
     }
 
     /// The signing key; created if there is neither a key nor a database.
-    pub(crate) fn signer(&self, found: Found) -> Result<Signer, OpenError> {
-        let path = self.key();
+    pub(crate) fn signer(&self, found: DatabasePresence) -> Result<HeadSigner, OpenStoreError> {
+        let path = self.key_path();
         match self.read_key()? {
             Some(signer) => Ok(signer),
-            None if found == Found::Database => Err(OpenError::KeyMissing { path }),
+            None if found == DatabasePresence::Present => Err(OpenStoreError::KeyMissing { path }),
             None => {
                 self.create_key()?;
-                self.read_key()?.ok_or(OpenError::KeyMissing { path })
+                self.read_key()?.ok_or(OpenStoreError::KeyMissing { path })
             }
         }
     }
 
-    fn read_key(&self) -> Result<Option<Signer>, OpenError> {
-        let path = self.key();
+    fn read_key(&self) -> Result<Option<HeadSigner>, OpenStoreError> {
+        let path = self.key_path();
         match fs::read_to_string(&path) {
             Ok(text) => {
-                let data = fs::metadata(&path).map_err(|source| OpenError::File {
+                let data = fs::metadata(&path).map_err(|source| OpenStoreError::File {
                     path: path.clone(),
                     source,
                 })?;
                 if data.mode() & 0o077 != 0 {
-                    return Err(OpenError::Exposed {
+                    return Err(OpenStoreError::Exposed {
                         path,
                         mode: data.mode() & 0o777,
                     });
                 }
-                match Signer::parse(&text) {
+                match HeadSigner::parse(&text) {
                     Ok(signer) => Ok(Some(signer)),
-                    Err(source) => Err(OpenError::Key { path, source }),
+                    Err(source) => Err(OpenStoreError::Key { path, source }),
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(OpenError::File { path, source }),
+            Err(source) => Err(OpenStoreError::File { path, source }),
         }
     }
 
     /// Writes the key under a temporary name, then renames it unless another process was faster.
-    fn create_key(&self) -> Result<(), OpenError> {
-        let path = self.key();
-        let failed = |source| OpenError::File {
+    fn create_key(&self) -> Result<(), OpenStoreError> {
+        let path = self.key_path();
+        let failed = |source| OpenStoreError::File {
             path: path.clone(),
             source,
         };
-        let signer = Signer::generate().map_err(OpenError::Entropy)?;
-        let mut file = tempfile::NamedTempFile::new_in(self.keys()).map_err(failed)?;
+        let signer = HeadSigner::generate().map_err(OpenStoreError::Entropy)?;
+        let mut file = tempfile::NamedTempFile::new_in(self.keys_folder()).map_err(failed)?;
         file.write_all(signer.to_text().as_bytes()).map_err(failed)?;
         file.as_file().sync_all().map_err(failed)?;
         match file.persist_noclobber(&path) {
@@ -167,7 +167,7 @@ impl Home {
 
     /// The identity of the database file; `None` if it does not exist.
     pub(crate) fn database_file(&self) -> Result<Option<DatabaseFile>, MarkError> {
-        let path = self.database();
+        let path = self.database_path();
         match fs::symlink_metadata(&path) {
             Ok(data) => Ok(Some(DatabaseFile(data.dev(), data.ino()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -176,8 +176,8 @@ impl Home {
     }
 
     /// The mark beside the key; `None` if its file is missing or empty.
-    pub(crate) fn read_mark(&self) -> Result<Option<Mark>, MarkError> {
-        let path = self.mark();
+    pub(crate) fn read_mark(&self) -> Result<Option<HeadMark>, MarkError> {
+        let path = self.mark_path();
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -198,15 +198,15 @@ impl Home {
 
     /// Moves the mark forward, unless another process moved it further. A missing mark is not created again: that would hide that it is
     /// missing.
-    pub(crate) fn advance_mark(&self, mark: Mark) -> Result<(), MarkError> {
-        let path = self.mark();
+    pub(crate) fn advance_mark(&self, mark: HeadMark) -> Result<(), MarkError> {
+        let path = self.mark_path();
         let failed = |source| MarkError::File {
             path: path.clone(),
             source,
         };
         let file = OpenOptions::new().read(true).write(true).open(&path).map_err(failed)?;
         file.lock().map_err(failed)?;
-        let known: Option<Mark> = read_line(&file, &path)?;
+        let known: Option<HeadMark> = read_line(&file, &path)?;
         if known.is_some_and(|known| known.n >= mark.n) {
             return Ok(());
         }
@@ -218,21 +218,21 @@ impl Home {
         if self.read_mark().is_ok_and(|mark| mark.is_some()) {
             return Ok(());
         }
-        let path = self.mark();
-        self.put(&path, |file| {
-            let known: Option<Mark> = read_line(file, &path)?;
+        let path = self.mark_path();
+        self.update_line(&path, |file| {
+            let known: Option<HeadMark> = read_line(file, &path)?;
             // Another process may have written it first and signed a head since.
-            Ok(known.is_none().then(Mark::start))
+            Ok(known.is_none().then(HeadMark::start))
         })
     }
 
     /// Sets the mark to the point where the journal continues, and syncs it to disk.
-    pub(crate) fn set_mark(&self, mark: Mark) -> Result<(), MarkError> {
-        self.put(&self.mark(), |_| Ok(Some(mark)))
+    pub(crate) fn set_mark(&self, mark: HeadMark) -> Result<(), MarkError> {
+        self.update_line(&self.mark_path(), |_| Ok(Some(mark)))
     }
 
     /// Replaces the line of a file beside the key and syncs it, if `line` returns one while the file is locked.
-    fn put<T: Serialize>(
+    fn update_line<T: Serialize>(
         &self,
         path: &Path,
         line: impl FnOnce(&File) -> Result<Option<T>, MarkError>,
@@ -247,35 +247,38 @@ impl Home {
         write_line(&file, path, &line)?;
         file.set_len(MARK_BYTES as u64).map_err(failed)?;
         file.sync_all().map_err(failed)?;
-        File::open(self.keys())
+        File::open(self.keys_folder())
             .and_then(|folder| folder.sync_all())
             .map_err(failed)
     }
 
-    fn boot(&self) -> PathBuf {
-        self.keys().join("journal.boot")
+    fn boot_path(&self) -> PathBuf {
+        self.keys_folder().join("journal.boot")
     }
 
     /// Records at the first opening after a boot that the whole journal is on the disk: it was read from there.
-    pub(crate) fn begin_boot(&self, last: impl FnOnce() -> Result<Mark, rusqlite::Error>) -> Result<(), CheckError> {
-        let Some(boot) = this_boot() else { return Ok(()) };
+    pub(crate) fn note_boot(
+        &self,
+        last: impl FnOnce() -> Result<HeadMark, rusqlite::Error>,
+    ) -> Result<(), LossCheckError> {
+        let Some(boot) = current_boot_id() else { return Ok(()) };
         if self.read_boot().is_some_and(|known| known.boot == boot) {
             return Ok(());
         }
-        let Mark { n, hash } = last()?;
-        Ok(self.put(&self.boot(), |_| Ok(Some(OnDisk { boot, n, hash })))?)
+        let HeadMark { n, hash } = last()?;
+        Ok(self.update_line(&self.boot_path(), |_| Ok(Some(SyncedMark { boot, n, hash })))?)
     }
 
     /// Records that the log was synced up to this mark, which was read before the sync.
-    pub(crate) fn note_on_disk(&self, mark: Mark) {
+    pub(crate) fn note_on_disk(&self, mark: HeadMark) {
         let Some(known) = self.read_boot().filter(|known| known.n < mark.n) else {
             return;
         };
-        if this_boot().is_none_or(|boot| boot != known.boot) {
+        if current_boot_id().is_none_or(|boot| boot != known.boot) {
             return;
         }
-        let path = self.boot();
-        let Mark { n, hash } = mark;
+        let path = self.boot_path();
+        let HeadMark { n, hash } = mark;
         let written = OpenOptions::new()
             .write(true)
             .open(&path)
@@ -284,24 +287,24 @@ impl Home {
                 path: path.clone(),
                 source,
             })
-            .and_then(|file| write_line(&file, &path, &OnDisk { n, hash, ..known }));
+            .and_then(|file| write_line(&file, &path, &SyncedMark { n, hash, ..known }));
         if let Err(error) = written {
             tracing::debug!(%error, "how much of the journal is on the disk is not noted");
         }
     }
 
     /// The mark up to which the journal was on the disk when the machine last stopped; `None` if it has not stopped since.
-    pub(crate) fn reached_disk(&self) -> Option<Mark> {
+    pub(crate) fn synced_before_boot(&self) -> Option<HeadMark> {
         let known = self.read_boot()?;
-        let boot = this_boot()?;
-        (known.boot != boot).then_some(Mark {
+        let boot = current_boot_id()?;
+        (known.boot != boot).then_some(HeadMark {
             n: known.n,
             hash: known.hash,
         })
     }
 
-    fn read_boot(&self) -> Option<OnDisk> {
-        let path = self.boot();
+    fn read_boot(&self) -> Option<SyncedMark> {
+        let path = self.boot_path();
         let file = File::open(&path).ok()?;
         read_line(&file, &path).ok().flatten()
     }
@@ -314,14 +317,14 @@ pub(crate) struct DatabaseFile(u64, u64);
 /// The mark up to which the journal was synced, and the boot in which that was noted.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OnDisk {
+struct SyncedMark {
     boot: String,
     n: u64,
-    hash: Hash,
+    hash: ContentHash,
 }
 
 /// The id of the current boot.
-fn this_boot() -> Option<String> {
+fn current_boot_id() -> Option<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
 }
@@ -371,7 +374,7 @@ pub(crate) enum MarkError {
 
 /// Removes the permissions of group and others from a data folder that they can only read; returns the previous mode. A folder with foreign
 /// content may be meant for others and stays as it is; so does a folder that others can write, which does not open.
-pub fn close_to_others(home: &Path) -> io::Result<Option<u32>> {
+pub fn restrict_permissions(home: &Path) -> io::Result<Option<u32>> {
     let data = match fs::metadata(home) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         data => data?,
@@ -390,8 +393,8 @@ pub fn close_to_others(home: &Path) -> io::Result<Option<u32>> {
 }
 
 /// Ensures a folder of the owner, created if missing; refused if others could change its content.
-pub(crate) fn private_folder(path: &Path) -> Result<(), OpenError> {
-    let failed = |source| OpenError::Folder {
+pub(crate) fn private_folder(path: &Path) -> Result<(), OpenStoreError> {
+    let failed = |source| OpenStoreError::Folder {
         path: path.to_owned(),
         source,
     };
@@ -411,7 +414,7 @@ pub(crate) fn private_folder(path: &Path) -> Result<(), OpenError> {
         return Err(failed(io::ErrorKind::NotADirectory.into()));
     }
     if data.mode() & 0o022 != 0 {
-        return Err(OpenError::Exposed {
+        return Err(OpenStoreError::Exposed {
             path: path.to_owned(),
             mode: data.mode() & 0o777,
         });

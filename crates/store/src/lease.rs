@@ -15,18 +15,18 @@ use jiff::Timestamp;
 use ringfence_journal::{LeaseId, NoEntropy};
 use serde::{Deserialize, Serialize};
 
-use crate::{ahead, stop};
+use crate::{stop, write_ahead};
 
 /// A lease file larger than this is rewritten without removed resources.
 const COMPACT_BYTES: u64 = 64 * 1024;
 
 /// The age after which a file that never became a lease is removed.
-const STALE: Duration = Duration::from_mins(1);
+const STALE_AGE: Duration = Duration::from_mins(1);
 
 /// A resource on this machine that must not outlive its process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "resource", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Resource {
+pub enum LeasedResource {
     /// A control group of the kernel.
     Cgroup {
         /// The folder of the control group.
@@ -49,7 +49,7 @@ pub enum Resource {
 /// The holder of a lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Holder {
+pub struct LeaseHolder {
     /// The id of the lease.
     pub lease: LeaseId,
     /// The id of the process that holds it.
@@ -61,9 +61,9 @@ pub struct Holder {
 /// One line of a lease file after the first.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
-    Made(Resource),
-    Gone(Resource),
+enum LeaseLine {
+    Made(LeasedResource),
+    Gone(LeasedResource),
 }
 
 /// Why a lease cannot be acquired, updated or read.
@@ -93,19 +93,19 @@ pub enum LeaseError {
 /// This process's claim on the resources that it creates. It ends with the process.
 #[derive(Debug)]
 pub struct Lease {
-    holder: Holder,
+    holder: LeaseHolder,
     path: PathBuf,
     socket: UnixDatagram,
-    file: Mutex<Open>,
+    file: Mutex<LeaseFile>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct LeaseFile {
     file: File,
     bytes: u64,
     /// The last line was not written completely.
     torn: bool,
-    resources: Vec<Resource>,
+    resources: Vec<LeasedResource>,
 }
 
 impl Lease {
@@ -118,7 +118,7 @@ impl Lease {
                 source,
             })?;
         let id = LeaseId::generate()?;
-        let holder = Holder {
+        let holder = LeaseHolder {
             lease: id,
             pid: std::process::id(),
             started: Timestamp::now(),
@@ -128,7 +128,7 @@ impl Lease {
             path: path.clone(),
             source,
         };
-        let socket = stop::bind(&run, id).map_err(failed)?;
+        let socket = stop::bind_socket(&run, id).map_err(failed)?;
         let file = publish(&path, &holder, &[])?;
         Ok(Lease {
             holder,
@@ -149,15 +149,15 @@ impl Lease {
     }
 
     /// Notes a resource that is about to be created.
-    pub fn note(&self, resource: Resource) -> Result<(), LeaseError> {
+    pub fn note_resource(&self, resource: LeasedResource) -> Result<(), LeaseError> {
         let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        self.append(&mut open, &Line::Made(resource.clone()))?;
+        self.append(&mut open, &LeaseLine::Made(resource.clone()))?;
         open.resources.push(resource);
         Ok(())
     }
 
     /// Notes that a resource was removed.
-    pub fn forget(&self, resource: &Resource) -> Result<(), LeaseError> {
+    pub fn forget_resource(&self, resource: &LeasedResource) -> Result<(), LeaseError> {
         let mut open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(place) = open.resources.iter().position(|known| known == resource) else {
             return Ok(());
@@ -168,10 +168,10 @@ impl Lease {
             *open = publish(&self.path, &self.holder, &open.resources)?;
             return Ok(());
         }
-        self.append(&mut open, &Line::Gone(resource.clone()))
+        self.append(&mut open, &LeaseLine::Gone(resource.clone()))
     }
 
-    fn append(&self, open: &mut Open, line: &Line) -> Result<(), LeaseError> {
+    fn append(&self, open: &mut LeaseFile, line: &LeaseLine) -> Result<(), LeaseError> {
         let mut text = json_line(&self.path, line)?;
         if open.torn {
             text.insert(0, '\n');
@@ -200,7 +200,7 @@ impl Drop for Lease {
 }
 
 /// Writes a complete lease file under a temporary name, locks it, then renames it.
-fn publish(path: &Path, holder: &Holder, resources: &[Resource]) -> Result<Open, LeaseError> {
+fn publish(path: &Path, holder: &LeaseHolder, resources: &[LeasedResource]) -> Result<LeaseFile, LeaseError> {
     let failed = |source| LeaseError::File {
         path: path.to_owned(),
         source,
@@ -216,11 +216,11 @@ fn publish(path: &Path, holder: &Holder, resources: &[Resource]) -> Result<Open,
     file.lock().map_err(failed)?;
     let mut text = json_line(path, holder)?;
     for resource in resources {
-        text.push_str(&json_line(path, &Line::Made(resource.clone()))?);
+        text.push_str(&json_line(path, &LeaseLine::Made(resource.clone()))?);
     }
     file.write_all(text.as_bytes()).map_err(failed)?;
     fs::rename(&new, path).map_err(failed)?;
-    Ok(Open {
+    Ok(LeaseFile {
         file,
         bytes: text.len() as u64,
         torn: false,
@@ -241,8 +241,8 @@ fn json_line(path: &Path, value: &impl Serialize) -> Result<String, LeaseError> 
 #[derive(Debug)]
 pub struct DeadLease {
     id: LeaseId,
-    holder: Option<Holder>,
-    resources: Vec<Resource>,
+    holder: Option<LeaseHolder>,
+    resources: Vec<LeasedResource>,
     path: PathBuf,
     /// Holds the lock; `None` if the lease file is missing and only its sessions are left.
     lock: Option<File>,
@@ -267,12 +267,12 @@ impl DeadLease {
     }
 
     /// The former holder; `None` if the file was missing or unreadable.
-    pub fn holder(&self) -> Option<&Holder> {
+    pub fn holder(&self) -> Option<&LeaseHolder> {
         self.holder.as_ref()
     }
 
     /// Resources that may be left, in the order in which they were created.
-    pub fn resources(&self) -> &[Resource] {
+    pub fn resources(&self) -> &[LeasedResource] {
         &self.resources
     }
 
@@ -308,7 +308,7 @@ pub(crate) fn dead_leases(run: &Path) -> Result<Vec<DeadLease>, LeaseError> {
             continue;
         };
         match path.extension().and_then(|extension| extension.to_str()) {
-            Some("lock") => dead.extend(take(path, id)?),
+            Some("lock") => dead.extend(try_lock_dead(path, id)?),
             Some("new" | "sock") => remove_stale(&path),
             _ => {}
         }
@@ -318,21 +318,21 @@ pub(crate) fn dead_leases(run: &Path) -> Result<Vec<DeadLease>, LeaseError> {
 }
 
 /// The leases that have a write-ahead file, dead or alive.
-pub(crate) fn ahead(run: &Path) -> Vec<LeaseId> {
+pub(crate) fn leases_with_write_ahead(run: &Path) -> Vec<LeaseId> {
     let entries = fs::read_dir(run).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names
-        .filter_map(|name| name.strip_suffix(ahead::SUFFIX)?.parse().ok())
+        .filter_map(|name| name.strip_suffix(write_ahead::SUFFIX)?.parse().ok())
         .collect()
 }
 
 /// The lease, if its process is dead: its lock is free, or it has no lock file.
-pub(crate) fn find_dead(run: &Path, id: LeaseId) -> Option<DeadLease> {
+pub(crate) fn lock_dead_lease(run: &Path, id: LeaseId) -> Option<DeadLease> {
     let path = run.join(format!("{id}.lock"));
     if !path.exists() {
         return Some(DeadLease::without_file(run, id));
     }
-    match take(path, id) {
+    match try_lock_dead(path, id) {
         Ok(dead) => dead,
         Err(error) => {
             tracing::warn!(%error, lease = %id, "it cannot be told whether its process lives");
@@ -356,7 +356,7 @@ pub(crate) fn wait_for_sweeper(run: &Path, id: LeaseId) -> io::Result<()> {
 }
 
 /// The lease, if its lock is free and the locked file is still the one with that name.
-fn take(path: PathBuf, id: LeaseId) -> Result<Option<DeadLease>, LeaseError> {
+fn try_lock_dead(path: PathBuf, id: LeaseId) -> Result<Option<DeadLease>, LeaseError> {
     let failed = |source| LeaseError::File {
         path: path.clone(),
         source,
@@ -378,7 +378,7 @@ fn take(path: PathBuf, id: LeaseId) -> Result<Option<DeadLease>, LeaseError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(failed(source)),
     }
-    let (holder, resources) = read(&file).map_err(failed)?;
+    let (holder, resources) = read_lease(&file).map_err(failed)?;
     Ok(Some(DeadLease {
         id,
         holder,
@@ -389,7 +389,7 @@ fn take(path: PathBuf, id: LeaseId) -> Result<Option<DeadLease>, LeaseError> {
 }
 
 /// Reads a lease file. A line that was cut off by a crash describes a resource that was not created yet.
-fn read(mut file: &File) -> io::Result<(Option<Holder>, Vec<Resource>)> {
+fn read_lease(mut file: &File) -> io::Result<(Option<LeaseHolder>, Vec<LeasedResource>)> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -397,8 +397,8 @@ fn read(mut file: &File) -> io::Result<(Option<Holder>, Vec<Resource>)> {
     let mut resources = Vec::new();
     for line in lines {
         match serde_json::from_slice(line) {
-            Ok(Line::Made(resource)) => resources.push(resource),
-            Ok(Line::Gone(resource)) => resources.retain(|known| *known != resource),
+            Ok(LeaseLine::Made(resource)) => resources.push(resource),
+            Ok(LeaseLine::Gone(resource)) => resources.retain(|known| *known != resource),
             Err(error) => tracing::warn!(%error, "a line of a dead lease cannot be read"),
         }
     }
@@ -410,7 +410,7 @@ fn remove_stale(path: &Path) {
     let lock = path.with_extension("lock");
     let old = fs::symlink_metadata(path)
         .and_then(|data| data.modified())
-        .is_ok_and(|made| made.elapsed().is_ok_and(|age| age > STALE));
+        .is_ok_and(|made| made.elapsed().is_ok_and(|age| age > STALE_AGE));
     if old && !lock.exists() {
         match fs::remove_file(path) {
             Ok(()) => tracing::info!(path = %path.display(), "removed a lease that never was"),

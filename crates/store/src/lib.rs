@@ -7,15 +7,13 @@
 //! This crate knows nothing about the meaning of a policy, about sandboxes or about clients.
 #![forbid(unsafe_code)]
 
-mod ahead;
 mod alias;
 mod approval;
 mod audit;
-mod check;
-mod claim;
 mod database;
 mod execution;
 mod home;
+mod idempotency;
 mod lease;
 mod loss;
 mod open;
@@ -29,36 +27,40 @@ mod skill;
 mod stop;
 mod sweep;
 mod token;
+mod verify;
 mod wake;
 mod workspace;
+mod write_ahead;
 mod writer;
 
-pub use claim::{Claim, Claimed, Key, Promise};
-pub use execution::Executions;
-pub use home::close_to_others;
-pub use loss::{Accepted, Loss, accept_loss, check_journal_gone};
-pub use open::{OpenError, Store};
-pub use session::{AdoptError, Execution, IdKind, LastRun, Opening, Session, Sessions};
+pub use execution::ExecutionQuery;
+pub use home::restrict_permissions;
+pub use idempotency::{IdempotencyClaim, IdempotencyKey, IdempotencyOutcome, PromisedRun};
+pub use loss::{JournalLoss, LossAcceptance, accept_loss, check_journal_gone};
+pub use open::{OpenStoreError, Store};
+pub use session::{AdoptError, IdKind, LastRun, NewSession, Session, SessionQuery, StoredExecution};
 
-pub use approval::{Answer, Answered, Approval, ApprovalState, Approvals, Grounds, Question};
-pub use prune::{PruneError, Pruned, ago};
-pub use recording::{Kept, Recording, RecordingState, Standing};
-pub use retention::Retention;
-pub use wake::{Wake, Wakes};
-pub use workspace::{Keeping, Workspace};
+pub use approval::{
+    AnswerOutcome, ApprovalGrounds, ApprovalQuery, ApprovalQuestion, ApprovalResponse, ApprovalState, StoredApproval,
+};
+pub use prune::{PruneError, PruneSummary, retention_cutoff};
+pub use recording::{NewRecording, RecordingState, RecordingStatus, StoredRecording};
+pub use retention::RecordingRetention;
+pub use wake::{WakeEvent, WakeListener};
+pub use workspace::{NewWorkspace, StoredWorkspace};
 
-pub use lease::{DeadLease, Holder, Lease, LeaseError, Resource};
-pub use stop::{Owner, Stop, Stops, Target};
-pub use sweep::{Removed, SweepError};
-pub use token::{AccessToken, Scope, Secret, TokenError};
+pub use lease::{DeadLease, Lease, LeaseError, LeaseHolder, LeasedResource};
+pub use stop::{StopListener, StopOwner, StopRequest, StopTarget};
+pub use sweep::{RemovedResources, SweepError};
+pub use token::{AccessScope, AccessToken, TokenError, TokenSecret};
 
 pub use skill::{
-    Damaged, MAX_DESCRIPTION, Quota, RequiredTool, Skill, SkillBody, SkillError, SkillExtra, SkillLanguage, SkillMeta,
-    SkillName, SkillParcel, SkillScope, Skills, Survey,
+    DamagedSkill, MAX_DESCRIPTION, RequiredTool, Skill, SkillArchive, SkillBody, SkillError, SkillExtra, SkillLanguage,
+    SkillMeta, SkillName, SkillQuota, SkillRepository, SkillScope, SkillSurvey,
 };
 
-pub use ahead::{MergeError, set_aside};
-pub use audit::{Contents, ExportError, Numbered, Tail};
-pub use database::ReadError;
+pub use audit::{ExportContents, ExportError, JournalTail, NumberedRecord};
+pub use database::QueryError;
 pub use seal::SealError;
-pub use sink::{Missed, Remote, Sink, SinkError};
+pub use sink::{MissedRecords, RemoteSink, SinkConfig, SinkError};
+pub use write_ahead::{MergeError, rejected_files};

@@ -7,18 +7,20 @@
 use std::fmt;
 use std::path::Path;
 
-use ringfence_journal::{Event, Head, Kind, LossCause, Mark, Principal, RecordError, SessionId, Signer};
+use ringfence_journal::{
+    ChainHead, Event, EventKind, HeadMark, HeadSigner, LossCause, Principal, RecordError, SessionId,
+};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use crate::OpenError;
-use crate::database::{self, record_error, signed};
-use crate::home::{DatabaseFile, Found, Home, MarkError};
+use crate::OpenStoreError;
+use crate::database::{self, record_error, to_signed};
+use crate::home::{DatabaseFile, DatabasePresence, Home, MarkError};
 use crate::writer;
 
 /// A loss in the journal, compared with the mark beside the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Loss {
+pub enum JournalLoss {
     /// The marked head is not in the database: the database was rolled back.
     RolledBack {
         /// The number of the marked head.
@@ -43,40 +45,42 @@ pub enum Loss {
     },
 }
 
-impl Loss {
+impl JournalLoss {
     /// The number of the marked head, if there is a mark.
     pub fn marked(self) -> Option<u64> {
         match self {
-            Loss::RolledBack { marked, .. } | Loss::DatabaseGone { marked } => Some(marked),
-            Loss::MarkGone { .. } | Loss::Replaced { .. } => None,
+            JournalLoss::RolledBack { marked, .. } | JournalLoss::DatabaseGone { marked } => Some(marked),
+            JournalLoss::MarkGone { .. } | JournalLoss::Replaced { .. } => None,
         }
     }
 
     /// The number of the last head in the database; 0 if the database is missing.
     pub fn found(self) -> u64 {
         match self {
-            Loss::RolledBack { found, .. } | Loss::MarkGone { found } | Loss::Replaced { found } => found,
-            Loss::DatabaseGone { .. } => 0,
+            JournalLoss::RolledBack { found, .. }
+            | JournalLoss::MarkGone { found }
+            | JournalLoss::Replaced { found } => found,
+            JournalLoss::DatabaseGone { .. } => 0,
         }
     }
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for JournalLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Loss::RolledBack { marked, found } => write!(
+            JournalLoss::RolledBack { marked, found } => write!(
                 f,
                 "the mark beside the signing key remembers signed head {marked}, and the journal, which ends at head {found}, does not have it: records were lost, or an older copy was put back"
             ),
-            Loss::MarkGone { found } => write!(
+            JournalLoss::MarkGone { found } => write!(
                 f,
                 "the journal has {found} signed heads, and the mark beside the signing key is gone or damaged: what came after them cannot be known"
             ),
-            Loss::DatabaseGone { marked } => write!(
+            JournalLoss::DatabaseGone { marked } => write!(
                 f,
                 "the journal is empty or gone, and the mark beside the signing key remembers signed head {marked}"
             ),
-            Loss::Replaced { .. } => {
+            JournalLoss::Replaced { .. } => {
                 f.write_str("another file was put where the journal of this process was: it has to be started again")
             }
         }
@@ -85,28 +89,28 @@ impl fmt::Display for Loss {
 
 /// Why the check for a loss failed. The check fails closed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CheckError {
+pub(crate) enum LossCheckError {
     #[error(transparent)]
     Mark(#[from] MarkError),
     #[error(transparent)]
     Database(#[from] rusqlite::Error),
 }
 
-impl CheckError {
+impl LossCheckError {
     pub(crate) fn into_record_error(self) -> RecordError {
         match self {
-            CheckError::Database(error) => record_error(error),
-            CheckError::Mark(error) => RecordError::Lost {
+            LossCheckError::Database(error) => record_error(error),
+            LossCheckError::Mark(error) => RecordError::Lost {
                 what: format!("the mark beside the signing key cannot be used: {error}"),
             },
         }
     }
 
-    fn into_open_error(self, path: &Path) -> OpenError {
+    fn into_open_error(self, path: &Path) -> OpenStoreError {
         match self {
-            CheckError::Database(error) => OpenError::from_database(path.to_owned(), error),
-            CheckError::Mark(MarkError::File { path, source }) => OpenError::File { path, source },
-            CheckError::Mark(error @ MarkError::Form { .. }) => OpenError::Damaged {
+            LossCheckError::Database(error) => OpenStoreError::from_database(path.to_owned(), error),
+            LossCheckError::Mark(MarkError::File { path, source }) => OpenStoreError::File { path, source },
+            LossCheckError::Mark(error @ MarkError::Form { .. }) => OpenStoreError::Damaged {
                 path: path.to_owned(),
                 what: error.to_string(),
             },
@@ -115,50 +119,54 @@ impl CheckError {
 }
 
 /// Checks whether the marked head is in the chain. The mark is read first: it may lag behind the heads but is never ahead of them.
-pub(crate) fn find(home: &Home, connection: &Connection) -> Result<Option<Loss>, CheckError> {
+pub(crate) fn find_loss(home: &Home, connection: &Connection) -> Result<Option<JournalLoss>, LossCheckError> {
     let mark = match home.read_mark() {
         Ok(mark) => mark,
         Err(MarkError::Form { .. }) => None,
         Err(error) => return Err(error.into()),
     };
     let Some(mark) = mark else {
-        let found = last_number(connection)?;
-        return Ok((found > 0).then_some(Loss::MarkGone { found }));
+        let found = last_head_number(connection)?;
+        return Ok((found > 0).then_some(JournalLoss::MarkGone { found }));
     };
-    if is_in(mark, connection)? {
+    if is_mark_in_chain(mark, connection)? {
         return Ok(None);
     }
-    let found = last_number(connection)?;
-    Ok(Some(Loss::RolledBack { marked: mark.n, found }))
+    let found = last_head_number(connection)?;
+    Ok(Some(JournalLoss::RolledBack { marked: mark.n, found }))
 }
 
 /// The same check for an open database, which must also still be the file at its path.
-pub(crate) fn find_open(home: &Home, connection: &Connection, file: DatabaseFile) -> Result<Option<Loss>, CheckError> {
+pub(crate) fn find_loss_while_open(
+    home: &Home,
+    connection: &Connection,
+    file: DatabaseFile,
+) -> Result<Option<JournalLoss>, LossCheckError> {
     if home.database_file()? == Some(file) {
-        return find(home, connection);
+        return find_loss(home, connection);
     }
-    let found = last_number(connection)?;
-    Ok(Some(Loss::Replaced { found }))
+    let found = last_head_number(connection)?;
+    Ok(Some(JournalLoss::Replaced { found }))
 }
 
-fn is_in(mark: Mark, connection: &Connection) -> Result<bool, rusqlite::Error> {
-    if mark == Mark::start() {
+fn is_mark_in_chain(mark: HeadMark, connection: &Connection) -> Result<bool, rusqlite::Error> {
+    if mark == HeadMark::start() {
         return Ok(true);
     }
     let head = connection
         .prepare_cached("SELECT n, prev, session, seq, record, closed FROM heads WHERE n = ?")?
-        .query_row([signed(mark.n)], writer::head_row)
+        .query_row([to_signed(mark.n)], writer::head_row)
         .optional()?;
-    Ok(head.is_some_and(|head: Head| Mark::after(&head) == mark))
+    Ok(head.is_some_and(|head: ChainHead| HeadMark::after(&head) == mark))
 }
 
-fn last_number(connection: &Connection) -> Result<u64, rusqlite::Error> {
+fn last_head_number(connection: &Connection) -> Result<u64, rusqlite::Error> {
     Ok(writer::last_head(connection)?.n)
 }
 
 /// How a loss at opening is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnLoss {
+pub(crate) enum LossHandling {
     /// The store refuses to open.
     Refuse,
     /// The store opens for reading; nothing is written.
@@ -167,14 +175,18 @@ pub(crate) enum OnLoss {
 
 /// Checks a newly opened database for a loss, and creates the mark of a new one. A loss that a power cut explains is accepted with a
 /// record; any other is returned.
-pub(crate) fn at_opening(home: &Home, connection: &mut Connection, signer: &Signer) -> Result<Option<Loss>, OpenError> {
-    let path = home.database();
-    let failed = |error: CheckError| error.into_open_error(&path);
-    let loss = find(home, connection).map_err(failed)?;
+pub(crate) fn check_at_opening(
+    home: &Home,
+    connection: &mut Connection,
+    signer: &HeadSigner,
+) -> Result<Option<JournalLoss>, OpenStoreError> {
+    let path = home.database_path();
+    let failed = |error: LossCheckError| error.into_open_error(&path);
+    let loss = find_loss(home, connection).map_err(failed)?;
     if loss.is_none() {
         // A folder of an earlier version that has signed nothing has no mark yet.
         home.start_mark().map_err(|error| failed(error.into()))?;
-        return match home.begin_boot(|| writer::last_head(connection)) {
+        return match home.note_boot(|| writer::last_head(connection)) {
             Ok(()) => Ok(None),
             Err(error) => Err(failed(error)),
         };
@@ -182,42 +194,42 @@ pub(crate) fn at_opening(home: &Home, connection: &mut Connection, signer: &Sign
     // A process that accepts a loss holds the write lock, so the check is repeated under it.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(|source| OpenError::from_database(path.clone(), source))?;
-    let loss = find(home, &transaction).map_err(failed)?;
+        .map_err(|source| OpenStoreError::from_database(path.clone(), source))?;
+    let loss = find_loss(home, &transaction).map_err(failed)?;
     drop(transaction);
     let Some(loss) = loss else { return Ok(None) };
     let was_cut = home
-        .reached_disk()
-        .is_some_and(|mark| is_in(mark, connection).unwrap_or(false));
+        .synced_before_boot()
+        .is_some_and(|mark| is_mark_in_chain(mark, connection).unwrap_or(false));
     if !was_cut {
         return Ok(Some(loss));
     }
-    let by = Principal::Local(owner(home));
-    accept(home, connection, signer, (loss, LossCause::PowerCut, by))?;
+    let by = Principal::Local(folder_owner(home));
+    record_acceptance(home, connection, signer, (loss, LossCause::PowerCut, by))?;
     // From here on the record is on the disk: the same power cut explains no other loss.
-    home.begin_boot(|| writer::last_head(connection)).map_err(failed)?;
+    home.note_boot(|| writer::last_head(connection)).map_err(failed)?;
     tracing::warn!(%loss, "the machine started anew before the end of the journal had reached the disk; that is written down");
     Ok(None)
 }
 
 /// The user who owns the data folder.
-fn owner(home: &Home) -> u32 {
+fn folder_owner(home: &Home) -> u32 {
     use std::os::unix::fs::MetadataExt as _;
     std::fs::metadata(home.path()).map_or(0, |data| data.uid())
 }
 
 /// Records that a loss is accepted, and moves the mark to the head of that record. Wherever a crash occurs, either the loss is still
 /// detected or the record exists.
-fn accept(
+fn record_acceptance(
     home: &Home,
     connection: &mut Connection,
-    signer: &Signer,
-    (loss, cause, by): (Loss, LossCause, Principal),
-) -> Result<SessionId, OpenError> {
-    let path = home.database();
-    let trouble = |source| OpenError::from_database(path.clone(), source);
-    let session = SessionId::generate().map_err(OpenError::Entropy)?;
-    let kind = Kind::LossAccepted {
+    signer: &HeadSigner,
+    (loss, cause, by): (JournalLoss, LossCause, Principal),
+) -> Result<SessionId, OpenStoreError> {
+    let path = home.database_path();
+    let trouble = |source| OpenStoreError::from_database(path.clone(), source);
+    let session = SessionId::generate().map_err(OpenStoreError::Entropy)?;
+    let kind = EventKind::LossAccepted {
         marked: loss.marked(),
         found: loss.found(),
         cause,
@@ -226,40 +238,40 @@ fn accept(
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(trouble)?;
-    let mark = writer::record_alone(&transaction, signer, &Event::host(session, None, kind))
+    let mark = writer::record_alone(&transaction, signer, &Event::from_host(session, None, kind))
         .map_err(trouble)?
-        .map_err(|error| OpenError::Damaged {
+        .map_err(|error| OpenStoreError::Damaged {
             path: path.clone(),
             what: error.to_string(),
         })?;
     transaction.commit().map_err(trouble)?;
     // The mark moves last: the old mark shows how much is missing.
     home.set_mark(mark)
-        .map_err(|error| CheckError::from(error).into_open_error(&path))?;
+        .map_err(|error| LossCheckError::from(error).into_open_error(&path))?;
     Ok(session)
 }
 
 /// Fails if there is no database although the mark beside the key names a signed head. Creates and changes nothing.
-pub fn check_journal_gone(home: &Path) -> Result<(), OpenError> {
-    let home = Home::unprepared(home)?;
-    match home.found()? {
-        Found::Database => Ok(()),
-        Found::Nothing => check_database_gone(&home),
+pub fn check_journal_gone(home: &Path) -> Result<(), OpenStoreError> {
+    let home = Home::existing(home)?;
+    match home.database_presence()? {
+        DatabasePresence::Present => Ok(()),
+        DatabasePresence::Missing => check_database_gone(&home),
     }
 }
 
 /// The same check for a database that is known to be missing.
-pub(crate) fn check_database_gone(home: &Home) -> Result<(), OpenError> {
-    let path = home.database();
+pub(crate) fn check_database_gone(home: &Home) -> Result<(), OpenStoreError> {
+    let path = home.database_path();
     // An unreadable mark may name a head: then no new database is created.
-    let mark = home.read_mark().map_err(|error| OpenError::Damaged {
+    let mark = home.read_mark().map_err(|error| OpenStoreError::Damaged {
         path: path.clone(),
         what: error.to_string(),
     })?;
     match mark.filter(|mark| mark.n > 0) {
-        Some(mark) => Err(OpenError::Lost {
+        Some(mark) => Err(OpenStoreError::Lost {
             path,
-            loss: Loss::DatabaseGone { marked: mark.n },
+            loss: JournalLoss::DatabaseGone { marked: mark.n },
         }),
         None => Ok(()),
     }
@@ -267,34 +279,34 @@ pub(crate) fn check_database_gone(home: &Home) -> Result<(), OpenError> {
 
 /// The result of accepting a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accepted {
+pub struct LossAcceptance {
     /// The loss that was accepted.
-    pub loss: Loss,
+    pub loss: JournalLoss,
     /// The session whose only record documents it.
     pub record: SessionId,
 }
 
 /// Accepts a loss on behalf of an operator: records it and makes the journal writable again. Returns `None` if nothing is missing. May wait
 /// for other processes.
-pub fn accept_loss(home: &Path, by: Principal) -> Result<Option<Accepted>, OpenError> {
+pub fn accept_loss(home: &Path, by: Principal) -> Result<Option<LossAcceptance>, OpenStoreError> {
     let home = Home::prepare(home)?;
-    let found = home.found()?;
+    let found = home.database_presence()?;
     let signer = home.signer(found)?;
-    let path = home.database();
+    let path = home.database_path();
     let gone = match found {
-        Found::Database => None,
-        Found::Nothing => {
+        DatabasePresence::Present => None,
+        DatabasePresence::Missing => {
             let mark = home.read_mark().ok().flatten();
             let Some(mark) = mark.filter(|mark| mark.n > 0) else {
                 return Ok(None);
             };
             home.create_database()?;
-            Some(Loss::DatabaseGone { marked: mark.n })
+            Some(JournalLoss::DatabaseGone { marked: mark.n })
         }
     };
-    let mut connection = database::open(path.clone())?;
-    let loss = find(&home, &connection).map_err(|error| error.into_open_error(&path))?;
+    let mut connection = database::open_migrated(path.clone())?;
+    let loss = find_loss(&home, &connection).map_err(|error| error.into_open_error(&path))?;
     let Some(loss) = gone.or(loss) else { return Ok(None) };
-    let record = accept(&home, &mut connection, &signer, (loss, LossCause::Operator, by))?;
-    Ok(Some(Accepted { loss, record }))
+    let record = record_acceptance(&home, &mut connection, &signer, (loss, LossCause::Operator, by))?;
+    Ok(Some(LossAcceptance { loss, record }))
 }

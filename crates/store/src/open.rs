@@ -7,32 +7,32 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use ringfence_journal::{
-    Event, KeyError, LOST_HINT, LeaseId, NoEntropy, PublicKey, RecordError, Recorded, Recorder, Signer,
+    Event, HeadSigner, KeyError, LOST_HINT, LeaseId, NoEntropy, PublicKey, RecordError, RecordPosition, Recorder,
 };
 use rusqlite::Connection;
 use sqlx::SqliteConnection;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
-use crate::database::{self, ReadError, Trouble};
-use crate::home::{DatabaseFile, Found, Home};
-use crate::loss::{self, Loss, OnLoss};
-use crate::seal::Seals;
-use crate::sink::{Remote, Sink, SinkError, Sinks};
-use crate::writer::{Behind, Command, Ending, Writer};
-use crate::{ahead, lease};
+use crate::database::{self, QueryError, SqliteErrorClass};
+use crate::home::{DatabaseFile, DatabasePresence, Home};
+use crate::loss::{self, JournalLoss, LossHandling};
+use crate::seal::SealKeyring;
+use crate::sink::{RemoteSink, SinkConfig, SinkError, SinkSet};
+use crate::writer::{DatabaseLag, JournalWriter, ShutdownMode, WriterCommand};
+use crate::{lease, write_ahead};
 
 /// Commands that may be queued for the writer before senders must wait.
-const WAITING: usize = 1024;
+const COMMAND_CAPACITY: usize = 1024;
 
 /// The store: the journal, sessions and leases of one data folder.
 pub struct Store {
     pub(crate) home: Home,
     pub(crate) key: PublicKey,
-    loss: Option<Loss>,
-    commands: mpsc::Sender<Command>,
-    behind: Behind,
+    loss: Option<JournalLoss>,
+    commands: mpsc::Sender<WriterCommand>,
+    behind: DatabaseLag,
     reader: Mutex<Option<SqliteConnection>>,
-    pub(crate) seals: Seals,
+    pub(crate) seals: SealKeyring,
     /// The lease under which this process owns sessions.
     pub(crate) lease: std::sync::Mutex<Option<LeaseId>>,
     /// The connection for access token queries.
@@ -49,7 +49,7 @@ impl fmt::Debug for Store {
 
 /// Why a store does not open. Nothing was changed except that missing folders were created.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum OpenStoreError {
     /// A folder cannot be created or read.
     #[error("cannot use the data folder `{}`", path.display())]
     Folder {
@@ -151,7 +151,7 @@ pub enum OpenError {
         /// The path of the database.
         path: PathBuf,
         /// What is missing from the journal.
-        loss: Loss,
+        loss: JournalLoss,
     },
     /// An audit sink cannot be used.
     #[error("cannot use an audit sink")]
@@ -162,104 +162,112 @@ pub enum OpenError {
 const GONE_HINT: &str =
     "restore the data folder from a copy, or begin a new journal without it by `ringfence audit accept-loss`";
 
-impl OpenError {
-    pub(crate) fn from_database(path: PathBuf, source: rusqlite::Error) -> OpenError {
-        match Trouble::of_write(&source) {
-            Trouble::Full => OpenError::Full { path, source },
-            Trouble::Locked => OpenError::Locked { path, source },
-            Trouble::Damaged => OpenError::Damaged {
+impl OpenStoreError {
+    pub(crate) fn from_database(path: PathBuf, source: rusqlite::Error) -> OpenStoreError {
+        match SqliteErrorClass::from_rusqlite(&source) {
+            SqliteErrorClass::Full => OpenStoreError::Full { path, source },
+            SqliteErrorClass::Locked => OpenStoreError::Locked { path, source },
+            SqliteErrorClass::Damaged => OpenStoreError::Damaged {
                 path,
                 what: source.to_string(),
             },
-            Trouble::Taken | Trouble::Other => OpenError::Database { path, source },
+            SqliteErrorClass::ConstraintViolated | SqliteErrorClass::Other => OpenStoreError::Database { path, source },
         }
     }
 
     /// The stable code of this error.
     pub fn code(&self) -> &'static str {
         match self {
-            OpenError::Folder { .. } | OpenError::File { .. } | OpenError::NotAFile { .. } => "store.folder",
-            OpenError::Exposed { .. } => "store.exposed",
-            OpenError::KeyMissing { .. } | OpenError::Key { .. } | OpenError::Entropy(_) => "store.key",
-            OpenError::Damaged { .. } | OpenError::NotOurs { .. } => "store.damaged",
-            OpenError::Locked { .. } => "store.locked",
-            OpenError::Full { .. } => "store.full",
-            OpenError::Version { .. } => "store.version",
-            OpenError::Database { .. } => "store.open",
-            OpenError::Lost { .. } => "journal.lost",
-            OpenError::Sink(_) => "store.sink",
+            OpenStoreError::Folder { .. } | OpenStoreError::File { .. } | OpenStoreError::NotAFile { .. } => {
+                "store.folder"
+            }
+            OpenStoreError::Exposed { .. } => "store.exposed",
+            OpenStoreError::KeyMissing { .. } | OpenStoreError::Key { .. } | OpenStoreError::Entropy(_) => "store.key",
+            OpenStoreError::Damaged { .. } | OpenStoreError::NotOurs { .. } => "store.damaged",
+            OpenStoreError::Locked { .. } => "store.locked",
+            OpenStoreError::Full { .. } => "store.full",
+            OpenStoreError::Version { .. } => "store.version",
+            OpenStoreError::Database { .. } => "store.open",
+            OpenStoreError::Lost { .. } => "journal.lost",
+            OpenStoreError::Sink(_) => "store.sink",
         }
     }
 
     /// What a person can do about it, if anything.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            OpenError::Exposed { .. } => Some("take the permissions of group and others away"),
-            OpenError::KeyMissing { .. } | OpenError::Key { .. } => {
+            OpenStoreError::Exposed { .. } => Some("take the permissions of group and others away"),
+            OpenStoreError::KeyMissing { .. } | OpenStoreError::Key { .. } => {
                 Some("restore the key from a copy, or move the whole data folder away to begin a new journal")
             }
-            OpenError::Damaged { .. } | OpenError::NotOurs { .. } | OpenError::NotAFile { .. } => {
+            OpenStoreError::Damaged { .. } | OpenStoreError::NotOurs { .. } | OpenStoreError::NotAFile { .. } => {
                 Some("restore the data folder from a copy, or move it away to begin a new journal")
             }
-            OpenError::Locked { .. } => Some("another program holds the database open for writing; end it, then retry"),
-            OpenError::Full { .. } => Some("free space where the data folder lies, then retry"),
-            OpenError::Version { .. } => Some("use the newer program, or another data folder"),
-            OpenError::Lost {
-                loss: Loss::DatabaseGone { .. },
+            OpenStoreError::Locked { .. } => {
+                Some("another program holds the database open for writing; end it, then retry")
+            }
+            OpenStoreError::Full { .. } => Some("free space where the data folder lies, then retry"),
+            OpenStoreError::Version { .. } => Some("use the newer program, or another data folder"),
+            OpenStoreError::Lost {
+                loss: JournalLoss::DatabaseGone { .. },
                 ..
             } => Some(GONE_HINT),
-            OpenError::Lost { .. } => Some(LOST_HINT),
-            OpenError::Folder { .. }
-            | OpenError::File { .. }
-            | OpenError::Entropy(_)
-            | OpenError::Database { .. }
-            | OpenError::Sink(_) => None,
+            OpenStoreError::Lost { .. } => Some(LOST_HINT),
+            OpenStoreError::Folder { .. }
+            | OpenStoreError::File { .. }
+            | OpenStoreError::Entropy(_)
+            | OpenStoreError::Database { .. }
+            | OpenStoreError::Sink(_) => None,
         }
     }
 }
 
 impl Store {
     /// Opens the store in this folder; creates it if nothing is there.
-    pub async fn open(home: &Path) -> Result<Store, OpenError> {
+    pub async fn open(home: &Path) -> Result<Store, OpenStoreError> {
         Store::open_with(home, &[]).await
     }
 
     /// As [`Store::open`], with live sinks that get every record after its commit.
-    pub async fn open_with(home: &Path, sinks: &[Sink]) -> Result<Store, OpenError> {
-        Store::open_to(home, sinks, Vec::new()).await
+    pub async fn open_with(home: &Path, sinks: &[SinkConfig]) -> Result<Store, OpenStoreError> {
+        Store::open_with_remotes(home, sinks, Vec::new()).await
     }
 
     /// As [`Store::open`], for reading: opens even with missing records. In that case nothing is written except stop requests.
-    pub async fn open_to_read(home: &Path) -> Result<Store, OpenError> {
-        let opened = Store::opened(home, OnLoss::ReadOnly).await?;
-        let sinks = Sinks::start(&[], Vec::new()).map_err(OpenError::Sink)?;
+    pub async fn open_to_read(home: &Path) -> Result<Store, OpenStoreError> {
+        let opened = Store::open_database(home, LossHandling::ReadOnly).await?;
+        let sinks = SinkSet::start(&[], Vec::new()).map_err(OpenStoreError::Sink)?;
         Ok(Store::start(opened, sinks))
     }
 
     /// As [`Store::open_with`], with remote sinks in addition.
-    pub async fn open_to(home: &Path, sinks: &[Sink], remotes: Vec<Remote>) -> Result<Store, OpenError> {
-        let opened = Store::opened(home, OnLoss::Refuse).await?;
-        let sinks = Sinks::start(sinks, remotes).map_err(OpenError::Sink)?;
+    pub async fn open_with_remotes(
+        home: &Path,
+        sinks: &[SinkConfig],
+        remotes: Vec<RemoteSink>,
+    ) -> Result<Store, OpenStoreError> {
+        let opened = Store::open_database(home, LossHandling::Refuse).await?;
+        let sinks = SinkSet::start(sinks, remotes).map_err(OpenStoreError::Sink)?;
         Ok(Store::start(opened, sinks))
     }
 
-    async fn opened(home: &Path, on_loss: OnLoss) -> Result<Opened, OpenError> {
+    async fn open_database(home: &Path, on_loss: LossHandling) -> Result<OpenedDatabase, OpenStoreError> {
         let path = home.to_owned();
-        let opened = tokio::task::spawn_blocking(move || Opened::at(&path, on_loss)).await;
+        let opened = tokio::task::spawn_blocking(move || OpenedDatabase::open_at(&path, on_loss)).await;
         // The blocking task panicked, or the process is shutting down.
-        opened.map_err(|error| OpenError::Folder {
+        opened.map_err(|error| OpenStoreError::Folder {
             path: home.to_owned(),
             source: io::Error::other(error),
         })?
     }
 
     /// Starts the writer on an open database.
-    fn start(opened: Opened, sinks: Sinks) -> Store {
-        let (commands, inbox) = mpsc::channel(WAITING);
+    fn start(opened: OpenedDatabase, sinks: SinkSet) -> Store {
+        let (commands, inbox) = mpsc::channel(COMMAND_CAPACITY);
         let (home, key, loss) = (opened.home.clone(), opened.signer.public(), opened.lost);
-        let seals = Seals::of(&home);
-        let behind = Behind::default();
-        tokio::spawn(Writer::new(opened, sinks, seals.clone(), behind.clone()).run(inbox));
+        let seals = SealKeyring::new(&home);
+        let behind = DatabaseLag::default();
+        tokio::spawn(JournalWriter::new(opened, sinks, seals.clone(), behind.clone()).run(inbox));
         Store {
             home,
             key,
@@ -279,7 +287,7 @@ impl Store {
     }
 
     /// The loss found at opening. If there is one, nothing is written.
-    pub fn loss(&self) -> Option<Loss> {
+    pub fn loss(&self) -> Option<JournalLoss> {
         self.loss
     }
 
@@ -290,22 +298,22 @@ impl Store {
 
     /// Waits until everything is written and the database is closed. Later records are refused.
     pub async fn close(&self) {
-        self.end(Ending::Fold).await;
+        self.finish(ShutdownMode::Checkpoint).await;
     }
 
     /// As [`Store::close`], for a process that exits now: everything is written, but the database's log is left for the next process, which
     /// saves the wait for the disk.
-    pub async fn leave(&self) {
-        self.end(Ending::Leave).await;
+    pub async fn close_for_exit(&self) {
+        self.finish(ShutdownMode::KeepLog).await;
     }
 
-    async fn end(&self, ending: Ending) {
+    async fn finish(&self, ending: ShutdownMode) {
         drop(self.gate.lock().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(reader) = self.reader.lock().await.take() {
             database::close(reader).await;
         }
         let (reply, closed) = oneshot::channel();
-        if self.commands.send(Command::Close { ending, reply }).await.is_ok() {
+        if self.commands.send(WriterCommand::Close { ending, reply }).await.is_ok() {
             // A dropped reply means that the writer has already ended: the store is closed anyway.
             let _ = closed.await;
         }
@@ -314,7 +322,7 @@ impl Store {
     /// Sends a command to the writer and waits for the reply.
     pub(crate) async fn send<T, E: From<RecordError>>(
         &self,
-        command: impl FnOnce(oneshot::Sender<Result<T, E>>) -> Command,
+        command: impl FnOnce(oneshot::Sender<Result<T, E>>) -> WriterCommand,
     ) -> Result<T, E> {
         let (reply, answer) = oneshot::channel();
         self.commands
@@ -325,125 +333,128 @@ impl Store {
     }
 
     /// Waits until every record of this process that was answered is committed.
-    pub(crate) async fn caught_up(&self) {
+    pub(crate) async fn catch_up(&self) {
         if self.behind.is_behind() {
             // If the database refuses, the caller reads without the records; the writer logs the error and retries.
-            let _ = self.send::<(), RecordError>(|reply| Command::CatchUp { reply }).await;
+            let _ = self
+                .send::<(), RecordError>(|reply| WriterCommand::CatchUp { reply })
+                .await;
         }
     }
 
     /// The connection for queries, opened at the first use.
-    pub(crate) async fn reader(&self) -> Result<Reader<'_>, ReadError> {
-        self.caught_up().await;
+    pub(crate) async fn reader(&self) -> Result<QueryConnection<'_>, QueryError> {
+        self.catch_up().await;
         let mut guard = self.reader.lock().await;
         if guard.is_none() {
-            *guard = Some(database::connect_reader(&self.home.database()).await?);
+            *guard = Some(database::connect_reader(&self.home.database_path()).await?);
         }
-        Ok(Reader(guard))
+        Ok(QueryConnection(guard))
     }
 }
 
 /// The query connection, held for one query.
-pub(crate) struct Reader<'a>(MutexGuard<'a, Option<SqliteConnection>>);
+pub(crate) struct QueryConnection<'a>(MutexGuard<'a, Option<SqliteConnection>>);
 
-impl Reader<'_> {
-    pub(crate) fn connection(&mut self) -> Result<&mut SqliteConnection, ReadError> {
-        self.0.as_mut().ok_or(ReadError::Database(sqlx::Error::PoolClosed))
+impl QueryConnection<'_> {
+    pub(crate) fn connection(&mut self) -> Result<&mut SqliteConnection, QueryError> {
+        self.0.as_mut().ok_or(QueryError::Database(sqlx::Error::PoolClosed))
     }
 }
 
 impl Recorder for Store {
-    async fn record(&self, event: Event) -> Result<Recorded, RecordError> {
+    async fn record(&self, event: Event) -> Result<RecordPosition, RecordError> {
         let event = Box::new(event);
         let change = None;
-        self.send(|reply| Command::Record { event, change, reply }).await
+        self.send(|reply| WriterCommand::Record { event, change, reply }).await
     }
 }
 
 /// A database that is open for writing, with its signer and settings.
-pub(crate) struct Opened {
+pub(crate) struct OpenedDatabase {
     pub(crate) home: Home,
     pub(crate) connection: Connection,
-    pub(crate) signer: Signer,
+    pub(crate) signer: HeadSigner,
     /// How long a commit waits for another process's commit.
-    pub(crate) patience: Duration,
+    pub(crate) busy_timeout: Duration,
     /// The identity of the database file.
     pub(crate) file: Option<DatabaseFile>,
     /// The loss found at opening.
-    pub(crate) lost: Option<Loss>,
+    pub(crate) lost: Option<JournalLoss>,
 }
 
-impl Opened {
+impl OpenedDatabase {
     /// Opens the database, or creates it. May wait for other processes.
-    fn at(home: &Path, on_loss: OnLoss) -> Result<Opened, OpenError> {
+    fn open_at(home: &Path, on_loss: LossHandling) -> Result<OpenedDatabase, OpenStoreError> {
         let home = Home::prepare(home)?;
-        let found = home.found()?;
+        let found = home.database_presence()?;
         let signer = home.signer(found)?;
         let mut connection = match found {
-            Found::Database => open_existing(&home)?,
-            Found::Nothing => create(&home)?,
+            DatabasePresence::Present => open_existing(&home)?,
+            DatabasePresence::Missing => create(&home)?,
         };
-        let lost = loss::at_opening(&home, &mut connection, &signer)?;
+        let lost = loss::check_at_opening(&home, &mut connection, &signer)?;
         match lost {
-            None => take_over(&home, &connection),
-            Some(missing) if on_loss == OnLoss::Refuse => {
-                let path = home.database();
-                return Err(OpenError::Lost { path, loss: missing });
+            None => merge_dead_leases(&home, &connection),
+            Some(missing) if on_loss == LossHandling::Refuse => {
+                let path = home.database_path();
+                return Err(OpenStoreError::Lost { path, loss: missing });
             }
             Some(_) => {}
         }
-        Ok(Opened {
+        Ok(OpenedDatabase {
             file: home.database_file().ok().flatten(),
             home,
             connection,
             signer,
-            patience: database::BUSY,
+            busy_timeout: database::BUSY_TIMEOUT,
             lost,
         })
     }
 }
 
 /// Merges the write-ahead files of dead processes into the database. A file that cannot be merged stays for the next attempt.
-fn take_over(home: &Home, connection: &Connection) {
-    let run = home.run();
-    for lease in lease::ahead(&run) {
-        let Some(dead) = lease::find_dead(&run, lease) else {
+fn merge_dead_leases(home: &Home, connection: &Connection) {
+    let run = home.run_folder();
+    for lease in lease::leases_with_write_ahead(&run) {
+        let Some(dead) = lease::lock_dead_lease(&run, lease) else {
             continue;
         };
-        if let Err(error) = ahead::merge(connection, &run, dead.id()) {
+        if let Err(error) = write_ahead::merge(connection, &run, dead.id()) {
             tracing::warn!(%error, %lease, "what a dead process wrote ahead is not in the journal yet");
         }
     }
 }
 
-fn open_existing(home: &Home) -> Result<Connection, OpenError> {
-    let path = home.database();
-    let cut = database::is_cut(&path).map_err(|source| OpenError::File {
+fn open_existing(home: &Home) -> Result<Connection, OpenStoreError> {
+    let path = home.database_path();
+    let cut = database::is_truncated(&path).map_err(|source| OpenStoreError::File {
         path: path.clone(),
         source,
     })?;
-    let connection = database::open(path.clone())?;
+    let connection = database::open_migrated(path.clone())?;
     // A checkpoint of another process can look like a truncation for a moment: the integrity check decides.
-    let whole =
-        !cut || database::is_whole(&connection).map_err(|source| OpenError::from_database(path.clone(), source))?;
+    let whole = !cut
+        || database::passes_quick_check(&connection)
+            .map_err(|source| OpenStoreError::from_database(path.clone(), source))?;
     if whole {
         Ok(connection)
     } else {
-        Err(OpenError::Damaged {
+        Err(OpenStoreError::Damaged {
             path,
             what: "the file was cut short".to_owned(),
         })
     }
 }
 
-fn create(home: &Home) -> Result<Connection, OpenError> {
+fn create(home: &Home) -> Result<Connection, OpenStoreError> {
     let _lock = home.creation_lock()?;
-    let path = home.database();
-    if home.found()? == Found::Nothing {
+    let path = home.database_path();
+    if home.database_presence()? == DatabasePresence::Missing {
         loss::check_database_gone(home)?;
         home.create_database()?;
     }
-    database::open(path)
+    database::open_migrated(path)
 }
 
 #[cfg(test)]

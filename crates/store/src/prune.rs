@@ -2,17 +2,17 @@
 
 use jiff::{SignedDuration, Timestamp};
 use ringfence_journal::{
-    Event, Head, Kind, Principal, PrunedSession, PublicKey, Record, RecordError, SessionId, SignedHead,
+    ChainHead, Event, EventKind, Principal, PrunedSession, PublicKey, Record, RecordError, SessionId, SignedHead,
 };
 use sqlx::{Row as _, SqliteConnection};
 
-use crate::database::ReadError;
-use crate::writer::Command;
-use crate::{Store, audit, check};
+use crate::database::QueryError;
+use crate::writer::WriterCommand;
+use crate::{Store, audit, verify};
 
 /// A request to remove old records.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Prune {
+pub(crate) struct PruneRequest {
     pub(crate) before: Timestamp,
     pub(crate) by: Principal,
     /// The session whose only record documents the removal.
@@ -21,7 +21,7 @@ pub(crate) struct Prune {
 
 /// The result of a pruning step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pruned {
+pub struct PruneSummary {
     /// Number of removed sessions.
     pub sessions: u64,
     /// Number of removed records.
@@ -44,7 +44,7 @@ pub enum PruneError {
 }
 
 /// The time that lies this far in the past.
-pub fn ago(keep: std::time::Duration) -> Timestamp {
+pub fn retention_cutoff(keep: std::time::Duration) -> Timestamp {
     let keep = SignedDuration::try_from(keep).unwrap_or(SignedDuration::MAX);
     Timestamp::now().saturating_sub(keep).unwrap_or(Timestamp::UNIX_EPOCH)
 }
@@ -52,19 +52,19 @@ pub fn ago(keep: std::time::Duration) -> Timestamp {
 impl Store {
     /// Removes up to a hundred closed sessions that were last used before this time, and older sessions of a single record. Records about
     /// the journal itself stay for ever.
-    pub async fn prune(&self, before: Timestamp, by: Principal) -> Result<Pruned, PruneError> {
+    pub async fn prune(&self, before: Timestamp, by: Principal) -> Result<PruneSummary, PruneError> {
         let record = SessionId::generate()?;
-        let what = Prune { before, by, record };
-        Ok(self.send(|reply| Command::Prune { what, reply }).await?)
+        let what = PruneRequest { before, by, record };
+        Ok(self.send(|reply| WriterCommand::Prune { what, reply }).await?)
     }
 }
 
 /// How many records of a session were removed, according to a signed record; `None` if no such record exists.
-pub(crate) async fn pruned(
+pub(crate) async fn pruned_record_count(
     connection: &mut SqliteConnection,
     key: PublicKey,
     session: SessionId,
-) -> Result<Option<u64>, ReadError> {
+) -> Result<Option<u64>, QueryError> {
     let row = sqlx::query(
         "SELECT e.session, e.seq, e.prev, e.json, e.hash FROM pruned p JOIN events e ON e.session = p.record AND e.seq = 1
          WHERE p.session = ?",
@@ -72,15 +72,15 @@ pub(crate) async fn pruned(
     .bind(session.to_string())
     .fetch_optional(&mut *connection)
     .await
-    .map_err(ReadError::Database)?;
+    .map_err(QueryError::Database)?;
     let Some(row) = row else { return Ok(None) };
-    let record = audit::record(&row)?;
-    let heads = check::heads_of(connection, record.session).await?;
-    if !heads.iter().any(|signed| says(signed, &record, key)) {
+    let record = audit::record_from_row(&row)?;
+    let heads = verify::session_heads(connection, record.session).await?;
+    if !heads.iter().any(|signed| head_covers_record(signed, &record, key)) {
         return Ok(None);
     }
     let Ok(Event {
-        kind: Kind::JournalPruned { sessions, .. },
+        kind: EventKind::JournalPruned { sessions, .. },
         ..
     }) = record.event()
     else {
@@ -93,25 +93,28 @@ pub(crate) async fn pruned(
 }
 
 /// Whether a head signed with this key covers the record.
-fn says(signed: &SignedHead, record: &Record, key: PublicKey) -> bool {
-    let Head {
+fn head_covers_record(signed: &SignedHead, record: &Record, key: PublicKey) -> bool {
+    let ChainHead {
         session,
         seq,
         record: hash,
         ..
     } = signed.head;
-    let genuine = record.follows(ringfence_journal::Link::start(record.session));
-    genuine && (session, seq, hash) == (record.session, record.seq, record.hash) && key.signed(signed)
+    let genuine = record.follows(ringfence_journal::ChainTip::start(record.session));
+    genuine && (session, seq, hash) == (record.session, record.seq, record.hash) && key.has_signed(signed)
 }
 
 /// The number of the last record of a session that a head names; 0 without heads.
-pub(crate) async fn last_signed(connection: &mut SqliteConnection, session: SessionId) -> Result<u64, ReadError> {
+pub(crate) async fn last_signed_record(
+    connection: &mut SqliteConnection,
+    session: SessionId,
+) -> Result<u64, QueryError> {
     let row = sqlx::query("SELECT coalesce(max(seq), 0) AS seq FROM heads WHERE session = ?")
         .bind(session.to_string())
         .fetch_one(connection)
         .await
-        .map_err(ReadError::Database)?;
-    let seq: i64 = row.try_get("seq").map_err(|_| ReadError::Row {
+        .map_err(QueryError::Database)?;
+    let seq: i64 = row.try_get("seq").map_err(|_| QueryError::Row {
         table: "heads",
         column: "seq",
     })?;

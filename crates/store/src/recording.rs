@@ -5,24 +5,24 @@
 
 use jiff::Timestamp;
 use ringfence_journal::{
-    Entry, Event, ExecutionId, KeepingRecorder, LeaseId, RecordError, Recorded, Recorder as _, SessionId,
+    Event, ExecutionId, LeaseId, RecordError, RecordPosition, Recorder as _, ReplayEntry, ReplayRecorder, SessionId,
 };
 use serde::Serialize;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 use zeroize::Zeroizing;
 
-use crate::database::{self, ReadError};
-use crate::seal::{Place, SealError};
-use crate::writer::{Change, Command, pieces};
+use crate::database::{self, QueryError};
+use crate::seal::{SealContext, SealError};
+use crate::writer::{RecordingChange, WriterCommand, entry_codec};
 use crate::{AdoptError, Lease, Store};
 
 /// The most executions that one query returns.
-const PAGE: u32 = 1000;
+const MAX_PAGE_SIZE: u32 = 1000;
 
 /// The start of an execution's recording.
 #[derive(Debug, Clone)]
-pub struct Recording {
+pub struct NewRecording {
     /// The execution that is recorded.
     pub execution: ExecutionId,
     /// Its session, which this process owns.
@@ -48,7 +48,7 @@ pub enum RecordingState {
 }
 
 impl RecordingState {
-    pub(crate) fn named(name: &str) -> Option<RecordingState> {
+    pub(crate) fn from_name(name: &str) -> Option<RecordingState> {
         match name {
             "running" => Some(RecordingState::Running),
             "waiting" => Some(RecordingState::Waiting),
@@ -61,7 +61,7 @@ impl RecordingState {
 
 /// The status of a recorded execution, without the recorded data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct RecordingStatus {
     /// The execution that is recorded.
     pub execution: ExecutionId,
     /// The session that the execution belongs to.
@@ -80,104 +80,118 @@ pub struct Standing {
 
 /// The complete recording of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredRecording {
     /// The status without the recorded data.
-    pub standing: Standing,
+    pub standing: RecordingStatus,
     /// Everything that is needed to run it again.
     pub request: Vec<u8>,
     /// The recorded entries, in the order of commits.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ReplayEntry>,
     /// The recorded outcome; `None` before the end.
     pub outcome: Option<Vec<u8>>,
 }
 
-impl KeepingRecorder for Store {
-    async fn record_keeping(&self, event: Event, entries: Vec<Entry>) -> Result<Recorded, RecordError> {
+impl ReplayRecorder for Store {
+    async fn record_with_entries(
+        &self,
+        event: Event,
+        entries: Vec<ReplayEntry>,
+    ) -> Result<RecordPosition, RecordError> {
         let Some(execution) = event.execution.filter(|_| !entries.is_empty()) else {
             return self.record(event).await;
         };
-        let change = Change::Keep {
+        let change = RecordingChange::Keep {
             session: event.session,
             execution,
             entries,
         };
-        self.record_with(event, change).await
+        self.record_with_change(event, change).await
     }
 
-    async fn keep_aliases(&self, session: SessionId, part: Zeroizing<Vec<u8>>) -> Result<(), RecordError> {
-        self.send(|reply| Command::Alias { session, part, reply }).await
+    async fn store_aliases(&self, session: SessionId, part: Zeroizing<Vec<u8>>) -> Result<(), RecordError> {
+        self.send(|reply| WriterCommand::KeepAliases { session, part, reply })
+            .await
     }
 }
 
 impl Store {
-    pub(crate) async fn record_with(&self, event: Event, change: Change) -> Result<Recorded, RecordError> {
+    pub(crate) async fn record_with_change(
+        &self,
+        event: Event,
+        change: RecordingChange,
+    ) -> Result<RecordPosition, RecordError> {
         let (event, change) = (Box::new(event), Some(Box::new(change)));
-        self.send(|reply| Command::Record { event, change, reply }).await
+        self.send(|reply| WriterCommand::Record { event, change, reply }).await
     }
 
-    pub(crate) async fn change(&self, change: Change) -> Result<(), RecordError> {
+    pub(crate) async fn apply_change(&self, change: RecordingChange) -> Result<(), RecordError> {
         let change = Box::new(change);
-        self.send(|reply| Command::Change { change, reply }).await
+        self.send(|reply| WriterCommand::Change { change, reply }).await
     }
 
     /// Begins the recording of an execution; its session must belong to this process.
-    pub async fn begin_recording(&self, recording: Recording) -> Result<(), RecordError> {
-        self.change(Change::Begin(recording)).await
+    pub async fn begin_recording(&self, recording: NewRecording) -> Result<(), RecordError> {
+        self.apply_change(RecordingChange::Begin(recording)).await
     }
 
-    /// As [`Store::begin_recording`], in the same commit as the event of the start.
-    pub async fn record_start(&self, event: Event, recording: Recording) -> Result<Recorded, RecordError> {
-        self.record_with(event, Change::Begin(recording)).await
+    /// As [`CompanyStore::begin_recording`], in the same commit as the event of the start.
+    pub async fn record_start_with_recording(
+        &self,
+        event: Event,
+        recording: NewRecording,
+    ) -> Result<RecordPosition, RecordError> {
+        self.record_with_change(event, RecordingChange::Begin(recording)).await
     }
 
     /// Records replay entries that no event accompanies.
-    pub async fn keep(
+    pub async fn keep_entries(
         &self,
         session: SessionId,
         execution: ExecutionId,
-        entries: Vec<Entry>,
+        entries: Vec<ReplayEntry>,
     ) -> Result<(), RecordError> {
-        let change = Change::Keep {
+        let change = RecordingChange::Keep {
             session,
             execution,
             entries,
         };
-        self.change(change).await
+        self.apply_change(change).await
     }
 
     /// Records the outcome of an execution, which has ended.
     pub async fn finish_recording(&self, execution: ExecutionId, outcome: Vec<u8>) -> Result<(), RecordError> {
         let entries = Vec::new();
-        let change = Change::Finish {
+        let change = RecordingChange::Finish {
             execution,
             outcome,
             entries,
         };
-        self.change(change).await
+        self.apply_change(change).await
     }
 
-    /// As [`Store::finish_recording`], with the last entries, in the same commit as the event of the end.
-    pub async fn record_end(
+    /// As [`CompanyStore::finish_recording`], with the last entries, in the same commit as the event of the end.
+    pub async fn record_end_with_outcome(
         &self,
         event: Event,
         outcome: Vec<u8>,
-        entries: Vec<Entry>,
-    ) -> Result<Recorded, RecordError> {
+        entries: Vec<ReplayEntry>,
+    ) -> Result<RecordPosition, RecordError> {
         let Some(execution) = event.execution else {
             return self.record(event).await;
         };
-        let change = Change::Finish {
+        let change = RecordingChange::Finish {
             execution,
             outcome,
             entries,
         };
-        self.record_with(event, change).await
+        self.record_with_change(event, change).await
     }
 
     /// Marks an execution that cannot be run again, with the reason; the first reason stays.
-    pub async fn spoil(&self, execution: ExecutionId, why: &str) -> Result<(), RecordError> {
+    pub async fn mark_unrepeatable(&self, execution: ExecutionId, why: &str) -> Result<(), RecordError> {
         let why = why.to_owned();
-        self.change(Change::Spoil { execution, why }).await
+        self.apply_change(RecordingChange::MarkUnrepeatable { execution, why })
+            .await
     }
 
     /// Records that an execution has released its sandbox, with its last entries. It resumes at `wake`, when one of its questions is
@@ -186,16 +200,16 @@ impl Store {
         &self,
         event: Event,
         wake: Option<Timestamp>,
-        entries: Vec<Entry>,
-    ) -> Result<Recorded, RecordError> {
+        entries: Vec<ReplayEntry>,
+    ) -> Result<RecordPosition, RecordError> {
         match event.execution {
             Some(execution) => {
-                let change = Change::Suspend {
+                let change = RecordingChange::Suspend {
                     execution,
                     wake,
                     entries,
                 };
-                self.record_with(event, change).await
+                self.record_with_change(event, change).await
             }
             None => Err(RecordError::NotOwned { session: event.session }),
         }
@@ -203,20 +217,21 @@ impl Store {
 
     /// Resumes an execution that waits or was interrupted: its session now belongs to the lease. Of two processes that try, one succeeds.
     pub async fn resume(&self, lease: &Lease, execution: ExecutionId) -> Result<(), AdoptError> {
-        let to = self.under(lease);
-        self.send(|reply| Command::Resume { execution, to, reply }).await
+        let to = self.note_lease(lease);
+        self.send(|reply| WriterCommand::Resume { execution, to, reply }).await
     }
 
     /// Releases a session of the lease for another process, if everything in progress in it can be run again; returns whether it can.
     pub async fn leave_unfinished(&self, lease: &Lease, session: SessionId) -> Result<bool, RecordError> {
-        let lease = self.under(lease);
-        self.send(|reply| Command::Spare { session, lease, reply }).await
+        let lease = self.note_lease(lease);
+        self.send(|reply| WriterCommand::LeaveUnfinished { session, lease, reply })
+            .await
     }
 
     /// Deletes the recordings and questions of a closed session; the journal stays.
     pub async fn forget_recordings(&self, session: SessionId) -> Result<(), RecordError> {
         let execution = None;
-        self.send(|reply| Command::Forget {
+        self.send(|reply| WriterCommand::Forget {
             session,
             execution,
             reply,
@@ -225,69 +240,74 @@ impl Store {
     }
 
     /// The status of a recorded execution; `None` without a recording.
-    pub async fn recording_state(&self, execution: ExecutionId) -> Result<Option<Standing>, ReadError> {
+    pub async fn recording_status(&self, execution: ExecutionId) -> Result<Option<RecordingStatus>, QueryError> {
         let mut reader = self.reader().await?;
-        let sql = format!("SELECT {} FROM recordings r WHERE execution = ?", columns());
+        let sql = format!("SELECT {} FROM recordings r WHERE execution = ?", status_columns());
         let row = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(execution.to_string())
             .fetch_optional(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
-        row.as_ref().map(standing).transpose()
+            .map_err(QueryError::Database)?;
+        row.as_ref().map(status_from_row).transpose()
     }
 
     /// The complete recording of an execution; `None` without one.
-    pub async fn recording(&self, execution: ExecutionId) -> Result<Option<Kept>, ReadError> {
+    pub async fn recording(&self, execution: ExecutionId) -> Result<Option<StoredRecording>, QueryError> {
         let mut reader = self.reader().await?;
         let sql = format!(
             "SELECT {}, request, outcome, (SELECT sealed FROM keys WHERE keys.session = r.session) AS key
              FROM recordings r WHERE execution = ?",
-            columns()
+            status_columns()
         );
         let row = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(execution.to_string())
             .fetch_optional(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
+            .map_err(QueryError::Database)?;
         let Some(row) = row else { return Ok(None) };
         let rows = sqlx::query(PIECES)
             .bind(execution.to_string())
             .fetch_all(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
+            .map_err(QueryError::Database)?;
         drop(reader);
         let seals = self.seals.clone();
         // There may be many megabytes to unseal.
-        let opened = tokio::task::spawn_blocking(move || opened(&seals, &row, &rows)).await;
+        let opened = tokio::task::spawn_blocking(move || unseal_recording(&seals, &row, &rows)).await;
         opened
-            .map_err(|error| ReadError::Database(sqlx::Error::Io(std::io::Error::other(error))))?
+            .map_err(|error| QueryError::Database(sqlx::Error::Io(std::io::Error::other(error))))?
             .map(Some)
     }
 
     /// Size of an execution's recorded entries in bytes; 0 without a recording.
-    pub async fn kept_bytes(&self, execution: ExecutionId) -> Result<u64, ReadError> {
+    pub async fn recording_bytes(&self, execution: ExecutionId) -> Result<u64, QueryError> {
         let mut reader = self.reader().await?;
-        let sql = format!("SELECT {KEPT_BYTES} FROM recordings r WHERE execution = ?");
+        let sql = format!("SELECT {RECORDED_BYTES} FROM recordings r WHERE execution = ?");
         let total: Option<i64> = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
             .bind(execution.to_string())
             .fetch_optional(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
+            .map_err(QueryError::Database)?;
         Ok(total.and_then(|total| u64::try_from(total).ok()).unwrap_or(0))
     }
 
     /// Executions that can resume now and belong to this process or to none: one of their questions is answered or expired, or their wake
     /// time has come. Earliest first.
-    pub async fn ready(&self, now: Timestamp, limit: u32) -> Result<Vec<(ExecutionId, SessionId)>, ReadError> {
+    pub async fn ready_executions(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<(ExecutionId, SessionId)>, QueryError> {
         let sql = "SELECT execution, session FROM recordings r WHERE due <= ?1 AND spoiled IS NULL AND EXISTS
                 (SELECT 1 FROM sessions s WHERE s.id = r.session AND s.state = 'open' AND (s.lease IS NULL OR s.lease = ?2))
              ORDER BY due LIMIT ?3";
-        let query = sqlx::query(sql).bind(nanoseconds(now)).bind(self.lease_name());
-        self.listed(query.bind(i64::from(limit.min(PAGE)))).await
+        let query = sqlx::query(sql).bind(to_nanoseconds(now)).bind(self.lease_name());
+        self.execution_sessions(query.bind(i64::from(limit.min(MAX_PAGE_SIZE))))
+            .await
     }
 
     /// When the next execution that belongs to this process or to none resumes by itself.
-    pub async fn next_due(&self) -> Result<Option<Timestamp>, ReadError> {
+    pub async fn next_due_time(&self) -> Result<Option<Timestamp>, QueryError> {
         let mut reader = self.reader().await?;
         let due: Option<i64> = sqlx::query_scalar(
             "SELECT due FROM recordings r WHERE due IS NOT NULL AND spoiled IS NULL AND EXISTS
@@ -297,38 +317,39 @@ impl Store {
         .bind(self.lease_name())
         .fetch_optional(reader.connection()?)
         .await
-        .map_err(ReadError::Database)?;
-        Ok(due.map(moment))
+        .map_err(QueryError::Database)?;
+        Ok(due.map(from_nanoseconds))
     }
 
     /// Interrupted executions that no process has resumed and that wait for nobody, oldest first.
-    pub async fn interrupted(&self, limit: u32) -> Result<Vec<(ExecutionId, SessionId)>, ReadError> {
+    pub async fn interrupted_executions(&self, limit: u32) -> Result<Vec<(ExecutionId, SessionId)>, QueryError> {
         let query = sqlx::query(
             "SELECT execution, session FROM recordings WHERE state = 'interrupted' AND due IS NULL ORDER BY execution LIMIT ?",
         );
-        self.listed(query.bind(i64::from(limit.min(PAGE)))).await
+        self.execution_sessions(query.bind(i64::from(limit.min(MAX_PAGE_SIZE))))
+            .await
     }
 
-    async fn listed(
+    async fn execution_sessions(
         &self,
         query: sqlx::query::Query<'_, sqlx::Sqlite, sqlx::sqlite::SqliteArguments>,
-    ) -> Result<Vec<(ExecutionId, SessionId)>, ReadError> {
+    ) -> Result<Vec<(ExecutionId, SessionId)>, QueryError> {
         let mut reader = self.reader().await?;
         let rows = query
             .fetch_all(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
+            .map_err(QueryError::Database)?;
         let pair = |row: &SqliteRow| {
             Ok((
-                database::parsed(row, TABLE, "execution")?,
-                database::parsed(row, TABLE, "session")?,
+                database::parse_column(row, TABLE, "execution")?,
+                database::parse_column(row, TABLE, "session")?,
             ))
         };
         rows.iter().map(pair).collect()
     }
 
     /// Notes the lease under which this process owns sessions.
-    pub(crate) fn under(&self, lease: &Lease) -> LeaseId {
+    pub(crate) fn note_lease(&self, lease: &Lease) -> LeaseId {
         let id = lease.id();
         *self.lease.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(id);
         id
@@ -343,15 +364,15 @@ impl Store {
 const TABLE: &str = "recordings";
 
 /// Size of the recorded entries of recording `r` in bytes: the larger total of its last row in either table.
-pub(crate) const KEPT_BYTES: &str = "max(
+pub(crate) const RECORDED_BYTES: &str = "max(
     coalesce((SELECT e.total FROM entries e WHERE e.execution = r.execution ORDER BY e.n DESC LIMIT 1), 0),
     coalesce((SELECT e.total FROM events e WHERE e.session = r.session AND e.seq > coalesce(r.since, 0)
         AND e.execution = r.execution AND e.piece IS NOT NULL ORDER BY e.seq DESC LIMIT 1), 0))";
 
 /// The status columns of recording `r`; an ended recording does not grow.
-fn columns() -> String {
+fn status_columns() -> String {
     format!(
-        "execution, session, state, spoiled, stays, due, CASE state WHEN 'over' THEN bytes ELSE {KEPT_BYTES} END AS bytes"
+        "execution, session, state, spoiled, stays, due, CASE state WHEN 'over' THEN bytes ELSE {RECORDED_BYTES} END AS bytes"
     )
 }
 
@@ -363,46 +384,50 @@ const PIECES: &str = "SELECT n, sealed FROM entries WHERE execution = ?1
     WHERE r.execution = ?1 AND e.piece IS NOT NULL
     ORDER BY 1";
 
-fn standing(row: &SqliteRow) -> Result<Standing, ReadError> {
-    let damaged = |column| ReadError::Row { table: TABLE, column };
+fn status_from_row(row: &SqliteRow) -> Result<RecordingStatus, QueryError> {
+    let damaged = |column| QueryError::Row { table: TABLE, column };
     let state: &str = row.try_get("state").map_err(|_| damaged("state"))?;
     let due: Option<i64> = row.try_get("due").map_err(|_| damaged("due"))?;
-    Ok(Standing {
-        execution: database::parsed(row, TABLE, "execution")?,
-        session: database::parsed(row, TABLE, "session")?,
-        state: RecordingState::named(state).ok_or_else(|| damaged("state"))?,
+    Ok(RecordingStatus {
+        execution: database::parse_column(row, TABLE, "execution")?,
+        session: database::parse_column(row, TABLE, "session")?,
+        state: RecordingState::from_name(state).ok_or_else(|| damaged("state"))?,
         spoiled: row.try_get("spoiled").map_err(|_| damaged("spoiled"))?,
         stays: row.try_get("stays").map_err(|_| damaged("stays"))?,
-        due: due.map(moment),
-        bytes: database::number(row, TABLE, "bytes")?,
+        due: due.map(from_nanoseconds),
+        bytes: database::unsigned_column(row, TABLE, "bytes")?,
     })
 }
 
-fn opened(seals: &crate::seal::Seals, row: &SqliteRow, rows: &[SqliteRow]) -> Result<Kept, ReadError> {
-    let standing = standing(row)?;
-    let damaged = |column| ReadError::Row { table: TABLE, column };
+fn unseal_recording(
+    seals: &crate::seal::SealKeyring,
+    row: &SqliteRow,
+    rows: &[SqliteRow],
+) -> Result<StoredRecording, QueryError> {
+    let standing = status_from_row(row)?;
+    let damaged = |column| QueryError::Row { table: TABLE, column };
     let session = standing.session;
     let execution = standing.execution.to_string();
-    let sealed = |place: Place<'_>| {
+    let sealed = |place: SealContext<'_>| {
         let what = place.to_string();
-        move |source| ReadError::Sealed { what, source }
+        move |source| QueryError::Sealed { what, source }
     };
-    let request = Place::Request(&execution);
+    let request = SealContext::Request(&execution);
     let key: Option<&[u8]> = row.try_get("key").map_err(|_| damaged("key"))?;
     let key = key
         .ok_or(SealError::Deleted { session })
-        .and_then(|key| seals.unwrap(session, key))
+        .and_then(|key| seals.unwrap_session_key(session, key))
         .map_err(sealed(request))?;
-    let open = |place, bytes: &[u8]| key.open(place, bytes).map_err(sealed(place));
+    let open = |place, bytes: &[u8]| key.unseal(place, bytes).map_err(sealed(place));
     let bytes: &[u8] = row.try_get("request").map_err(|_| damaged("request"))?;
     let request = open(request, bytes)?.to_vec();
     let outcome: Option<&[u8]> = row.try_get("outcome").map_err(|_| damaged("outcome"))?;
     let outcome = outcome
-        .map(|bytes| open(Place::Outcome(&execution), bytes))
+        .map(|bytes| open(SealContext::Outcome(&execution), bytes))
         .transpose()?;
     let mut entries = Vec::new();
     for (expected, row) in (1..).zip(rows) {
-        let damaged = |column| ReadError::Row {
+        let damaged = |column| QueryError::Row {
             table: "entries",
             column,
         };
@@ -412,11 +437,11 @@ fn opened(seals: &crate::seal::Seals, row: &SqliteRow, rows: &[SqliteRow]) -> Re
             return Err(damaged("n"));
         }
         let bytes: &[u8] = row.try_get("sealed").map_err(|_| damaged("sealed"))?;
-        let place = Place::Entries(&execution, n);
+        let place = SealContext::Entries(&execution, n);
         let piece = open(place, bytes)?;
-        pieces::split(&piece, &mut entries).ok_or_else(|| sealed(place)(SealError::Damaged))?;
+        entry_codec::split_entries(&piece, &mut entries).ok_or_else(|| sealed(place)(SealError::Damaged))?;
     }
-    Ok(Kept {
+    Ok(StoredRecording {
         standing,
         request,
         entries,
@@ -425,11 +450,11 @@ fn opened(seals: &crate::seal::Seals, row: &SqliteRow, rows: &[SqliteRow]) -> Re
 }
 
 /// Converts a time to its stored form, which compares as a number.
-pub(crate) fn nanoseconds(at: Timestamp) -> i64 {
+pub(crate) fn to_nanoseconds(at: Timestamp) -> i64 {
     i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
 }
 
 /// Converts a stored time back.
-pub(crate) fn moment(nanoseconds: i64) -> Timestamp {
+pub(crate) fn from_nanoseconds(nanoseconds: i64) -> Timestamp {
     Timestamp::from_nanosecond(nanoseconds.into()).unwrap_or(Timestamp::MAX)
 }

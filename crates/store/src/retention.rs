@@ -5,16 +5,16 @@ use ringfence_journal::{ExecutionId, SessionId};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
-use crate::database::{self, ReadError};
-use crate::writer::Command;
+use crate::database::{self, QueryError};
+use crate::writer::WriterCommand;
 use crate::{Store, SweepError};
 
 /// How many of the oldest candidates of each kind one trim reads, unless it may forget more.
-const LOOKED_AT: u32 = 1000;
+const MAX_CANDIDATES: u32 = 1000;
 
 /// How long and how much is kept of the recordings of ended executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
+pub struct RecordingRetention {
     /// The age after which a recording is forgotten.
     pub age: SignedDuration,
     /// The most bytes of all recordings together.
@@ -24,21 +24,21 @@ pub struct Retention {
     pub at_once: u32,
 }
 
-impl Retention {
+impl RecordingRetention {
     /// The retention of a server, where no caller waits for a trim.
     #[must_use]
-    pub fn of_a_server() -> Retention {
-        Retention {
+    pub fn for_server() -> RecordingRetention {
+        RecordingRetention {
             at_once: 8192,
-            ..Retention::default()
+            ..RecordingRetention::default()
         }
     }
 }
 
-impl Default for Retention {
+impl Default for RecordingRetention {
     /// Seven days and one GiB, in small steps because a caller waits.
-    fn default() -> Retention {
-        Retention {
+    fn default() -> RecordingRetention {
+        RecordingRetention {
             age: SignedDuration::from_hours(7 * 24),
             bytes: 1 << 30,
             at_once: 64,
@@ -47,7 +47,7 @@ impl Default for Retention {
 }
 
 /// A candidate for a trim: the recordings of a session that has ended, or one ended execution of an open session.
-struct Past {
+struct TrimCandidate {
     session: SessionId,
     execution: Option<ExecutionId>,
     used: Timestamp,
@@ -67,8 +67,8 @@ const EXECUTIONS: &str = "SELECT s.id, r.execution, e.ended AS used, r.bytes + l
 impl Store {
     /// Forgets recordings of ended executions, oldest first: those past their age, and as many as needed to get under the size limit. Does
     /// a bounded part at once and returns how many it forgot.
-    pub async fn trim_recordings(&self, keep: Retention, now: Timestamp) -> Result<usize, SweepError> {
-        let (mut total, mut past) = self.past(keep.at_once.max(LOOKED_AT)).await?;
+    pub async fn trim_recordings(&self, keep: RecordingRetention, now: Timestamp) -> Result<usize, SweepError> {
+        let (mut total, mut past) = self.trim_candidates(keep.at_once.max(MAX_CANDIDATES)).await?;
         past.sort_by_key(|past| past.used);
         let mut forgotten = 0;
         for past in past {
@@ -77,7 +77,7 @@ impl Store {
                 continue;
             }
             let (session, execution) = (past.session, past.execution);
-            self.send(|reply| Command::Forget {
+            self.send(|reply| WriterCommand::Forget {
                 session,
                 execution,
                 reply,
@@ -90,37 +90,37 @@ impl Store {
     }
 
     /// The total size of all recordings, and the oldest candidates.
-    async fn past(&self, most: u32) -> Result<(u64, Vec<Past>), ReadError> {
+    async fn trim_candidates(&self, most: u32) -> Result<(u64, Vec<TrimCandidate>), QueryError> {
         let mut reader = self.reader().await?;
         let total: i64 = sqlx::query_scalar("SELECT coalesce(sum(bytes + length(request)), 0) FROM recordings")
             .fetch_one(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
+            .map_err(QueryError::Database)?;
         let mut past = Vec::new();
         for sql in [SESSIONS, EXECUTIONS] {
             let rows = sqlx::query(sql)
                 .bind(i64::from(most))
                 .fetch_all(reader.connection()?)
                 .await;
-            for row in &rows.map_err(ReadError::Database)? {
-                past.push(read(row)?);
+            for row in &rows.map_err(QueryError::Database)? {
+                past.push(candidate_from_row(row)?);
             }
         }
         Ok((u64::try_from(total).unwrap_or(0), past))
     }
 }
 
-fn read(row: &SqliteRow) -> Result<Past, ReadError> {
+fn candidate_from_row(row: &SqliteRow) -> Result<TrimCandidate, QueryError> {
     const TABLE: &str = "recordings";
-    let damaged = || ReadError::Row {
+    let damaged = || QueryError::Row {
         table: TABLE,
         column: "execution",
     };
     let execution: Option<&str> = row.try_get("execution").map_err(|_| damaged())?;
-    Ok(Past {
-        session: database::parsed(row, "sessions", "id")?,
+    Ok(TrimCandidate {
+        session: database::parse_column(row, "sessions", "id")?,
         execution: execution.map(|id| id.parse().map_err(|_| damaged())).transpose()?,
-        used: database::parsed(row, TABLE, "used")?,
-        bytes: database::number(row, TABLE, "bytes")?,
+        used: database::parse_column(row, TABLE, "used")?,
+        bytes: database::unsigned_column(row, TABLE, "bytes")?,
     })
 }

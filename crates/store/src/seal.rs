@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::home::Home;
 
-const KEY: usize = 32;
+const KEY_BYTES: usize = 32;
 /// The version byte in front of all sealed data: another value means another version of this program.
 const VERSION: u8 = 1;
 const PREFIX: &str = "ringfence-seal-key-1 ";
@@ -92,7 +92,7 @@ impl SealError {
 
 /// The seal context: what sealed data belongs to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place<'a> {
+pub(crate) enum SealContext<'a> {
     /// The wrapped key of a session.
     Key(&'a str),
     /// The request of an execution.
@@ -109,63 +109,63 @@ pub(crate) enum Place<'a> {
     Note(&'a str),
 }
 
-impl Place<'_> {
+impl SealContext<'_> {
     /// The associated data of the seal; part of the storage format.
-    fn bound(self) -> String {
+    fn associated_data(self) -> String {
         match self {
-            Place::Key(session) => format!("key {session}"),
-            Place::Request(execution) => format!("request {execution}"),
-            Place::Outcome(execution) => format!("outcome {execution}"),
-            Place::Entries(execution, n) => format!("entries {execution} {n}"),
-            Place::Aliases(session, n) => format!("aliases {session} {n}"),
-            Place::Question(approval) => format!("question {approval}"),
-            Place::Note(approval) => format!("note {approval}"),
+            SealContext::Key(session) => format!("key {session}"),
+            SealContext::Request(execution) => format!("request {execution}"),
+            SealContext::Outcome(execution) => format!("outcome {execution}"),
+            SealContext::Entries(execution, n) => format!("entries {execution} {n}"),
+            SealContext::Aliases(session, n) => format!("aliases {session} {n}"),
+            SealContext::Question(approval) => format!("question {approval}"),
+            SealContext::Note(approval) => format!("note {approval}"),
         }
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for SealContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Key(session) => write!(f, "the key of session `{session}`"),
-            Place::Request(execution) => write!(f, "the request of execution `{execution}`"),
-            Place::Outcome(execution) => write!(f, "the outcome of execution `{execution}`"),
-            Place::Entries(execution, n) => write!(f, "entry {n} of execution `{execution}`"),
-            Place::Aliases(session, n) => write!(f, "part {n} of the aliases of session `{session}`"),
-            Place::Question(approval) => write!(f, "the question `{approval}`"),
-            Place::Note(approval) => write!(f, "the note of `{approval}`"),
+            SealContext::Key(session) => write!(f, "the key of session `{session}`"),
+            SealContext::Request(execution) => write!(f, "the request of execution `{execution}`"),
+            SealContext::Outcome(execution) => write!(f, "the outcome of execution `{execution}`"),
+            SealContext::Entries(execution, n) => write!(f, "entry {n} of execution `{execution}`"),
+            SealContext::Aliases(session, n) => write!(f, "part {n} of the aliases of session `{session}`"),
+            SealContext::Question(approval) => write!(f, "the question `{approval}`"),
+            SealContext::Note(approval) => write!(f, "the note of `{approval}`"),
         }
     }
 }
 
 /// A key that seals and unseals data.
-pub(crate) struct Seal(LessSafeKey);
+pub(crate) struct SealingKey(LessSafeKey);
 
-impl fmt::Debug for Seal {
+impl fmt::Debug for SealingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Seal")
     }
 }
 
-impl Seal {
-    fn new(bytes: &[u8]) -> Result<Seal, SealError> {
+impl SealingKey {
+    fn new(bytes: &[u8]) -> Result<SealingKey, SealError> {
         let key = UnboundKey::new(&CHACHA20_POLY1305, bytes).map_err(|_| SealError::Damaged)?;
-        Ok(Seal(LessSafeKey::new(key)))
+        Ok(SealingKey(LessSafeKey::new(key)))
     }
 
     /// Seals the concatenated parts: nonce, ciphertext and tag.
-    pub(crate) fn close(&self, place: Place<'_>, parts: &[&[u8]]) -> Result<Vec<u8>, SealError> {
+    pub(crate) fn seal(&self, place: SealContext<'_>, parts: &[&[u8]]) -> Result<Vec<u8>, SealError> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let mut sealed = Vec::with_capacity(NONCE_LEN + 1 + length + MAX_TAG_LEN);
         // 96 random bits: the number of messages under one session's key stays far below a likely collision.
-        let nonce: [u8; NONCE_LEN] = random()?;
+        let nonce: [u8; NONCE_LEN] = random_bytes()?;
         sealed.extend_from_slice(&nonce);
         sealed.push(VERSION);
         for part in parts {
             sealed.extend_from_slice(part);
         }
         let (_, body) = sealed.split_at_mut(NONCE_LEN);
-        let bound = place.bound();
+        let bound = place.associated_data();
         let tag = self
             .0
             .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(bound.as_bytes()), body)
@@ -175,11 +175,11 @@ impl Seal {
     }
 
     /// Unseals data that was sealed in this context.
-    pub(crate) fn open(&self, place: Place<'_>, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
+    pub(crate) fn unseal(&self, place: SealContext<'_>, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
         let (nonce, body) = sealed.split_at_checked(NONCE_LEN).ok_or(SealError::Damaged)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::Damaged)?;
         let mut body = Zeroizing::new(body.to_vec());
-        let bound = place.bound();
+        let bound = place.associated_data();
         let length = self
             .0
             .open_in_place(nonce, Aad::from(bound.as_bytes()), &mut body)
@@ -196,7 +196,7 @@ impl Seal {
     }
 }
 
-fn random<const N: usize>() -> Result<[u8; N], SealError> {
+fn random_bytes<const N: usize>() -> Result<[u8; N], SealError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| SealError::Entropy)?;
     Ok(bytes)
@@ -204,27 +204,27 @@ fn random<const N: usize>() -> Result<[u8; N], SealError> {
 
 /// The key of the data folder, read at first use. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Seals {
+pub(crate) struct SealKeyring {
     path: PathBuf,
-    key: Arc<Mutex<Option<Arc<Seal>>>>,
+    key: Arc<Mutex<Option<Arc<SealingKey>>>>,
 }
 
 /// What happens if the key of the data folder is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Absent {
-    Make,
+pub(crate) enum MissingKey {
+    Create,
     Refuse,
 }
 
-impl Seals {
-    pub(crate) fn of(home: &Home) -> Seals {
-        Seals {
-            path: home.seal_key(),
+impl SealKeyring {
+    pub(crate) fn new(home: &Home) -> SealKeyring {
+        SealKeyring {
+            path: home.seal_key_path(),
             key: Arc::default(),
         }
     }
 
-    fn key(&self, absent: Absent) -> Result<Arc<Seal>, SealError> {
+    fn folder_key(&self, absent: MissingKey) -> Result<Arc<SealingKey>, SealError> {
         let mut known = self.key.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(key) = &*known {
             return Ok(Arc::clone(key));
@@ -232,39 +232,43 @@ impl Seals {
         let missing = || SealError::Missing {
             path: self.path.clone(),
         };
-        let bytes = match (read(&self.path)?, absent) {
+        let bytes = match (read_key(&self.path)?, absent) {
             (Some(bytes), _) => bytes,
-            (None, Absent::Refuse) => return Err(missing()),
-            (None, Absent::Make) => {
-                create(&self.path)?;
+            (None, MissingKey::Refuse) => return Err(missing()),
+            (None, MissingKey::Create) => {
+                create_key(&self.path)?;
                 // Another process may have created it first: its key counts.
-                read(&self.path)?.ok_or_else(missing)?
+                read_key(&self.path)?.ok_or_else(missing)?
             }
         };
-        let key = Arc::new(Seal::new(bytes.as_slice())?);
+        let key = Arc::new(SealingKey::new(bytes.as_slice())?);
         *known = Some(Arc::clone(&key));
         Ok(key)
     }
 
     /// Creates a key for a session; returns it with its wrapped form for storage.
-    pub(crate) fn make(&self, session: SessionId, absent: Absent) -> Result<(Seal, Vec<u8>), SealError> {
-        let bytes = Zeroizing::new(random::<KEY>()?);
+    pub(crate) fn create_session_key(
+        &self,
+        session: SessionId,
+        absent: MissingKey,
+    ) -> Result<(SealingKey, Vec<u8>), SealError> {
+        let bytes = Zeroizing::new(random_bytes::<KEY_BYTES>()?);
         let wrapped = self
-            .key(absent)?
-            .close(Place::Key(&session.to_string()), &[bytes.as_slice()])?;
-        Ok((Seal::new(bytes.as_slice())?, wrapped))
+            .folder_key(absent)?
+            .seal(SealContext::Key(&session.to_string()), &[bytes.as_slice()])?;
+        Ok((SealingKey::new(bytes.as_slice())?, wrapped))
     }
 
     /// Unwraps a session's stored key.
-    pub(crate) fn unwrap(&self, session: SessionId, wrapped: &[u8]) -> Result<Seal, SealError> {
+    pub(crate) fn unwrap_session_key(&self, session: SessionId, wrapped: &[u8]) -> Result<SealingKey, SealError> {
         let bytes = self
-            .key(Absent::Refuse)?
-            .open(Place::Key(&session.to_string()), wrapped)?;
-        Seal::new(bytes.as_slice())
+            .folder_key(MissingKey::Refuse)?
+            .unseal(SealContext::Key(&session.to_string()), wrapped)?;
+        SealingKey::new(bytes.as_slice())
     }
 }
 
-fn read(path: &Path) -> Result<Option<Zeroizing<[u8; KEY]>>, SealError> {
+fn read_key(path: &Path) -> Result<Option<Zeroizing<[u8; KEY_BYTES]>>, SealError> {
     use std::os::unix::fs::MetadataExt as _;
     let failed = |source| SealError::File {
         path: path.to_owned(),
@@ -281,22 +285,22 @@ fn read(path: &Path) -> Result<Option<Zeroizing<[u8; KEY]>>, SealError> {
         return Err(SealError::Exposed { path, mode });
     }
     let digits = text.strip_prefix(PREFIX).map(str::trim_ascii_end);
-    match digits.and_then(unhex) {
+    match digits.and_then(parse_hex_key) {
         Some(key) => Ok(Some(key)),
         None => Err(SealError::NoKey { path: path.to_owned() }),
     }
 }
 
 /// Writes the key under a temporary name, then renames it unless another process was faster.
-fn create(path: &Path) -> Result<(), SealError> {
+fn create_key(path: &Path) -> Result<(), SealError> {
     use fmt::Write as _;
     use io::Write as _;
     let failed = |source| SealError::File {
         path: path.to_owned(),
         source,
     };
-    let bytes = Zeroizing::new(random::<KEY>()?);
-    let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + 2 * KEY + 1));
+    let bytes = Zeroizing::new(random_bytes::<KEY_BYTES>()?);
+    let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + 2 * KEY_BYTES + 1));
     text.push_str(PREFIX);
     for byte in bytes.iter() {
         // Writing to a string does not fail.
@@ -314,12 +318,12 @@ fn create(path: &Path) -> Result<(), SealError> {
     }
 }
 
-fn unhex(text: &str) -> Option<Zeroizing<[u8; KEY]>> {
+fn parse_hex_key(text: &str) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
     let digits = text.as_bytes();
-    if digits.len() != 2 * KEY {
+    if digits.len() != 2 * KEY_BYTES {
         return None;
     }
-    let mut bytes = Zeroizing::new([0; KEY]);
+    let mut bytes = Zeroizing::new([0; KEY_BYTES]);
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
         let digit = |digit: u8| char::from(digit).to_digit(16);
         *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;

@@ -4,24 +4,24 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use ringfence_journal::{
-    Enforcement, Event, ExecutionId, Kind, LeaseId, PolicyRef, Principal, RecordError, Recorded, SessionId,
-    SessionState, Status, Text,
+    CleanText, Enforcement, Event, EventKind, ExecutionId, ExecutionStatus, LeaseId, PolicyRef, Principal, RecordError,
+    RecordPosition, SessionId, SessionState,
 };
 use serde::Serialize;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
-use crate::database::{self, ReadError};
-use crate::workspace::{Keeping, Workspace, workspace};
-use crate::writer::Command;
+use crate::database::{self, QueryError};
+use crate::workspace::{NewWorkspace, StoredWorkspace, workspace_from_row};
+use crate::writer::WriterCommand;
 use crate::{Lease, Store};
 
 /// The most sessions on one page.
-const PAGE: u32 = 1000;
+const MAX_PAGE_SIZE: u32 = 1000;
 
 /// The properties of a new session.
 #[derive(Debug, Clone)]
-pub struct Opening {
+pub struct NewSession {
     /// The id of the session, newly generated.
     pub session: SessionId,
     /// The principal who owns the session.
@@ -31,7 +31,7 @@ pub struct Opening {
     /// The policy as JSON, stored under its digest.
     pub policy_json: String,
     /// The backend that provides the sandbox.
-    pub backend: Text,
+    pub backend: CleanText,
     /// How each rule is enforced.
     pub enforcement: Vec<Enforcement>,
     /// Whether each commit of this session reaches the disk before it is answered.
@@ -41,15 +41,15 @@ pub struct Opening {
     /// The host user for the session's programs; `None` without one of its own.
     pub uid: Option<u32>,
     /// The workspace that it keeps beyond its process; `None` without one.
-    pub keeping: Option<Keeping>,
+    pub keeping: Option<NewWorkspace>,
 }
 
-impl Opening {
-    pub(crate) fn event(&self) -> Event {
-        Event::host(
+impl NewSession {
+    pub(crate) fn opening_event(&self) -> Event {
+        Event::from_host(
             self.session,
             None,
-            Kind::SessionOpened {
+            EventKind::SessionOpened {
                 policy: self.policy.clone(),
                 principal: self.principal,
                 backend: self.backend.clone(),
@@ -133,12 +133,12 @@ pub struct Session {
     /// How many executions it has had.
     pub executions: u64,
     /// The workspace that it keeps beyond its process; `None` without one.
-    pub workspace: Option<Workspace>,
+    pub workspace: Option<StoredWorkspace>,
 }
 
 /// An execution, without its events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Execution {
+pub struct StoredExecution {
     /// The id of the execution.
     pub id: ExecutionId,
     /// The session that it belongs to.
@@ -146,7 +146,7 @@ pub struct Execution {
     /// The language, or `program` for any other.
     pub language: String,
     /// The current or final status.
-    pub status: Status,
+    pub status: ExecutionStatus,
     /// Time of its `execution_started` event.
     pub started: Timestamp,
     /// Time of its end; `None` while it is in progress.
@@ -163,7 +163,7 @@ pub struct LastRun {
     /// The language, or `program` for any other.
     pub language: String,
     /// The current or final status.
-    pub status: Status,
+    pub status: ExecutionStatus,
 }
 
 /// The kind of object that an id names.
@@ -190,7 +190,7 @@ impl IdKind {
 
 /// Selects the sessions to list, newest first.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sessions {
+pub struct SessionQuery {
     /// Only sessions in this state.
     pub state: Option<SessionState>,
     /// Only sessions of this principal.
@@ -201,22 +201,22 @@ pub struct Sessions {
     pub limit: Option<u32>,
 }
 
-pub(crate) const SESSION: &str =
+pub(crate) const SELECT_SESSION: &str =
     "SELECT id, sessions.principal, uid, policy_name, policy_digest, backend, state, lease, created, used,
     (SELECT count(*) FROM executions WHERE executions.session = sessions.id) AS executions,
     name, keep, bytes, files, taken FROM sessions LEFT JOIN workspaces ON workspaces.session = sessions.id ";
 
 impl Store {
     /// Writes the session's first event and its row; the session belongs to the lease.
-    pub async fn open_session(&self, lease: &Lease, opening: Opening) -> Result<Recorded, RecordError> {
-        let (opening, lease) = (Box::new(opening), self.under(lease));
-        self.send(|reply| Command::Open { opening, lease, reply }).await
+    pub async fn open_session(&self, lease: &Lease, opening: NewSession) -> Result<RecordPosition, RecordError> {
+        let (opening, lease) = (Box::new(opening), self.note_lease(lease));
+        self.send(|reply| WriterCommand::Open { opening, lease, reply }).await
     }
 
     /// Adopts an open session that no process owns.
     pub async fn adopt_session(&self, lease: &Lease, session: SessionId) -> Result<(), AdoptError> {
-        let to = self.under(lease);
-        self.send(|reply| Command::Adopt {
+        let to = self.note_lease(lease);
+        self.send(|reply| WriterCommand::Adopt {
             session,
             from: None,
             to,
@@ -227,12 +227,12 @@ impl Store {
 
     /// Releases an open session, so that another process can adopt it.
     pub async fn release_session(&self, session: SessionId) -> Result<(), RecordError> {
-        self.send(|reply| Command::Release { session, reply }).await
+        self.send(|reply| WriterCommand::Release { session, reply }).await
     }
 
     /// Stores a policy that is about to be in force in a session under its digest; it stays as long as the session does.
     pub async fn keep_policy(&self, session: SessionId, policy: PolicyRef, json: String) -> Result<(), RecordError> {
-        let keep = |reply| Command::Keep {
+        let keep = |reply| WriterCommand::KeepPolicy {
             session,
             policy,
             json,
@@ -242,36 +242,36 @@ impl Store {
     }
 
     /// Reads one session; `None` if no session has this id.
-    pub async fn session(&self, id: SessionId) -> Result<Option<Session>, ReadError> {
+    pub async fn session(&self, id: SessionId) -> Result<Option<Session>, QueryError> {
         let mut reader = self.reader().await?;
-        let row = sqlx::query(sqlx::AssertSqlSafe(format!("{SESSION} WHERE id = ?")))
+        let row = sqlx::query(sqlx::AssertSqlSafe(format!("{SELECT_SESSION} WHERE id = ?")))
             .bind(id.to_string())
             .fetch_optional(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
-        row.as_ref().map(session).transpose()
+            .map_err(QueryError::Database)?;
+        row.as_ref().map(session_from_row).transpose()
     }
 
     /// A page of sessions, newest first.
-    pub async fn sessions(&self, which: Sessions) -> Result<Vec<Session>, ReadError> {
+    pub async fn list_sessions(&self, which: SessionQuery) -> Result<Vec<Session>, QueryError> {
         let mut reader = self.reader().await?;
         let sql = format!(
-            "{SESSION} WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR sessions.principal = ?2)
+            "{SELECT_SESSION} WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR sessions.principal = ?2)
              AND (?3 IS NULL OR id < ?3) ORDER BY id DESC LIMIT ?4"
         );
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(which.state.map(SessionState::name))
             .bind(which.principal.map(|principal| principal.to_string()))
             .bind(which.before.map(|before| before.to_string()))
-            .bind(i64::from(which.limit.unwrap_or(PAGE).min(PAGE)))
+            .bind(i64::from(which.limit.unwrap_or(MAX_PAGE_SIZE).min(MAX_PAGE_SIZE)))
             .fetch_all(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
-        rows.iter().map(session).collect()
+            .map_err(QueryError::Database)?;
+        rows.iter().map(session_from_row).collect()
     }
 
     /// The newest run of each of these sessions that has any; skills that a run called do not count.
-    pub async fn last_runs(&self, of: &[SessionId]) -> Result<HashMap<SessionId, LastRun>, ReadError> {
+    pub async fn last_runs(&self, of: &[SessionId]) -> Result<HashMap<SessionId, LastRun>, QueryError> {
         let of: Vec<String> = of.iter().map(ToString::to_string).collect();
         let mut reader = self.reader().await?;
         let rows = sqlx::query(
@@ -286,10 +286,10 @@ impl Store {
         .bind(serde_json::Value::from(of).to_string())
         .fetch_all(reader.connection()?)
         .await
-        .map_err(ReadError::Database)?;
+        .map_err(QueryError::Database)?;
         let last = |row: &SqliteRow| {
-            let run = execution(row)?;
-            let program = row.try_get("program").map_err(|_| ReadError::Row {
+            let run = execution_from_row(row)?;
+            let program = row.try_get("program").map_err(|_| QueryError::Row {
                 table: "events",
                 column: "json",
             })?;
@@ -305,7 +305,7 @@ impl Store {
     }
 
     /// The executions of a session, oldest first.
-    pub async fn executions(&self, id: SessionId) -> Result<Vec<Execution>, ReadError> {
+    pub async fn session_executions(&self, id: SessionId) -> Result<Vec<StoredExecution>, QueryError> {
         let mut reader = self.reader().await?;
         let rows = sqlx::query(
             "SELECT id, session, language, status, started, ended FROM executions WHERE session = ? ORDER BY id",
@@ -313,23 +313,28 @@ impl Store {
         .bind(id.to_string())
         .fetch_all(reader.connection()?)
         .await
-        .map_err(ReadError::Database)?;
-        rows.iter().map(execution).collect()
+        .map_err(QueryError::Database)?;
+        rows.iter().map(execution_from_row).collect()
     }
 
     /// Reads one execution; `None` if no execution has this id.
-    pub async fn execution(&self, id: ExecutionId) -> Result<Option<Execution>, ReadError> {
+    pub async fn execution(&self, id: ExecutionId) -> Result<Option<StoredExecution>, QueryError> {
         let mut reader = self.reader().await?;
         let row = sqlx::query("SELECT id, session, language, status, started, ended FROM executions WHERE id = ?")
             .bind(id.to_string())
             .fetch_optional(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
-        row.as_ref().map(execution).transpose()
+            .map_err(QueryError::Database)?;
+        row.as_ref().map(execution_from_row).transpose()
     }
 
     /// The newest ids of a kind that start with `beginning`, newest first.
-    pub async fn ids_starting_with(&self, kind: IdKind, beginning: &str, limit: u32) -> Result<Vec<String>, ReadError> {
+    pub async fn ids_starting_with(
+        &self,
+        kind: IdKind,
+        beginning: &str,
+        limit: u32,
+    ) -> Result<Vec<String>, QueryError> {
         let query = match kind {
             IdKind::Session => "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT ?2",
             IdKind::Execution => {
@@ -343,23 +348,23 @@ impl Store {
             .bind(limit)
             .fetch_all(reader.connection()?)
             .await
-            .map_err(ReadError::Database)
+            .map_err(QueryError::Database)
     }
 
     /// A policy that a session ran under, as JSON; `None` if no policy has this digest.
-    pub async fn policy(&self, digest: &str) -> Result<Option<String>, ReadError> {
+    pub async fn policy(&self, digest: &str) -> Result<Option<String>, QueryError> {
         let mut reader = self.reader().await?;
         sqlx::query_scalar("SELECT json FROM policies WHERE digest = ?")
             .bind(digest)
             .fetch_optional(reader.connection()?)
             .await
-            .map_err(ReadError::Database)
+            .map_err(QueryError::Database)
     }
 }
 
-pub(crate) fn session(row: &SqliteRow) -> Result<Session, ReadError> {
+pub(crate) fn session_from_row(row: &SqliteRow) -> Result<Session, QueryError> {
     const TABLE: &str = "sessions";
-    let damaged = |column| ReadError::Row { table: TABLE, column };
+    let damaged = |column| QueryError::Row { table: TABLE, column };
     let state = match row.try_get("state") {
         Ok("open") => SessionState::Open,
         Ok("closed") => SessionState::Closed,
@@ -368,34 +373,34 @@ pub(crate) fn session(row: &SqliteRow) -> Result<Session, ReadError> {
     };
     let lease: Option<&str> = row.try_get("lease").map_err(|_| damaged("lease"))?;
     let uid: Option<i64> = row.try_get("uid").map_err(|_| damaged("uid"))?;
-    let used = database::parsed(row, TABLE, "used")?;
+    let used = database::parse_column(row, TABLE, "used")?;
     Ok(Session {
-        id: database::parsed(row, TABLE, "id")?,
-        principal: database::parsed(row, TABLE, "principal")?,
-        policy_name: database::parsed(row, TABLE, "policy_name")?,
-        policy_digest: database::parsed(row, TABLE, "policy_digest")?,
-        backend: database::parsed(row, TABLE, "backend")?,
+        id: database::parse_column(row, TABLE, "id")?,
+        principal: database::parse_column(row, TABLE, "principal")?,
+        policy_name: database::parse_column(row, TABLE, "policy_name")?,
+        policy_digest: database::parse_column(row, TABLE, "policy_digest")?,
+        backend: database::parse_column(row, TABLE, "backend")?,
         state,
         lease: lease.map(str::parse).transpose().map_err(|_| damaged("lease"))?,
         uid: uid.map(u32::try_from).transpose().map_err(|_| damaged("uid"))?,
-        created: database::parsed(row, TABLE, "created")?,
+        created: database::parse_column(row, TABLE, "created")?,
         used,
-        executions: database::number(row, TABLE, "executions")?,
-        workspace: workspace(row, used)?,
+        executions: database::unsigned_column(row, TABLE, "executions")?,
+        workspace: workspace_from_row(row, used)?,
     })
 }
 
-pub(crate) fn execution(row: &SqliteRow) -> Result<Execution, ReadError> {
+pub(crate) fn execution_from_row(row: &SqliteRow) -> Result<StoredExecution, QueryError> {
     const TABLE: &str = "executions";
-    let damaged = |column| ReadError::Row { table: TABLE, column };
+    let damaged = |column| QueryError::Row { table: TABLE, column };
     let status: &str = row.try_get("status").map_err(|_| damaged("status"))?;
     let ended: Option<&str> = row.try_get("ended").map_err(|_| damaged("ended"))?;
-    Ok(Execution {
-        id: database::parsed(row, TABLE, "id")?,
-        session: database::parsed(row, TABLE, "session")?,
-        language: database::parsed(row, TABLE, "language")?,
+    Ok(StoredExecution {
+        id: database::parse_column(row, TABLE, "id")?,
+        session: database::parse_column(row, TABLE, "session")?,
+        language: database::parse_column(row, TABLE, "language")?,
         status: serde_json::from_value(status.into()).map_err(|_| damaged("status"))?,
-        started: database::parsed(row, TABLE, "started")?,
+        started: database::parse_column(row, TABLE, "started")?,
         ended: ended.map(str::parse).transpose().map_err(|_| damaged("ended"))?,
     })
 }

@@ -16,26 +16,26 @@ use tokio::time::Instant;
 
 mod file;
 mod remote;
+mod stats;
 mod syslog;
-mod tally;
 
-pub use remote::Remote;
-pub(crate) use remote::Taking;
-pub use tally::Missed;
-pub(crate) use tally::Tally;
+pub use remote::RemoteSink;
+pub(crate) use remote::SinkReceipts;
+pub use stats::MissedRecords;
+pub(crate) use stats::SinkStats;
 
-use remote::Line;
+use remote::RemoteSinkTask;
 
 /// Records that may be queued for a sink before further ones are dropped.
-const QUEUE: usize = 4096;
+const QUEUE_CAPACITY: usize = 4096;
 
 /// How long shutdown waits for sinks that still have records.
-const PATIENCE: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The configuration of a local audit sink.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Sink {
+pub enum SinkConfig {
     /// A file of JSON lines, appended to; reopened after a rotation.
     File {
         /// The path of the file.
@@ -73,62 +73,62 @@ pub enum SinkError {
 }
 
 /// Writes one record to a local sink; on an error the record is dropped.
-trait Drain: Send + 'static {
+trait RecordSink: Send + 'static {
     fn send(&mut self, record: &Record) -> io::Result<()>;
 }
 
-pub(crate) struct Sinks {
-    near: Vec<Feed>,
-    far: Vec<Line>,
+pub(crate) struct SinkSet {
+    local: Vec<LocalSink>,
+    remote: Vec<RemoteSinkTask>,
 }
 
 /// A sink on this machine, with its queue and thread.
-struct Feed {
-    tally: Arc<Tally>,
+struct LocalSink {
+    tally: Arc<SinkStats>,
     queue: SyncSender<Arc<Record>>,
     thread: thread::JoinHandle<()>,
 }
 
-impl Sinks {
+impl SinkSet {
     /// Starts every sink; fails if one cannot be opened.
-    pub(crate) fn start(sinks: &[Sink], remotes: Vec<Remote>) -> Result<Sinks, SinkError> {
+    pub(crate) fn start(sinks: &[SinkConfig], remotes: Vec<RemoteSink>) -> Result<SinkSet, SinkError> {
         let near = sinks.iter().map(|sink| match sink {
-            Sink::File { path } => {
-                let drain = file::Lines::open(path.clone()).map_err(|source| SinkError::File {
+            SinkConfig::File { path } => {
+                let drain = file::FileSink::open(path.clone()).map_err(|source| SinkError::File {
                     path: path.clone(),
                     source,
                 })?;
-                Feed::start(format!("file `{}`", path.display()), drain)
+                LocalSink::start(format!("file `{}`", path.display()), drain)
             }
-            Sink::Syslog { path } => {
-                let drain = syslog::Syslog::open(path.clone()).map_err(|source| SinkError::Syslog {
+            SinkConfig::Syslog { path } => {
+                let drain = syslog::SyslogSink::open(path.clone()).map_err(|source| SinkError::Syslog {
                     path: path.clone(),
                     source,
                 })?;
-                Feed::start(format!("syslog `{}`", path.display()), drain)
+                LocalSink::start(format!("syslog `{}`", path.display()), drain)
             }
         });
-        Ok(Sinks {
-            near: near.collect::<Result<_, _>>()?,
-            far: remotes.into_iter().map(Line::start).collect(),
+        Ok(SinkSet {
+            local: near.collect::<Result<_, _>>()?,
+            remote: remotes.into_iter().map(RemoteSinkTask::start).collect(),
         })
     }
 
     /// Queues committed records for all sinks; never waits. The caller must wait for the returned receipts.
-    pub(crate) fn feed(&self, records: &[Record]) -> Taking {
-        let mut taking = Taking::default();
-        if self.near.is_empty() && self.far.is_empty() {
+    pub(crate) fn offer(&self, records: &[Record]) -> SinkReceipts {
+        let mut taking = SinkReceipts::default();
+        if self.local.is_empty() && self.remote.is_empty() {
             return taking;
         }
         for record in records {
             let record = Arc::new(record.clone());
-            for feed in &self.near {
-                feed.tally.came(&record);
+            for feed in &self.local {
+                feed.tally.note_queued(&record);
                 if feed.queue.try_send(Arc::clone(&record)).is_err() {
-                    feed.tally.missed(&record, "its queue is full");
+                    feed.tally.note_dropped(&record, "its queue is full");
                 }
             }
-            for line in &self.far {
+            for line in &self.remote {
                 line.offer(&record, &mut taking);
             }
         }
@@ -136,55 +136,55 @@ impl Sinks {
     }
 
     /// The statistics of every sink.
-    pub(crate) fn tallies(&self) -> impl Iterator<Item = &Arc<Tally>> {
-        let near = self.near.iter().map(|feed| &feed.tally);
-        near.chain(self.far.iter().map(|line| &line.tally))
+    pub(crate) fn tallies(&self) -> impl Iterator<Item = &Arc<SinkStats>> {
+        let near = self.local.iter().map(|feed| &feed.tally);
+        near.chain(self.remote.iter().map(|line| &line.tally))
     }
 
     /// Waits for queued records up to the drain timeout.
-    pub(crate) async fn finish(self) -> Vec<Arc<Tally>> {
-        let deadline = Instant::now() + PATIENCE;
-        let near = self.near.into_iter().map(Feed::end).collect::<Vec<_>>();
-        let far = self.far.into_iter().map(Line::end).collect::<Vec<_>>();
+    pub(crate) async fn finish(self) -> Vec<Arc<SinkStats>> {
+        let deadline = Instant::now() + DRAIN_TIMEOUT;
+        let near = self.local.into_iter().map(LocalSink::close).collect::<Vec<_>>();
+        let far = self.remote.into_iter().map(RemoteSinkTask::close).collect::<Vec<_>>();
         let mut tallies = Vec::new();
         for (tally, thread) in near {
             let joined = tokio::task::spawn_blocking(move || thread.join());
             if !matches!(tokio::time::timeout_at(deadline, joined).await, Ok(Ok(Ok(())))) {
-                tally.abandoned();
+                tally.note_abandoned();
             }
             tallies.push(tally);
         }
         for end in far {
-            tallies.push(end.by(deadline).await);
+            tallies.push(end.finish_by(deadline).await);
         }
         for tally in &tallies {
-            tally.say();
+            tally.log_total();
         }
         tallies
     }
 }
 
-impl Feed {
-    fn start(name: String, mut drain: impl Drain) -> Result<Feed, SinkError> {
-        let (queue, inbox) = mpsc::sync_channel::<Arc<Record>>(QUEUE);
-        let tally = Arc::new(Tally::new(name));
+impl LocalSink {
+    fn start(name: String, mut drain: impl RecordSink) -> Result<LocalSink, SinkError> {
+        let (queue, inbox) = mpsc::sync_channel::<Arc<Record>>(QUEUE_CAPACITY);
+        let tally = Arc::new(SinkStats::new(name));
         let counter = Arc::clone(&tally);
         let thread = thread::Builder::new()
             .name("audit-sink".to_owned())
             .spawn(move || {
                 for record in inbox {
                     match drain.send(&record) {
-                        Ok(()) => counter.taken(&record),
-                        Err(error) => counter.missed(&record, &error.to_string()),
+                        Ok(()) => counter.note_delivered(&record),
+                        Err(error) => counter.note_dropped(&record, &error.to_string()),
                     }
                 }
             })
             .map_err(SinkError::Thread)?;
-        Ok(Feed { tally, queue, thread })
+        Ok(LocalSink { tally, queue, thread })
     }
 
     /// Closes the queue; the thread ends after the last record.
-    fn end(self) -> (Arc<Tally>, thread::JoinHandle<()>) {
+    fn close(self) -> (Arc<SinkStats>, thread::JoinHandle<()>) {
         (self.tally, self.thread)
     }
 }

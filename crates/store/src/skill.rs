@@ -3,30 +3,30 @@
 //! A skill is a folder with a `SKILL.md` that other programs can read, the program and its files. A saved version never changes: saving
 //! again creates the next version, and a manual change is detected by its digest and refused.
 
+mod archive;
 mod error;
 mod folder;
 mod format;
-mod keep;
+mod layout;
 mod name;
-mod parcel;
-mod parts;
 mod quota;
+mod repository;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
 use jiff::Timestamp;
-use ringfence_journal::{Hash, Principal, SessionId};
+use ringfence_journal::{ContentHash, Principal, SessionId};
 use ringfence_policy::RelPath;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use archive::SkillArchive;
 pub use error::SkillError;
-pub use keep::{Damaged, Skills, Survey};
 pub use name::SkillName;
-pub use parcel::SkillParcel;
-pub use quota::Quota;
+pub use quota::SkillQuota;
+pub use repository::{DamagedSkill, SkillRepository, SkillSurvey};
 
 /// The most characters of a description.
 pub const MAX_DESCRIPTION: usize = 1024;
@@ -44,7 +44,7 @@ pub enum SkillScope {
 
 impl SkillScope {
     /// The name in messages and paths: `session`, `user` or `team`.
-    pub fn word(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             SkillScope::Session(_) => "session",
             SkillScope::User(_) => "user",
@@ -53,7 +53,7 @@ impl SkillScope {
     }
 
     /// The name of the owner's folder.
-    fn owner(&self) -> String {
+    fn owner_folder(&self) -> String {
         match self {
             SkillScope::Session(id) => id.to_string(),
             SkillScope::User(Principal::Local(uid)) => format!("local-{uid}"),
@@ -65,7 +65,7 @@ impl SkillScope {
 
 impl fmt::Display for SkillScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.name())
     }
 }
 
@@ -103,12 +103,12 @@ impl SkillLanguage {
     }
 
     /// The language with this name; `None` for an unknown one.
-    pub fn named(name: &str) -> Option<SkillLanguage> {
+    pub fn from_name(name: &str) -> Option<SkillLanguage> {
         SkillLanguage::ALL.into_iter().find(|language| language.name() == name)
     }
 
     /// The language of a program by its file extension; `None` for an unknown one.
-    pub fn of_file(path: &Path) -> Option<SkillLanguage> {
+    pub fn from_file(path: &Path) -> Option<SkillLanguage> {
         match path.extension()?.to_str()? {
             "ts" | "mts" => Some(SkillLanguage::TypeScript),
             "js" | "mjs" => Some(SkillLanguage::JavaScript),
@@ -119,7 +119,7 @@ impl SkillLanguage {
     }
 
     /// The name of the program's file in the skill folder.
-    pub fn program(self) -> &'static str {
+    pub fn program_file(self) -> &'static str {
         match self {
             SkillLanguage::TypeScript => "program.ts",
             SkillLanguage::JavaScript => "program.js",
@@ -200,7 +200,7 @@ pub struct Skill {
     /// The number of the version, from 1.
     pub version: u32,
     /// The digest of everything in it.
-    pub digest: Hash,
+    pub digest: ContentHash,
     /// Size of all its files in bytes.
     pub bytes: u64,
     /// When the version was saved.
@@ -218,7 +218,7 @@ pub struct SkillBody {
 
 impl crate::Store {
     /// The skills of this data folder.
-    pub fn skills(&self) -> Skills {
-        Skills::open(self.home())
+    pub fn skills(&self) -> SkillRepository {
+        SkillRepository::open(self.home())
     }
 }

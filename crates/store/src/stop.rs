@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use ringfence_journal::{LeaseId, Principal, RecordError, SessionId};
 
-use crate::database::ReadError;
-use crate::writer::Command;
-use crate::{Lease, LeaseError, Store, Wake, Wakes};
+use crate::database::QueryError;
+use crate::writer::WriterCommand;
+use crate::{Lease, LeaseError, Store, WakeEvent, WakeListener};
 
 /// The target of a stop request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum StopTarget {
     /// One session by its id.
     Session(SessionId),
     /// All open sessions of the data folder.
@@ -27,18 +27,18 @@ pub enum Target {
 
 /// The owner of a session that must stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
+pub enum StopOwner {
     /// A living process, which was notified.
-    Told,
+    Notified,
     /// A process that is gone: a sweep will end the session.
-    Gone,
+    Dead,
     /// No process: adopt the session to close it.
-    Nobody,
+    Unowned,
 }
 
 /// A stop request, as the owner of the session receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stop {
+pub struct StopRequest {
     /// The session that must stop.
     pub session: SessionId,
     /// The principal who requested the stop.
@@ -46,22 +46,22 @@ pub struct Stop {
 }
 
 /// Opens the folder and addresses the socket through its descriptor: a socket path has at most 108 bytes.
-fn short(run: &Path, lease: LeaseId) -> io::Result<(File, PathBuf)> {
+fn short_socket_path(run: &Path, lease: LeaseId) -> io::Result<(File, PathBuf)> {
     let folder = File::open(run)?;
     let path = format!("/proc/self/fd/{}/{lease}.sock", folder.as_raw_fd());
     Ok((folder, path.into()))
 }
 
 /// Binds the socket on which a lease is notified.
-pub(crate) fn bind(run: &Path, lease: LeaseId) -> io::Result<UnixDatagram> {
-    let (_folder, path) = short(run, lease)?;
+pub(crate) fn bind_socket(run: &Path, lease: LeaseId) -> io::Result<UnixDatagram> {
+    let (_folder, path) = short_socket_path(run, lease)?;
     let socket = UnixDatagram::bind(path)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-fn tell(run: &Path, lease: LeaseId) -> io::Result<()> {
-    let (_folder, path) = short(run, lease)?;
+fn notify(run: &Path, lease: LeaseId) -> io::Result<()> {
+    let (_folder, path) = short_socket_path(run, lease)?;
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     match socket.send_to(b"look", path) {
@@ -73,7 +73,7 @@ fn tell(run: &Path, lease: LeaseId) -> io::Result<()> {
 
 /// Whether a process listens on a lease. An unclear error counts as alive.
 pub(crate) fn is_heard(run: &Path, lease: LeaseId) -> bool {
-    let connected = short(run, lease).and_then(|(_folder, path)| UnixDatagram::unbound()?.connect(path));
+    let connected = short_socket_path(run, lease).and_then(|(_folder, path)| UnixDatagram::unbound()?.connect(path));
     !matches!(
         connected.map_err(|error| error.kind()),
         Err(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
@@ -81,13 +81,13 @@ pub(crate) fn is_heard(run: &Path, lease: LeaseId) -> bool {
 }
 
 /// Notifies every process with a lease in this folder.
-pub(crate) fn tell_all(run: &Path) -> io::Result<()> {
+pub(crate) fn notify_all(run: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(run)? {
         let path = entry?.path();
         let socket = path.extension().is_some_and(|extension| extension == "sock");
         let lease = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
         if let Some(lease) = lease.filter(|_| socket)
-            && let Err(error) = tell(run, lease)
+            && let Err(error) = notify(run, lease)
         {
             tracing::debug!(%lease, %error, "nobody listens on this lease");
         }
@@ -97,18 +97,22 @@ pub(crate) fn tell_all(run: &Path) -> io::Result<()> {
 
 impl Store {
     /// Requests that sessions stop. Returns each affected open session with its owner.
-    pub async fn request_stop(&self, target: Target, by: Principal) -> Result<Vec<(SessionId, Owner)>, RecordError> {
-        let meant = self.send(|reply| Command::Stop { target, by, reply }).await?;
-        let run = self.home.run();
-        let mut told: HashMap<LeaseId, Owner> = HashMap::new();
+    pub async fn request_stop(
+        &self,
+        target: StopTarget,
+        by: Principal,
+    ) -> Result<Vec<(SessionId, StopOwner)>, RecordError> {
+        let meant = self.send(|reply| WriterCommand::Stop { target, by, reply }).await?;
+        let run = self.home.run_folder();
+        let mut told: HashMap<LeaseId, StopOwner> = HashMap::new();
         let owners = meant.into_iter().map(|(session, lease)| {
             let owner = match lease {
-                None => Owner::Nobody,
-                Some(lease) => *told.entry(lease).or_insert_with(|| match tell(&run, lease) {
-                    Ok(()) => Owner::Told,
+                None => StopOwner::Unowned,
+                Some(lease) => *told.entry(lease).or_insert_with(|| match notify(&run, lease) {
+                    Ok(()) => StopOwner::Notified,
                     Err(error) => {
                         tracing::info!(%lease, %error, "nobody listens on this lease");
-                        Owner::Gone
+                        StopOwner::Dead
                     }
                 }),
             };
@@ -117,21 +121,21 @@ impl Store {
         Ok(owners.collect())
     }
 
-    /// Listens for stop requests to sessions of this lease. A lease has one listener: this one, or [`Store::wakes`].
-    pub fn stops(self: &Arc<Self>, lease: &Lease) -> Result<Stops, LeaseError> {
-        self.wakes(lease).map(Stops)
+    /// Listens for stop requests to sessions of this lease. A lease has one listener: this one, or [`CompanyStore::listen_for_wakes`].
+    pub fn listen_for_stops(self: &Arc<Self>, lease: &Lease) -> Result<StopListener, LeaseError> {
+        self.listen_for_wakes(lease).map(StopListener)
     }
 }
 
 /// Waits for stop requests.
 #[derive(Debug)]
-pub struct Stops(Wakes);
+pub struct StopListener(WakeListener);
 
-impl Stops {
+impl StopListener {
     /// The next stop request. Cancel safe.
-    pub async fn next(&mut self) -> Result<Stop, ReadError> {
+    pub async fn next(&mut self) -> Result<StopRequest, QueryError> {
         loop {
-            if let Wake::Stop(stop) = self.0.next().await? {
+            if let WakeEvent::Stop(stop) = self.0.next().await? {
                 return Ok(stop);
             }
         }

@@ -1,12 +1,14 @@
 //! Sweeps dead processes: finds what they left and ends their sessions in the journal.
 
-use ringfence_journal::{Event, Kind, LeaseId, NoEntropy, RecordError, Recorder as _, SessionId, Status, Text};
+use ringfence_journal::{
+    CleanText, Event, EventKind, ExecutionStatus, LeaseId, NoEntropy, RecordError, Recorder as _, SessionId,
+};
 
-use crate::ahead::{self, MergeError};
-use crate::database::{self, ReadError};
+use crate::database::{self, QueryError};
 use crate::lease::{self, DeadLease};
 use crate::session::AdoptError;
-use crate::writer::Command;
+use crate::write_ahead::{self, MergeError};
+use crate::writer::WriterCommand;
 use crate::{LeaseError, Store};
 
 /// Why a sweep stopped. The completed part stays; the next sweep continues.
@@ -17,7 +19,7 @@ pub enum SweepError {
     Lease(#[from] LeaseError),
     /// The sessions cannot be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] QueryError),
     /// An event cannot be recorded.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -31,9 +33,9 @@ pub enum SweepError {
 
 /// How many resources of one kind were removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovedResources {
     /// The kind of resource, such as `cgroup`.
-    pub what: Text,
+    pub what: CleanText,
     /// How many of that kind were removed.
     pub count: u64,
 }
@@ -41,7 +43,7 @@ pub struct Removed {
 impl Store {
     /// The leases of dead processes, each locked against other sweepers while held.
     pub async fn dead_leases(&self) -> Result<Vec<DeadLease>, SweepError> {
-        let run = self.home.run();
+        let run = self.home.run_folder();
         let mut dead = lease::dead_leases(&run)?;
         // A session's lease has its file before the session has its row.
         for id in self.leases_of_open_sessions().await? {
@@ -53,24 +55,24 @@ impl Store {
     }
 
     /// Merges the write-ahead file of a dead process before its sessions are changed.
-    async fn take_over(&self, lease: LeaseId) -> Result<(), SweepError> {
-        let (run, database) = (self.home.run(), self.home.database());
-        if !ahead::file_of(&run, lease).exists() {
+    async fn merge_write_ahead(&self, lease: LeaseId) -> Result<(), SweepError> {
+        let (run, database) = (self.home.run_folder(), self.home.database_path());
+        if !write_ahead::file_path(&run, lease).exists() {
             return Ok(());
         }
         let merged =
-            tokio::task::spawn_blocking(move || ahead::merge(&database::connect(&database)?, &run, lease)).await;
+            tokio::task::spawn_blocking(move || write_ahead::merge(&database::connect(&database)?, &run, lease)).await;
         Ok(merged.map_err(MergeError::Broken)??)
     }
 
-    async fn leases_of_open_sessions(&self) -> Result<Vec<LeaseId>, ReadError> {
+    async fn leases_of_open_sessions(&self) -> Result<Vec<LeaseId>, QueryError> {
         let mut reader = self.reader().await?;
         let names: Vec<String> =
             sqlx::query_scalar("SELECT DISTINCT lease FROM sessions WHERE lease IS NOT NULL AND state <> 'closed'")
                 .fetch_all(reader.connection()?)
                 .await
-                .map_err(ReadError::Database)?;
-        let damaged = ReadError::Row {
+                .map_err(QueryError::Database)?;
+        let damaged = QueryError::Row {
             table: "sessions",
             column: "lease",
         };
@@ -81,14 +83,14 @@ impl Store {
             .map_err(|_| damaged)
     }
 
-    async fn sessions_of(&self, lease: LeaseId) -> Result<Vec<SessionId>, ReadError> {
+    async fn lease_sessions(&self, lease: LeaseId) -> Result<Vec<SessionId>, QueryError> {
         let mut reader = self.reader().await?;
         let names: Vec<String> = sqlx::query_scalar("SELECT id FROM sessions WHERE lease = ? ORDER BY id")
             .bind(lease.to_string())
             .fetch_all(reader.connection()?)
             .await
-            .map_err(ReadError::Database)?;
-        let damaged = ReadError::Row {
+            .map_err(QueryError::Database)?;
+        let damaged = QueryError::Row {
             table: "sessions",
             column: "id",
         };
@@ -102,44 +104,52 @@ impl Store {
     /// Finishes a dead lease after its resources were removed: records the removal, closes its sessions as lost, and removes its file.
     /// Returns the lost sessions. A session whose running executions can all be run again is not lost: it is left to the process that
     /// resumes it.
-    pub async fn bury(&self, dead: DeadLease, removed: &[Removed]) -> Result<Vec<SessionId>, SweepError> {
-        self.take_over(dead.id()).await?;
-        let sessions = self.sessions_of(dead.id()).await?;
+    pub async fn finish_dead_lease(
+        &self,
+        dead: DeadLease,
+        removed: &[RemovedResources],
+    ) -> Result<Vec<SessionId>, SweepError> {
+        self.merge_write_ahead(dead.id()).await?;
+        let sessions = self.lease_sessions(dead.id()).await?;
         let mut lost = Vec::new();
         for session in sessions {
             let lease = dead.id();
-            if !still_ours(self.end_called(session, lease).await)? {
+            if !is_still_ours(self.end_called_skills(session, lease).await)? {
                 continue;
             }
-            if self.send(|reply| Command::Spare { session, lease, reply }).await? {
+            if self
+                .send(|reply| WriterCommand::LeaveUnfinished { session, lease, reply })
+                .await?
+            {
                 continue;
             }
-            if !still_ours(self.take_from(session, lease).await)? {
+            if !is_still_ours(self.take_over_session(session, lease).await)? {
                 continue;
             }
-            if self.keeps(session).await? {
+            if self.keeps_workspace(session).await? {
                 // The session outlives its process: only its running executions are lost.
-                self.end_unfinished(session, Status::Lost).await?;
+                self.end_unfinished(session, ExecutionStatus::Lost).await?;
                 self.park_session(session).await?;
                 continue;
             }
-            for kind in swept(removed, lease) {
-                self.record(Event::host(session, None, kind)).await?;
+            for kind in sweep_events(removed, lease) {
+                self.record(Event::from_host(session, None, kind)).await?;
             }
-            let reason = Text::from("its process died");
-            self.record(Event::host(session, None, Kind::SessionClosed { reason }))
+            let reason = CleanText::from("its process died");
+            self.record(Event::from_host(session, None, EventKind::SessionClosed { reason }))
                 .await?;
             lost.push(session);
         }
         if lost.is_empty() {
             for part in removed.iter().filter(|part| part.count > 0) {
-                let kind = Kind::Swept {
+                let kind = EventKind::Swept {
                     what: part.what.clone(),
                     count: part.count,
                     lease: dead.id(),
                 };
                 // There is no session to record it in: each event is a chain of its own.
-                self.record(Event::host(SessionId::generate()?, None, kind)).await?;
+                self.record(Event::from_host(SessionId::generate()?, None, kind))
+                    .await?;
             }
         }
         dead.remove()?;
@@ -148,7 +158,7 @@ impl Store {
 }
 
 /// Whether this process may end the session: no other has ended or resumed it meanwhile.
-fn still_ours(taken: Result<(), AdoptError>) -> Result<bool, RecordError> {
+fn is_still_ours(taken: Result<(), AdoptError>) -> Result<bool, RecordError> {
     match taken {
         Ok(()) => Ok(true),
         Err(AdoptError::Record(error)) => Err(error),
@@ -157,19 +167,19 @@ fn still_ours(taken: Result<(), AdoptError>) -> Result<bool, RecordError> {
 }
 
 /// The events about the sweep for one session; at least one, for the session itself.
-fn swept(removed: &[Removed], lease: LeaseId) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = removed
+fn sweep_events(removed: &[RemovedResources], lease: LeaseId) -> Vec<EventKind> {
+    let mut kinds: Vec<EventKind> = removed
         .iter()
         .filter(|part| part.count > 0)
-        .map(|part| Kind::Swept {
+        .map(|part| EventKind::Swept {
             what: part.what.clone(),
             count: part.count,
             lease,
         })
         .collect();
     if kinds.is_empty() {
-        kinds.push(Kind::Swept {
-            what: Text::from("nothing"),
+        kinds.push(EventKind::Swept {
+            what: CleanText::from("nothing"),
             count: 0,
             lease,
         });

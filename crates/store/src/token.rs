@@ -7,27 +7,27 @@ use std::fmt;
 use std::sync::PoisonError;
 
 use jiff::Timestamp;
-use ringfence_journal::{Hash, RecordError, TokenId};
+use ringfence_journal::{ContentHash, RecordError, TokenId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
 
 use crate::Store;
-use crate::database::{self, ReadError, Trouble, record_error};
+use crate::database::{self, QueryError, SqliteErrorClass, record_error};
 
 const TABLE: &str = "tokens";
 /// The prefix of every secret, so that a leaked one can be recognised.
-const PREFIX: &str = "rf_";
+const SECRET_PREFIX: &str = "rf_";
 const ID_PREFIX: &str = "t_";
 /// The number of digits of an id, after its prefix.
 const ID_DIGITS: usize = 26;
 const SECRET_BYTES: usize = 32;
 /// The most characters of a token's name.
-const NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// What an access token lets its holder do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum AccessScope {
     /// See all runs; change nothing.
     Viewer,
     /// Run code and see its own runs; never answer approvals.
@@ -36,18 +36,18 @@ pub enum Scope {
     Operator,
 }
 
-impl Scope {
+impl AccessScope {
     /// The name under which it is written.
     pub fn name(self) -> &'static str {
         match self {
-            Scope::Viewer => "viewer",
-            Scope::Agent => "agent",
-            Scope::Operator => "operator",
+            AccessScope::Viewer => "viewer",
+            AccessScope::Agent => "agent",
+            AccessScope::Operator => "operator",
         }
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for AccessScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -61,7 +61,7 @@ pub struct AccessToken {
     /// The name given by the operator.
     pub name: String,
     /// What it lets its holder do.
-    pub scope: Scope,
+    pub scope: AccessScope,
     /// When it was made.
     pub created: Timestamp,
     /// When it was last used, to the minute or so; `None` if never.
@@ -72,16 +72,16 @@ pub struct AccessToken {
 
 /// The secret of an access token. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct TokenSecret(String);
 
-impl Secret {
+impl TokenSecret {
     /// The secret as text, to be shown once.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for TokenSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }
@@ -145,11 +145,11 @@ impl TokenError {
 
 impl Store {
     /// Creates an access token. Only the caller gets the secret; it cannot be read again.
-    pub async fn create_token(&self, name: &str, scope: Scope) -> Result<(AccessToken, Secret), TokenError> {
+    pub async fn create_token(&self, name: &str, scope: AccessScope) -> Result<(AccessToken, TokenSecret), TokenError> {
         let name = name.trim();
-        if name.is_empty() || name.chars().count() > NAME || name.chars().any(char::is_control) {
+        if name.is_empty() || name.chars().count() > MAX_NAME_LENGTH || name.chars().any(char::is_control) {
             return Err(TokenError::Name {
-                name: name.escape_debug().take(NAME).collect(),
+                name: name.escape_debug().take(MAX_NAME_LENGTH).collect(),
             });
         }
         let token = AccessToken {
@@ -160,9 +160,9 @@ impl Store {
             last_used: None,
             revoked: None,
         };
-        let secret = secret_of(token.id)?;
-        let (row, digest) = (token.clone(), digest(&secret.0));
-        let inserted = self.write(move |connection| {
+        let secret = new_secret(token.id)?;
+        let (row, digest) = (token.clone(), secret_digest(&secret.0));
+        let inserted = self.write_blocking(move |connection| {
             connection.execute(
                 "INSERT INTO tokens (id, name, scope, digest, created) VALUES (?, ?, ?, ?, ?)",
                 params![
@@ -176,26 +176,30 @@ impl Store {
         });
         match inserted.await? {
             Ok(_) => Ok((token, secret)),
-            Err(error) if Trouble::of_write(&error) == Trouble::Taken => Err(TokenError::Taken { name: token.name }),
+            Err(error) if SqliteErrorClass::from_rusqlite(&error) == SqliteErrorClass::ConstraintViolated => {
+                Err(TokenError::Taken { name: token.name })
+            }
             Err(error) => Err(record_error(error).into()),
         }
     }
 
     /// All access tokens, also revoked ones, oldest first.
-    pub fn tokens(&self) -> Result<Vec<AccessToken>, ReadError> {
-        let rows = self.look(|connection| {
+    pub fn tokens(&self) -> Result<Vec<AccessToken>, QueryError> {
+        let rows = self.with_connection(|connection| {
             let mut statement = connection.prepare_cached(&format!("{SELECT} ORDER BY id"))?;
-            statement.query_map([], Row::read)?.collect::<Result<Vec<_>, _>>()
+            statement
+                .query_map([], TokenRow::from_row)?
+                .collect::<Result<Vec<_>, _>>()
         })?;
         rows.into_iter()
-            .map(|row| row.token().map(|(token, _)| token))
+            .map(|row| row.into_token().map(|(token, _)| token))
             .collect()
     }
 
     /// Revokes an access token for every process at once. Returns when it was first revoked.
     pub async fn revoke_token(&self, id: TokenId) -> Result<Timestamp, TokenError> {
         let now = Timestamp::now();
-        let updated = self.write(move |connection| {
+        let updated = self.write_blocking(move |connection| {
             let sql = "UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE id = ? RETURNING revoked";
             let values = params![now.to_string(), id.to_string()];
             connection
@@ -208,35 +212,40 @@ impl Store {
     }
 
     /// The valid access token with this secret; `None` if there is none.
-    pub fn token_of(&self, shown: &str) -> Result<Option<AccessToken>, ReadError> {
-        let Some(id) = id_in(shown) else { return Ok(None) };
-        let Some((found, kept)) = self.row(id)? else {
+    pub fn token_by_secret(&self, shown: &str) -> Result<Option<AccessToken>, QueryError> {
+        let Some(id) = token_id_of_secret(shown) else {
             return Ok(None);
         };
-        let same = equal(kept.as_bytes(), digest(shown).as_bytes());
+        let Some((found, kept)) = self.token_row(id)? else {
+            return Ok(None);
+        };
+        let same = equal_in_constant_time(kept.as_bytes(), secret_digest(shown).as_bytes());
         Ok((same && found.revoked.is_none()).then_some(found))
     }
 
     /// The access token with this id, also if it is revoked.
-    pub fn token(&self, id: TokenId) -> Result<Option<AccessToken>, ReadError> {
-        Ok(self.row(id)?.map(|(token, _)| token))
+    pub fn token(&self, id: TokenId) -> Result<Option<AccessToken>, QueryError> {
+        Ok(self.token_row(id)?.map(|(token, _)| token))
     }
 
-    fn row(&self, id: TokenId) -> Result<Option<(AccessToken, Hash)>, ReadError> {
-        let row = self.look(|connection| {
+    fn token_row(&self, id: TokenId) -> Result<Option<(AccessToken, ContentHash)>, QueryError> {
+        let row = self.with_connection(|connection| {
             let mut statement = connection.prepare_cached(&format!("{SELECT} WHERE id = ?"))?;
-            statement.query_row([id.to_string()], Row::read).optional()
+            statement.query_row([id.to_string()], TokenRow::from_row).optional()
         })?;
-        row.map(Row::token).transpose()
+        row.map(TokenRow::into_token).transpose()
     }
 
     /// Reads on a separate connection: every request authenticates, and must not wait behind a long query.
-    fn look<T>(&self, question: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>) -> Result<T, ReadError> {
-        let failed = |error| ReadError::Database(sqlx::Error::AnyDriverError(Box::new(error)));
+    fn with_connection<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, QueryError> {
+        let failed = |error| QueryError::Database(sqlx::Error::AnyDriverError(Box::new(error)));
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = match gate.take() {
             Some(connection) => connection,
-            None => database::connect(&self.home.database())
+            None => database::connect(&self.home.database_path())
                 .and_then(|connection| connection.execute_batch("PRAGMA query_only = ON").map(|()| connection))
                 .map_err(failed)?,
         };
@@ -244,19 +253,19 @@ impl Store {
     }
 
     /// Notes that an access token was used now.
-    pub async fn token_used(&self, id: TokenId) -> Result<(), RecordError> {
+    pub async fn note_token_used(&self, id: TokenId) -> Result<(), RecordError> {
         let values = (Timestamp::now().to_string(), id.to_string());
-        let updated =
-            self.write(move |connection| connection.execute("UPDATE tokens SET used = ? WHERE id = ?", values));
+        let updated = self
+            .write_blocking(move |connection| connection.execute("UPDATE tokens SET used = ? WHERE id = ?", values));
         updated.await?.map(drop).map_err(record_error)
     }
 
     /// Writes on a blocking thread, where waiting for other processes delays no task.
-    async fn write<T: Send + 'static>(
+    async fn write_blocking<T: Send + 'static>(
         &self,
         change: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
     ) -> Result<Result<T, rusqlite::Error>, RecordError> {
-        let path = self.home.database();
+        let path = self.home.database_path();
         let written =
             tokio::task::spawn_blocking(move || database::connect(&path).and_then(|connection| change(&connection)));
         written.await.map_err(|_| RecordError::Ended)
@@ -264,22 +273,22 @@ impl Store {
 }
 
 /// Creates a secret that contains the id of its token: found by the id, proven by the digest.
-fn secret_of(id: TokenId) -> Result<Secret, TokenError> {
+fn new_secret(id: TokenId) -> Result<TokenSecret, TokenError> {
     let mut random = [0; SECRET_BYTES];
     getrandom::fill(&mut random).map_err(TokenError::Entropy)?;
     let id = id.to_string();
-    let mut text = format!("{PREFIX}{}", id.strip_prefix(ID_PREFIX).unwrap_or(&id));
+    let mut text = format!("{SECRET_PREFIX}{}", id.strip_prefix(ID_PREFIX).unwrap_or(&id));
     for byte in random {
         use fmt::Write as _;
         // Writing to a string does not fail.
         let _ = write!(text, "{byte:02x}");
     }
-    Ok(Secret(text))
+    Ok(TokenSecret(text))
 }
 
 /// The id that a secret starts with; `None` if the text is not a secret.
-fn id_in(shown: &str) -> Option<TokenId> {
-    let rest = shown.strip_prefix(PREFIX)?;
+fn token_id_of_secret(shown: &str) -> Option<TokenId> {
+    let rest = shown.strip_prefix(SECRET_PREFIX)?;
     if rest.len() != ID_DIGITS + 2 * SECRET_BYTES {
         return None;
     }
@@ -287,12 +296,12 @@ fn id_in(shown: &str) -> Option<TokenId> {
 }
 
 /// A plain digest is enough: the secret has 256 random bits.
-fn digest(secret: &str) -> Hash {
-    Hash::of(secret.as_bytes())
+fn secret_digest(secret: &str) -> ContentHash {
+    ContentHash::digest(secret.as_bytes())
 }
 
 /// Compares in constant time.
-fn equal(one: &[u8; 32], other: &[u8; 32]) -> bool {
+fn equal_in_constant_time(one: &[u8; 32], other: &[u8; 32]) -> bool {
     let difference = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
     std::hint::black_box(difference) == 0
 }
@@ -300,7 +309,7 @@ fn equal(one: &[u8; 32], other: &[u8; 32]) -> bool {
 const SELECT: &str = "SELECT id, name, scope, digest, created, used, revoked FROM tokens";
 
 /// A row of the table, not parsed yet.
-struct Row {
+struct TokenRow {
     id: String,
     name: String,
     scope: String,
@@ -310,9 +319,9 @@ struct Row {
     revoked: Option<String>,
 }
 
-impl Row {
-    fn read(row: &rusqlite::Row<'_>) -> Result<Row, rusqlite::Error> {
-        Ok(Row {
+impl TokenRow {
+    fn from_row(row: &rusqlite::Row<'_>) -> Result<TokenRow, rusqlite::Error> {
+        Ok(TokenRow {
             id: row.get(0)?,
             name: row.get(1)?,
             scope: row.get(2)?,
@@ -324,15 +333,15 @@ impl Row {
     }
 
     /// The token, and the digest of its secret.
-    fn token(self) -> Result<(AccessToken, Hash), ReadError> {
-        let damaged = |column| ReadError::Row { table: TABLE, column };
-        let time = |text: Option<String>, column| -> Result<Option<Timestamp>, ReadError> {
+    fn into_token(self) -> Result<(AccessToken, ContentHash), QueryError> {
+        let damaged = |column| QueryError::Row { table: TABLE, column };
+        let time = |text: Option<String>, column| -> Result<Option<Timestamp>, QueryError> {
             text.map(|text| text.parse().map_err(|_| damaged(column))).transpose()
         };
         let scope = match self.scope.as_str() {
-            "viewer" => Scope::Viewer,
-            "agent" => Scope::Agent,
-            "operator" => Scope::Operator,
+            "viewer" => AccessScope::Viewer,
+            "agent" => AccessScope::Agent,
+            "operator" => AccessScope::Operator,
             _ => return Err(damaged("scope")),
         };
         let token = AccessToken {
@@ -343,7 +352,7 @@ impl Row {
             last_used: time(self.used, "used")?,
             revoked: time(self.revoked, "revoked")?,
         };
-        let digest = Hash::try_from(self.digest.as_slice()).map_err(|_| damaged("digest"))?;
+        let digest = ContentHash::try_from(self.digest.as_slice()).map_err(|_| damaged("digest"))?;
         Ok((token, digest))
     }
 }

@@ -9,32 +9,32 @@ use ringfence_journal::{ApprovalId, LeaseId};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
-use crate::database::{self, ReadError};
-use crate::stop::Stop;
+use crate::database::{self, QueryError};
+use crate::stop::StopRequest;
 use crate::{Lease, LeaseError, Store};
 
 /// An event that a process must handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wake {
+pub enum WakeEvent {
     /// A session must stop.
-    Stop(Stop),
+    Stop(StopRequest),
     /// A question was answered, in a session of this process or of no process.
     Answered(ApprovalId),
 }
 
 impl Store {
     /// Listens for the wake events of this lease. A lease has one listener.
-    pub fn wakes(self: &Arc<Self>, lease: &Lease) -> Result<Wakes, LeaseError> {
-        let path = self.home.run().join(format!("{}.sock", lease.id()));
+    pub fn listen_for_wakes(self: &Arc<Self>, lease: &Lease) -> Result<WakeListener, LeaseError> {
+        let path = self.home.run_folder().join(format!("{}.sock", lease.id()));
         let failed = |source| LeaseError::File {
             path: path.clone(),
             source,
         };
         let socket = lease.socket().map_err(failed)?;
         let socket = tokio::net::UnixDatagram::from_std(socket).map_err(failed)?;
-        Ok(Wakes {
+        Ok(WakeListener {
             store: Arc::clone(self),
-            lease: self.under(lease),
+            lease: self.note_lease(lease),
             socket,
             stops: 0,
             answers: 0,
@@ -46,7 +46,7 @@ impl Store {
 
 /// Waits for the wake events of one lease.
 #[derive(Debug)]
-pub struct Wakes {
+pub struct WakeListener {
     store: Arc<Store>,
     lease: LeaseId,
     socket: tokio::net::UnixDatagram,
@@ -54,39 +54,39 @@ pub struct Wakes {
     stops: i64,
     answers: i64,
     /// Events that were read and not returned yet; the next one is last.
-    ready: Vec<Wake>,
+    ready: Vec<WakeEvent>,
     looked: bool,
 }
 
-impl Wakes {
+impl WakeListener {
     /// The next event. Cancel safe.
-    pub async fn next(&mut self) -> Result<Wake, ReadError> {
+    pub async fn next(&mut self) -> Result<WakeEvent, QueryError> {
         loop {
             if let Some(wake) = self.ready.pop() {
                 return Ok(wake);
             }
             // The first read finds the rows that were written before this listener existed.
             if self.looked {
-                self.woken().await?;
+                self.wait_for_datagram().await?;
                 self.looked = false;
             }
-            self.look().await?;
+            self.read_new_rows().await?;
             self.looked = true;
         }
     }
 
-    async fn woken(&self) -> Result<(), ReadError> {
+    async fn wait_for_datagram(&self) -> Result<(), QueryError> {
         let mut buffer = [0; 16];
-        let failed = |error| ReadError::Database(sqlx::Error::Io(error));
+        let failed = |error| QueryError::Database(sqlx::Error::Io(error));
         self.socket.recv(&mut buffer).await.map_err(failed)?;
         // One read covers all notifications until now.
         while self.socket.try_recv(&mut buffer).is_ok() {}
         Ok(())
     }
 
-    async fn look(&mut self) -> Result<(), ReadError> {
+    async fn read_new_rows(&mut self) -> Result<(), QueryError> {
         let answers = self
-            .rows(
+            .rows_after(
                 "SELECT answers.n, answers.approval FROM answers JOIN sessions ON sessions.id = answers.session
                  WHERE (sessions.lease = ?1 OR sessions.lease IS NULL) AND sessions.state = 'open' AND answers.n > ?2
                  ORDER BY answers.n DESC",
@@ -94,38 +94,38 @@ impl Wakes {
             )
             .await?;
         for row in &answers {
-            self.answers = self.answers.max(n(row, "answers")?);
+            self.answers = self.answers.max(row_number(row, "answers")?);
             self.ready
-                .push(Wake::Answered(database::parsed(row, "answers", "approval")?));
+                .push(WakeEvent::Answered(database::parse_column(row, "answers", "approval")?));
         }
         let stops = self
-            .rows(
+            .rows_after(
                 "SELECT stops.n, stops.session, stops.principal FROM stops JOIN sessions ON sessions.id = stops.session
                  WHERE sessions.lease = ?1 AND sessions.state = 'open' AND stops.n > ?2 ORDER BY stops.n DESC",
                 self.stops,
             )
             .await?;
         for row in &stops {
-            self.stops = self.stops.max(n(row, "stops")?);
-            self.ready.push(Wake::Stop(Stop {
-                session: database::parsed(row, "stops", "session")?,
-                by: database::parsed(row, "stops", "principal")?,
+            self.stops = self.stops.max(row_number(row, "stops")?);
+            self.ready.push(WakeEvent::Stop(StopRequest {
+                session: database::parse_column(row, "stops", "session")?,
+                by: database::parse_column(row, "stops", "principal")?,
             }));
         }
         Ok(())
     }
 
-    async fn rows(&self, sql: &'static str, after: i64) -> Result<Vec<SqliteRow>, ReadError> {
+    async fn rows_after(&self, sql: &'static str, after: i64) -> Result<Vec<SqliteRow>, QueryError> {
         let mut reader = self.store.reader().await?;
         sqlx::query(sql)
             .bind(self.lease.to_string())
             .bind(after)
             .fetch_all(reader.connection()?)
             .await
-            .map_err(ReadError::Database)
+            .map_err(QueryError::Database)
     }
 }
 
-fn n(row: &SqliteRow, table: &'static str) -> Result<i64, ReadError> {
-    row.try_get("n").map_err(|_| ReadError::Row { table, column: "n" })
+fn row_number(row: &SqliteRow, table: &'static str) -> Result<i64, QueryError> {
+    row.try_get("n").map_err(|_| QueryError::Row { table, column: "n" })
 }

@@ -11,65 +11,65 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_journal::{LeaseId, Mark, RecordError, SessionId, Signer};
+use ringfence_journal::{HeadMark, HeadSigner, LeaseId, RecordError, SessionId};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinError;
 
-use crate::database::{Trouble, record_error, signed};
+use crate::database::{SqliteErrorClass, record_error, to_signed};
 use crate::home::{DatabaseFile, Home};
-use crate::loss::Loss;
-use crate::open::Opened;
-use crate::seal::Seals;
-use crate::sink::{Sinks, Taking, Tally};
+use crate::loss::JournalLoss;
+use crate::open::OpenedDatabase;
+use crate::seal::SealKeyring;
+use crate::sink::{SinkReceipts, SinkSet, SinkStats};
 
-mod ahead;
-mod asking;
+mod append;
+mod approvals;
 mod batch;
 mod chain;
-mod claiming;
+mod checkpoint;
 mod command;
-mod fold;
-mod guard;
-mod keeping;
-pub(crate) mod pieces;
-mod plain;
-mod project;
+pub(crate) mod entry_codec;
+mod idempotency;
+mod loss_guard;
+mod projection;
 mod pruning;
+mod recordings;
 mod row;
 mod sealing;
-mod working;
+mod workspaces;
+mod write_ahead_queue;
 
-pub(crate) use ahead::Behind;
-use ahead::{Ahead, Due, Went};
-use batch::Batch;
+use append::AppendBatch;
+use batch::CommitBatch;
 pub(crate) use batch::{head_row, last_head, record_alone};
-use chain::Chain;
+use chain::OwnedChain;
 pub(crate) use chain::last_record;
-pub(crate) use command::{Change, Command, Reply};
-use fold::{Fold, Need};
-use plain::Plain;
-pub(crate) use sealing::Piece;
-use sealing::{AllSealed, Sealer};
+use checkpoint::{CheckpointNeed, Checkpointer};
+pub(crate) use command::{RecordingChange, ReplySender, WriterCommand};
+pub(crate) use sealing::SealedPiece;
+use sealing::{SealedChanges, Sealer};
+pub(crate) use write_ahead_queue::DatabaseLag;
+use write_ahead_queue::{CatchUpDue, WriteAheadOutcome, WriteAheadQueue};
 
 /// The most commands in one commit; bounds how long the write lock is held.
-const MOST: usize = 256;
+const MAX_BATCH_COMMANDS: usize = 256;
 
 /// What happens to the database's log at shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum ShutdownMode {
     /// It is checkpointed into the database, which waits for the disk.
-    Fold,
+    Checkpoint,
     /// It stays for the next process that opens the database.
-    Leave,
+    KeepLog,
 }
 
 /// The callback of one caller: gets `None` after a successful commit, else the error.
-type Answer = Box<dyn FnOnce(Option<RecordError>) + Send>;
+type CommitCallback = Box<dyn FnOnce(Option<RecordError>) + Send>;
 
 /// How durable a commit is before it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sync {
+enum Durability {
     /// It reaches the log: survives a crash of the process.
     Log,
     /// It reaches the disk: survives a power failure.
@@ -78,7 +78,7 @@ enum Sync {
 
 /// Whether a commit may wait for another process's commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wait {
+enum LockWait {
     /// The commit runs on a blocking thread.
     Allowed,
     /// The commit runs in a task, where other tasks would wait too.
@@ -86,63 +86,68 @@ enum Wait {
 }
 
 /// The outcome of a group of commands.
-enum Written {
+enum WriteOutcome {
     /// All are answered, or will be after the commit.
     Answered,
     /// Another process holds the write lock: nothing has changed.
-    Locked(Vec<Command>),
+    Locked(Vec<WriterCommand>),
 }
 
 /// The outcome of a commit.
-enum Committed {
+enum CommitOutcome {
     /// The commit succeeded; durable sinks still have to accept its records.
-    Done(Taking),
+    Done(SinkReceipts),
     /// Another process holds the write lock: nothing has changed.
-    Locked(Vec<Command>),
+    Locked(Vec<WriterCommand>),
     /// The journal refuses to be written, for this reason.
     Refused(RecordError),
 }
 
-pub(crate) struct Writer {
+pub(crate) struct JournalWriter {
     connection: Connection,
     home: Home,
-    signer: Signer,
-    sinks: Sinks,
-    owned: HashMap<SessionId, Chain>,
+    signer: HeadSigner,
+    sinks: SinkSet,
+    owned: HashMap<SessionId, OwnedChain>,
     sealer: Sealer,
-    sync: Sync,
-    patience: Duration,
-    fold: Fold,
-    ahead: Ahead,
+    durability: Durability,
+    busy_timeout: Duration,
+    checkpointer: Checkpointer,
+    ahead: WriteAheadQueue,
     /// The identity of the database file.
     file: Option<DatabaseFile>,
     /// The loss found in the journal; while there is one, nothing is written.
-    lost: Option<Loss>,
+    lost: Option<JournalLoss>,
     /// A signed head whose mark could not be written: nothing more is signed before it is.
-    unmarked: Option<Mark>,
+    unmarked: Option<HeadMark>,
 }
 
-impl Writer {
-    pub(crate) fn new(opened: Opened, sinks: Sinks, seals: Seals, behind: Behind) -> Writer {
-        let Opened {
+impl JournalWriter {
+    pub(crate) fn new(
+        opened: OpenedDatabase,
+        sinks: SinkSet,
+        seals: SealKeyring,
+        behind: DatabaseLag,
+    ) -> JournalWriter {
+        let OpenedDatabase {
             home,
             connection,
             signer,
-            patience,
+            busy_timeout,
             file,
             lost,
         } = opened;
-        Writer {
-            fold: Fold::of(home.clone(), &connection),
-            ahead: Ahead::new(home.run(), behind),
+        JournalWriter {
+            checkpointer: Checkpointer::new(home.clone(), &connection),
+            ahead: WriteAheadQueue::new(home.run_folder(), behind),
             sealer: Sealer::new(seals),
             connection,
             home,
             signer,
             sinks,
             owned: HashMap::new(),
-            sync: Sync::Log,
-            patience,
+            durability: Durability::Log,
+            busy_timeout,
             file,
             lost,
             unmarked: None,
@@ -150,14 +155,14 @@ impl Writer {
     }
 
     /// Runs until every sender is gone or a command closes the writer.
-    pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
-        let mut waiting = Vec::with_capacity(MOST);
+    pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<WriterCommand>) {
+        let mut waiting = Vec::with_capacity(MAX_BATCH_COMMANDS);
         let mut closing = Vec::new();
-        let mut last = Ending::Fold;
-        while next(self.ahead.due(), &mut inbox, &mut waiting).await > 0 {
+        let mut last = ShutdownMode::Checkpoint;
+        while next_commands(self.ahead.due(), &mut inbox, &mut waiting).await > 0 {
             let mut commands = Vec::with_capacity(waiting.len());
             for command in waiting.drain(..) {
-                if let Command::Close { ending, reply } = command {
+                if let WriterCommand::Close { ending, reply } = command {
                     inbox.close();
                     last = ending;
                     closing.push(reply);
@@ -166,14 +171,14 @@ impl Writer {
                 }
             }
             if !commands.is_empty() {
-                self = match self.take(commands).await {
+                self = match self.write_batch(commands).await {
                     Ok(writer) => writer,
                     // Waiting callers see their reply channel close.
                     Err(error) => return tracing::error!(%error, "the writer broke off"),
                 };
             }
         }
-        self.end(last).await;
+        self.shut_down(last).await;
         for reply in closing {
             // The caller may have stopped waiting.
             let _ = reply.send(());
@@ -185,13 +190,13 @@ impl Writer {
         for session in self.ahead.commit(&self.connection)? {
             tracing::error!(%session, "somebody else went on with the chain of a session of this process");
             self.owned.remove(&session);
-            self.sealer.forget(session);
+            self.sealer.forget_session(session);
         }
         Ok(())
     }
 
-    async fn end(mut self, ending: Ending) {
-        if let Err(error) = self.connection.busy_timeout(self.patience) {
+    async fn shut_down(mut self, ending: ShutdownMode) {
+        if let Err(error) = self.connection.busy_timeout(self.busy_timeout) {
             tracing::debug!(%error, "the database does not wait");
         }
         if let Err(error) = self.catch_up() {
@@ -199,12 +204,12 @@ impl Writer {
         }
         self.ahead.close();
         let tallies = self.sinks.finish().await;
-        note_missed(&self.connection, tallies.iter());
+        record_missed(&self.connection, tallies.iter());
         match ending {
-            Ending::Fold => {
-                self.fold.settle().await;
+            ShutdownMode::Checkpoint => {
+                self.checkpointer.wait_for_background().await;
                 // The last connection to close checkpoints the log.
-                drop(self.fold);
+                drop(self.checkpointer);
                 let connection = self.connection;
                 let closed = tokio::task::spawn_blocking(|| connection.close().map_err(|(_, error)| error)).await;
                 if let Ok(Err(error)) = closed {
@@ -212,133 +217,141 @@ impl Writer {
                 }
             }
             // Dropping the connection would checkpoint too; the process exits now, which closes its descriptors.
-            Ending::Leave => std::mem::forget(self.connection),
+            ShutdownMode::KeepLog => std::mem::forget(self.connection),
         }
     }
 
     /// Writes quick commands in this task and slow ones on a blocking thread.
-    async fn take(mut self, mut commands: Vec<Command>) -> Result<Writer, JoinError> {
+    async fn write_batch(mut self, mut commands: Vec<WriterCommand>) -> Result<JournalWriter, JoinError> {
         let sync = if commands.iter().any(|command| self.is_durable(command)) {
-            Sync::Disk
+            Durability::Disk
         } else {
-            Sync::Log
+            Durability::Log
         };
-        let need = self.fold.need();
-        if need == Need::First {
-            self.fold.settle().await;
+        let need = self.checkpointer.need();
+        if need == CheckpointNeed::Blocking {
+            self.checkpointer.wait_for_background().await;
         }
-        let heavy = commands.iter().any(Command::is_heavy);
-        if sync == Sync::Log && need != Need::First && !heavy {
-            match self.write(commands, sync, Wait::Never) {
-                Written::Answered => {
-                    if self.fold.need() == Need::Beside {
-                        self.fold.beside();
+        let heavy = commands.iter().any(WriterCommand::is_heavy);
+        if sync == Durability::Log && need != CheckpointNeed::Blocking && !heavy {
+            match self.write_commands(commands, sync, LockWait::Never) {
+                WriteOutcome::Answered => {
+                    if self.checkpointer.need() == CheckpointNeed::Background {
+                        self.checkpointer.start_background();
                     }
                     return Ok(self);
                 }
                 // A catch-up alone does not wait for another process: it is retried later.
-                Written::Locked(again) if again.iter().all(Command::is_catching_up) => return Ok(self),
-                Written::Locked(again) => commands = again,
+                WriteOutcome::Locked(again) if again.iter().all(WriterCommand::is_catching_up) => return Ok(self),
+                WriteOutcome::Locked(again) => commands = again,
             }
         }
         tokio::task::spawn_blocking(move || {
-            if need == Need::First {
-                self.fold.first(&self.connection);
+            if need == CheckpointNeed::Blocking {
+                self.checkpointer.run_blocking(&self.connection);
             }
-            self.write(commands, sync, Wait::Allowed);
+            self.write_commands(commands, sync, LockWait::Allowed);
             self
         })
         .await
     }
 
-    fn write(&mut self, commands: Vec<Command>, sync: Sync, wait: Wait) -> Written {
+    fn write_commands(&mut self, commands: Vec<WriterCommand>, sync: Durability, wait: LockWait) -> WriteOutcome {
         let mut answers = Vec::with_capacity(commands.len());
         let sealed = self
-            .begin(sync, wait)
-            .and_then(|()| self.sealer.seal(&self.connection, &commands, &self.owned));
+            .configure_commit(sync, wait)
+            .and_then(|()| self.sealer.seal_commands(&self.connection, &commands, &self.owned));
         let outcome = match sealed {
-            Ok(sealed) => self.go(commands, sealed, wait, &mut answers),
-            Err(error) if wait == Wait::Never && Trouble::of_write(&error) == Trouble::Locked => {
-                Ok(Committed::Locked(commands))
+            Ok(sealed) => self.write_sealed(commands, sealed, wait, &mut answers),
+            Err(error)
+                if wait == LockWait::Never && SqliteErrorClass::from_rusqlite(&error) == SqliteErrorClass::Locked =>
+            {
+                Ok(CommitOutcome::Locked(commands))
             }
             Err(error) => {
                 skip_all(commands, &mut answers);
                 Err(error)
             }
         };
-        self.fold.look();
+        self.checkpointer.update();
         match outcome {
-            Ok(Committed::Done(taking)) => {
-                reply(answers, taking);
-                note_missed(&self.connection, self.sinks.tallies());
+            Ok(CommitOutcome::Done(taking)) => {
+                send_replies(answers, taking);
+                record_missed(&self.connection, self.sinks.tallies());
             }
-            Ok(Committed::Locked(again)) => return Written::Locked(again),
-            Ok(Committed::Refused(error)) => self.tell_failed(&error, answers),
-            Err(error) => self.tell_failed(&record_error(error), answers),
+            Ok(CommitOutcome::Locked(again)) => return WriteOutcome::Locked(again),
+            Ok(CommitOutcome::Refused(error)) => self.fail_answers(&error, answers),
+            Err(error) => self.fail_answers(&record_error(error), answers),
         }
-        Written::Answered
+        WriteOutcome::Answered
     }
 
     /// Writes the sealed commands in the fastest possible way.
-    fn go(
+    fn write_sealed(
         &mut self,
-        commands: Vec<Command>,
-        sealed: AllSealed,
-        wait: Wait,
-        answers: &mut Vec<Answer>,
-    ) -> Result<Committed, rusqlite::Error> {
+        commands: Vec<WriterCommand>,
+        sealed: SealedChanges,
+        wait: LockWait,
+        answers: &mut Vec<CommitCallback>,
+    ) -> Result<CommitOutcome, rusqlite::Error> {
         // A stop request is recorded even if the journal has a loss.
-        let stops = commands.iter().all(|command| matches!(command, Command::Stop { .. }));
+        let stops = commands
+            .iter()
+            .all(|command| matches!(command, WriterCommand::Stop { .. }));
         if self.lost.is_some()
             && !stops
             && let Some(error) = self.refusal()
         {
             skip_all(commands, answers);
-            return Ok(Committed::Refused(error));
+            return Ok(CommitOutcome::Refused(error));
         }
-        let plain = Plain::of(&commands, &sealed, &self.owned);
+        let plain = AppendBatch::from_commands(&commands, &sealed, &self.owned);
         let went = match &plain {
-            Some(plain) if wait == Wait::Never => self.ahead.write(plain, &sealed),
-            _ => Went::Nowhere,
+            Some(plain) if wait == LockWait::Never => self.ahead.write(plain, &sealed),
+            _ => WriteAheadOutcome::NotWritten,
         };
         let plain = match (went, plain) {
-            (Went::Ahead, Some(plain)) => {
-                return Ok(Committed::Done(self.went_ahead(plain, commands, sealed, answers)));
+            (WriteAheadOutcome::Written, Some(plain)) => {
+                return Ok(CommitOutcome::Done(
+                    self.finish_write_ahead(plain, commands, sealed, answers),
+                ));
             }
             (_, plain) => plain,
         };
         let disowned = match went {
-            Went::Orphaned(lease) => self.disown(lease),
-            Went::Ahead | Went::Nowhere => Ok(()),
+            WriteAheadOutcome::Orphaned(lease) => self.drop_adopted_sessions(lease),
+            WriteAheadOutcome::Written | WriteAheadOutcome::NotWritten => Ok(()),
         };
         match disowned.and_then(|()| self.catch_up()) {
             Ok(()) => {}
-            Err(error) if wait == Wait::Never && Trouble::of_write(&error) == Trouble::Locked => {
-                return Ok(Committed::Locked(commands));
+            Err(error)
+                if wait == LockWait::Never && SqliteErrorClass::from_rusqlite(&error) == SqliteErrorClass::Locked =>
+            {
+                return Ok(CommitOutcome::Locked(commands));
             }
             Err(error) => {
                 skip_all(commands, answers);
                 return Err(error);
             }
         }
-        if commands.iter().all(Command::is_catching_up) {
+        if commands.iter().all(WriterCommand::is_catching_up) {
             // The catch-up was their only purpose.
             for command in commands {
-                batch::caught_up(command, answers);
+                batch::queue_catch_up(command, answers);
             }
-            return Ok(Committed::Done(self.sinks.feed(&[])));
+            return Ok(CommitOutcome::Done(self.sinks.offer(&[])));
         }
         match plain {
             // The catch-up may have shown that another process continues a chain: then nothing of this process may follow.
-            Some(plain) if went == Went::Nowhere && plain.is_of(&self.owned) => {
-                self.commit_plain(plain, commands, sealed, wait, answers)
+            Some(plain) if went == WriteAheadOutcome::NotWritten && plain.is_owned(&self.owned) => {
+                self.commit_append(plain, commands, sealed, wait, answers)
             }
             _ => self.commit(commands, sealed, wait, answers),
         }
     }
 
     /// Drops the sessions that other processes own by now, according to the database.
-    fn disown(&mut self, lease: LeaseId) -> Result<(), rusqlite::Error> {
+    fn drop_adopted_sessions(&mut self, lease: LeaseId) -> Result<(), rusqlite::Error> {
         let mut ours = self
             .connection
             .prepare_cached("SELECT 1 FROM sessions WHERE id = ? AND lease = ?")?;
@@ -347,93 +360,96 @@ impl Writer {
         for session in sessions {
             if !ours.exists((session.to_string(), lease.to_string()))? {
                 self.owned.remove(&session);
-                self.sealer.forget(session);
+                self.sealer.forget_session(session);
             }
         }
         Ok(())
     }
 
     /// Finishes a write to the write-ahead file: callers are answered, and the database gets the records soon.
-    fn went_ahead(
+    fn finish_write_ahead(
         &mut self,
-        plain: Plain,
-        commands: Vec<Command>,
-        sealed: AllSealed,
-        answers: &mut Vec<Answer>,
-    ) -> Taking {
-        plain.settle(commands, answers);
-        plain::pieces(&sealed).for_each(|piece| self.sealer.advance(piece));
-        let Plain { records, changed } = plain;
+        plain: AppendBatch,
+        commands: Vec<WriterCommand>,
+        sealed: SealedChanges,
+        answers: &mut Vec<CommitCallback>,
+    ) -> SinkReceipts {
+        plain.queue_replies(commands, answers);
+        append::pieces(&sealed).for_each(|piece| self.sealer.note_committed_piece(piece));
+        let AppendBatch { records, changed } = plain;
         self.owned.extend(changed);
-        let taking = self.sinks.feed(&records);
-        self.ahead.add(records, sealed);
+        let taking = self.sinks.offer(&records);
+        self.ahead.push(records, sealed);
         taking
     }
 
-    fn is_durable(&self, command: &Command) -> bool {
+    fn is_durable(&self, command: &WriterCommand) -> bool {
         match command {
-            Command::Record { event, .. } => self.owned.get(&event.session).is_some_and(|chain| chain.durable),
-            Command::Open { opening, .. } => opening.durable,
+            WriterCommand::Record { event, .. } => self.owned.get(&event.session).is_some_and(|chain| chain.durable),
+            WriterCommand::Open { opening, .. } => opening.durable,
             // A person must not have to answer twice after a power failure, and a client's key must not start a second run.
-            Command::Answer { .. } => true,
-            Command::Claim { claim, .. } => claim.key.is_some(),
-            Command::Change { .. }
-            | Command::Alias { .. }
-            | Command::Adopt { .. }
-            | Command::Resume { .. }
-            | Command::Spare { .. }
-            | Command::Forget { .. }
-            | Command::Settle { .. }
-            | Command::Enter { .. }
-            | Command::Park { .. }
-            | Command::Counted { .. }
-            | Command::Release { .. }
-            | Command::Reclaim { .. }
-            | Command::Keep { .. }
-            | Command::Stop { .. }
-            | Command::Prune { .. }
-            | Command::CatchUp { .. }
-            | Command::Close { .. } => false,
+            WriterCommand::Answer { .. } => true,
+            WriterCommand::Claim { claim, .. } => claim.key.is_some(),
+            WriterCommand::Change { .. }
+            | WriterCommand::KeepAliases { .. }
+            | WriterCommand::Adopt { .. }
+            | WriterCommand::Resume { .. }
+            | WriterCommand::LeaveUnfinished { .. }
+            | WriterCommand::Forget { .. }
+            | WriterCommand::Settle { .. }
+            | WriterCommand::Enter { .. }
+            | WriterCommand::Park { .. }
+            | WriterCommand::NoteWorkspace { .. }
+            | WriterCommand::Release { .. }
+            | WriterCommand::Reclaim { .. }
+            | WriterCommand::KeepPolicy { .. }
+            | WriterCommand::Stop { .. }
+            | WriterCommand::Prune { .. }
+            | WriterCommand::CatchUp { .. }
+            | WriterCommand::Close { .. } => false,
         }
     }
 
     /// Configures durability and lock waiting for the next commits.
-    fn begin(&mut self, sync: Sync, wait: Wait) -> Result<(), rusqlite::Error> {
+    fn configure_commit(&mut self, sync: Durability, wait: LockWait) -> Result<(), rusqlite::Error> {
         self.connection.busy_timeout(match wait {
-            Wait::Allowed => self.patience,
-            Wait::Never => Duration::ZERO,
+            LockWait::Allowed => self.busy_timeout,
+            LockWait::Never => Duration::ZERO,
         })?;
-        if self.sync != sync {
+        if self.durability != sync {
             self.connection.execute_batch(match sync {
-                Sync::Log => "PRAGMA synchronous = NORMAL",
-                Sync::Disk => "PRAGMA synchronous = FULL",
+                Durability::Log => "PRAGMA synchronous = NORMAL",
+                Durability::Disk => "PRAGMA synchronous = FULL",
             })?;
-            self.sync = sync;
+            self.durability = sync;
         }
         Ok(())
     }
 
     /// Commits records that only append to chains, in one statement.
-    fn commit_plain(
+    fn commit_append(
         &mut self,
-        plain: Plain,
-        commands: Vec<Command>,
-        sealed: AllSealed,
-        wait: Wait,
-        answers: &mut Vec<Answer>,
-    ) -> Result<Committed, rusqlite::Error> {
+        plain: AppendBatch,
+        commands: Vec<WriterCommand>,
+        sealed: SealedChanges,
+        wait: LockWait,
+        answers: &mut Vec<CommitCallback>,
+    ) -> Result<CommitOutcome, rusqlite::Error> {
         match plain.insert(&self.connection, &sealed) {
             Ok(()) => {
-                plain.settle(commands, answers);
+                plain.queue_replies(commands, answers);
                 self.owned.extend(plain.changed);
-                plain::pieces(&sealed).for_each(|piece| self.sealer.advance(piece));
-                Ok(Committed::Done(self.sinks.feed(&plain.records)))
+                append::pieces(&sealed).for_each(|piece| self.sealer.note_committed_piece(piece));
+                Ok(CommitOutcome::Done(self.sinks.offer(&plain.records)))
             }
-            Err(error) => match Trouble::of_write(&error) {
-                Trouble::Locked if wait == Wait::Never => Ok(Committed::Locked(commands)),
+            Err(error) => match SqliteErrorClass::from_rusqlite(&error) {
+                SqliteErrorClass::Locked if wait == LockWait::Never => Ok(CommitOutcome::Locked(commands)),
                 // Another process wrote to one of the chains: a commit one by one still writes the others.
-                Trouble::Taken => self.commit(commands, sealed, wait, answers),
-                Trouble::Locked | Trouble::Full | Trouble::Damaged | Trouble::Other => {
+                SqliteErrorClass::ConstraintViolated => self.commit(commands, sealed, wait, answers),
+                SqliteErrorClass::Locked
+                | SqliteErrorClass::Full
+                | SqliteErrorClass::Damaged
+                | SqliteErrorClass::Other => {
                     skip_all(commands, answers);
                     Err(error)
                 }
@@ -443,33 +459,37 @@ impl Writer {
 
     fn commit(
         &mut self,
-        commands: Vec<Command>,
-        sealed: AllSealed,
-        wait: Wait,
-        answers: &mut Vec<Answer>,
-    ) -> Result<Committed, rusqlite::Error> {
+        commands: Vec<WriterCommand>,
+        sealed: SealedChanges,
+        wait: LockWait,
+        answers: &mut Vec<CommitCallback>,
+    ) -> Result<CommitOutcome, rusqlite::Error> {
         let mut outcome = match self.connection.execute_batch("BEGIN IMMEDIATE") {
-            Err(error) if wait == Wait::Never && Trouble::of_write(&error) == Trouble::Locked => {
-                return Ok(Committed::Locked(commands));
+            Err(error)
+                if wait == LockWait::Never && SqliteErrorClass::from_rusqlite(&error) == SqliteErrorClass::Locked =>
+            {
+                return Ok(CommitOutcome::Locked(commands));
             }
             begun => begun,
         };
-        let stops = commands.iter().all(|command| matches!(command, Command::Stop { .. }));
+        let stops = commands
+            .iter()
+            .all(|command| matches!(command, WriterCommand::Stop { .. }));
         if outcome.is_ok()
             && !stops
             && let Some(error) = self.refusal()
         {
             self.roll_back();
             skip_all(commands, answers);
-            return Ok(Committed::Refused(error));
+            return Ok(CommitOutcome::Refused(error));
         }
-        let mut batch = Batch::new(&self.connection, &self.signer, &self.owned);
+        let mut batch = CommitBatch::new(&self.connection, &self.signer, &self.owned);
         let sealed = sealed.into_iter().chain(std::iter::repeat_with(|| None));
         for (command, sealed) in commands.into_iter().zip(sealed) {
             if outcome.is_ok() {
                 outcome = batch.apply(command, sealed, answers);
             } else {
-                batch::skip(command, answers);
+                batch::queue_skipped(command, answers);
             }
         }
         let done = batch.finish();
@@ -478,17 +498,17 @@ impl Writer {
             return Err(error);
         }
         for kept in &done.kept {
-            self.sealer.learn(kept);
+            self.sealer.note_committed_change(kept);
         }
         for execution in done.over {
-            self.sealer.finish(execution);
+            self.sealer.forget_execution(execution);
         }
         for (session, chain) in done.changed {
             if let Some(chain) = chain {
                 self.owned.insert(session, chain);
             } else {
                 self.owned.remove(&session);
-                self.sealer.forget(session);
+                self.sealer.forget_session(session);
             }
         }
         if let Some(mark) = done.mark {
@@ -498,7 +518,7 @@ impl Writer {
                 self.unmarked = Some(mark);
             }
         }
-        Ok(Committed::Done(self.sinks.feed(&done.records)))
+        Ok(CommitOutcome::Done(self.sinks.offer(&done.records)))
     }
 
     /// Rolls back; some failures have already ended the transaction.
@@ -510,33 +530,37 @@ impl Writer {
 }
 
 /// Waits for the next commands, or queues a catch-up when it is due. Returns 0 once no sender is left.
-async fn next(due: Due, inbox: &mut mpsc::Receiver<Command>, waiting: &mut Vec<Command>) -> usize {
+async fn next_commands(
+    due: CatchUpDue,
+    inbox: &mut mpsc::Receiver<WriterCommand>,
+    waiting: &mut Vec<WriterCommand>,
+) -> usize {
     // The callers just answered run first: most of them wait for something else, and the database catches up meanwhile.
-    if due == Due::Soon {
+    if due == CatchUpDue::Soon {
         tokio::task::yield_now().await;
     }
     match due {
-        Due::Soon if inbox.is_empty() => {}
-        Due::Never | Due::Soon => return inbox.recv_many(waiting, MOST).await,
-        Due::At(at) => {
-            if let Ok(count) = tokio::time::timeout_at(at, inbox.recv_many(waiting, MOST)).await {
+        CatchUpDue::Soon if inbox.is_empty() => {}
+        CatchUpDue::Never | CatchUpDue::Soon => return inbox.recv_many(waiting, MAX_BATCH_COMMANDS).await,
+        CatchUpDue::At(at) => {
+            if let Ok(count) = tokio::time::timeout_at(at, inbox.recv_many(waiting, MAX_BATCH_COMMANDS)).await {
                 return count;
             }
         }
     }
     let (reply, _) = oneshot::channel();
-    waiting.push(Command::CatchUp { reply });
+    waiting.push(WriterCommand::CatchUp { reply });
     waiting.len()
 }
 
 /// Replies to the callers once every durable sink has accepted the records.
-fn reply(answers: Vec<Answer>, taking: Taking) {
+fn send_replies(answers: Vec<CommitCallback>, taking: SinkReceipts) {
     if taking.is_empty() {
         return answers.into_iter().for_each(|answer| answer(None));
     }
     // The next commit does not wait for this one's sinks.
     tokio::spawn(async move {
-        let failed = taking.all().await.err();
+        let failed = taking.wait_for_all().await.err();
         if let Some(error) = &failed {
             tracing::error!(code = error.code(), %error, events = answers.len(), "nothing happens without the sink");
         }
@@ -547,27 +571,27 @@ fn reply(answers: Vec<Answer>, taking: Taking) {
 }
 
 /// Records missed records of sinks in the database; if that fails, the next commit retries.
-fn note_missed<'a>(connection: &Connection, tallies: impl Iterator<Item = &'a Arc<Tally>>) {
+fn record_missed<'a>(connection: &Connection, tallies: impl Iterator<Item = &'a Arc<SinkStats>>) {
     for tally in tallies {
-        let Some((count, reason)) = tally.unsaid() else {
+        let Some((count, reason)) = tally.take_unrecorded() else {
             continue;
         };
         let now = jiff::Timestamp::now().to_string();
         let noted = connection.execute(
             "INSERT INTO undelivered (sink, records, since, last, reason) VALUES (?1, ?2, ?3, ?3, ?4)
                 ON CONFLICT (sink) DO UPDATE SET records = records + ?2, last = ?3, reason = ?4",
-            rusqlite::params![tally.name, signed(count), now, reason],
+            rusqlite::params![tally.name, to_signed(count), now, reason],
         );
         if let Err(error) = noted {
             tracing::warn!(%error, sink = tally.name, "what a sink missed is not written down yet");
-            tally.still_unsaid(count);
+            tally.restore_unrecorded(count);
         }
     }
 }
 
 /// Queues the replies of commands that were not attempted: they get the error of the failure.
-fn skip_all(commands: Vec<Command>, answers: &mut Vec<Answer>) {
+fn skip_all(commands: Vec<WriterCommand>, answers: &mut Vec<CommitCallback>) {
     for command in commands {
-        batch::skip(command, answers);
+        batch::queue_skipped(command, answers);
     }
 }

@@ -1,14 +1,14 @@
 //! Tool calls from a confined program, beside the same calls from a bare client, in one run.
 
-mod bare;
-mod others;
+mod bare_clients;
+mod call_path;
+mod peers;
 mod programs;
-mod road;
 
-pub use bare::{Bare, Direct};
-pub use others::others;
-pub use programs::{PAGES, calls, paging, workflow};
-pub use road::{Ran, Road};
+pub use bare_clients::{BareClient, DirectClient};
+pub use call_path::{CallPath, TimedProgram};
+pub use peers::measure_peers;
+pub use programs::{PAGING_CALLS, calls_program, paging_program, workflow_program};
 
 /// The names of the tool servers; both run the same program.
 pub const SERVERS: [&str; 2] = ["echo", "records"];

@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail};
 use futures::FutureExt;
 use ringfence_catalog::Tool;
 use ringfence_gateway::{
-    Answer, CallError, Environment, Keep, OAuthError, Options, Person, ServerError, Servers, Upstreams, Vault, login,
+    ElicitationAnswer, ElicitationHandler, EnvironmentLookup, OAuthError, ServerCache, ServerError, Servers,
+    UpstreamCallError, UpstreamOptions, Upstreams, Vault, login,
 };
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,17 +17,17 @@ use tokio::net::TcpStream;
 use url::{Position, Url};
 
 /// The name under which the suite's server is configured.
-const SERVER: &str = "suite";
-const WITHIN: Duration = Duration::from_secs(20);
+const SERVER_NAME: &str = "suite";
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 /// The address at which the suite expects the client's metadata document; it is compared, never fetched.
-const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 /// Logins that one operation may take: a server that asks for more never stops asking.
-const LOGINS: usize = 3;
+const MAX_LOGINS: usize = 3;
 
 /// Runs a scenario against the suite's server.
 pub async fn run(scenario: &str, url: &str, context: &Value) -> Result<()> {
     let home = tempfile::tempdir()?;
-    let mut oauth = json!({ "client_metadata": DOCUMENT });
+    let mut oauth = json!({ "client_metadata": CLIENT_DOCUMENT });
     if let Some(id) = context
         .get("client_id")
         .filter(|_| context.get("client_secret").is_some())
@@ -37,14 +38,16 @@ pub async fn run(scenario: &str, url: &str, context: &Value) -> Result<()> {
     if scenario.starts_with("auth/") {
         entry = json!({ "url": url, "auth": "oauth", "oauth": oauth });
     }
-    let entries = json!({ SERVER: entry });
-    let servers = Servers::section(&entries, home.path())?;
-    let environment: Environment = Arc::new(|_: &str| None);
-    let mut options = Options::new(Arc::clone(&environment));
+    let entries = json!({ SERVER_NAME: entry });
+    let servers = Servers::from_section(&entries, home.path())?;
+    let environment: EnvironmentLookup = Arc::new(|_: &str| None);
+    let mut options = UpstreamOptions::new(Arc::clone(&environment));
     // A person who accepts everything and changes nothing.
-    options.person = Some(Person::new(|_| async { Answer::Accept(Map::new()) }.boxed()));
-    let client = Client {
-        upstreams: Upstreams::new(servers.clone(), Keep::new(home.path()), options),
+    options.elicitation = Some(ElicitationHandler::new(|_| {
+        async { ElicitationAnswer::Accept(Map::new()) }.boxed()
+    }));
+    let client = ConformanceClient {
+        upstreams: Upstreams::new(servers.clone(), ServerCache::new(home.path()), options),
         servers,
         environment,
         home: home.path(),
@@ -61,37 +64,40 @@ pub async fn run(scenario: &str, url: &str, context: &Value) -> Result<()> {
     Ok(())
 }
 
-struct Client<'a> {
+struct ConformanceClient<'a> {
     upstreams: Upstreams,
     servers: Servers,
-    environment: Environment,
+    environment: EnvironmentLookup,
     home: &'a Path,
 }
 
-impl Client<'_> {
+impl ConformanceClient<'_> {
     async fn list(&self) -> Result<()> {
-        for _ in 0..=LOGINS {
-            let mut listed = self.upstreams.refresh(Some(SERVER)).await;
-            match listed.remove(SERVER).context("a listing without its server")? {
+        for _ in 0..=MAX_LOGINS {
+            let mut listed = self.upstreams.refresh(Some(SERVER_NAME)).await;
+            match listed.remove(SERVER_NAME).context("a listing without its server")? {
                 Ok(_) => return Ok(()),
                 Err(ServerError::Login { .. }) => self.log_in().await?,
                 Err(error) => return Err(error.into()),
             }
         }
-        bail!("{LOGINS} logins were not enough")
+        bail!("{MAX_LOGINS} logins were not enough")
     }
 
     async fn call(&self, tool: &str, arguments: &Map<String, Value>) -> Result<()> {
-        for _ in 0..=LOGINS {
-            let called = self.upstreams.call(SERVER, tool, arguments.clone(), WITHIN).await;
+        for _ in 0..=MAX_LOGINS {
+            let called = self
+                .upstreams
+                .call(SERVER_NAME, tool, arguments.clone(), CALL_TIMEOUT)
+                .await;
             match called {
                 // A tool that fails was called.
-                Ok(_) | Err(CallError::Refused { .. }) => return Ok(()),
-                Err(CallError::Server(ServerError::Login { .. })) => self.log_in().await?,
+                Ok(_) | Err(UpstreamCallError::Refused { .. }) => return Ok(()),
+                Err(UpstreamCallError::Server(ServerError::Login { .. })) => self.log_in().await?,
                 Err(error) => return Err(error.into()),
             }
         }
-        bail!("{LOGINS} logins were not enough for `{tool}`")
+        bail!("{MAX_LOGINS} logins were not enough for `{tool}`")
     }
 
     /// The calls that the suite names, or each tool once with minimal arguments.
@@ -104,41 +110,46 @@ impl Client<'_> {
             };
             return calls.iter().filter_map(call).collect();
         }
-        let known = self.upstreams.known();
+        let known = self.upstreams.snapshot();
         let tools = known.catalog.tools();
         // One scenario asks for a schema back, to see that nothing of it was lost.
         let schemas = tools.iter().map(|tool| &tool.definition.input);
         let richest = schemas.max_by_key(|schema| schema.to_string().len());
-        let call = |tool: &Tool| (tool.definition.name.clone(), least(&tool.definition.input, richest));
+        let call = |tool: &Tool| {
+            (
+                tool.definition.name.clone(),
+                minimal_arguments(&tool.definition.input, richest),
+            )
+        };
         tools.iter().map(call).collect()
     }
 
     /// Logs in as a person would; another issuer is the operator's decision, and this operator accepts it, as the message says.
     async fn log_in(&self) -> Result<()> {
-        match self.browsed().await {
+        match self.log_in_with_browser().await {
             Err(OAuthError::Issuer { entry, .. }) => {
-                Vault::find(self.home, &self.environment).remove(&entry)?;
-                self.browsed().await
+                Vault::in_data_folder(self.home, &self.environment).remove(&entry)?;
+                self.log_in_with_browser().await
             }
             other => other,
         }
         .context("the login failed")
     }
 
-    async fn browsed(&self) -> Result<(), OAuthError> {
-        let Some(server) = self.servers.get(SERVER) else {
+    async fn log_in_with_browser(&self) -> Result<(), OAuthError> {
+        let Some(server) = self.servers.get(SERVER_NAME) else {
             return Err(OAuthError::NotLoggedIn);
         };
         // A login whose browser fails never ends, so the wait is bounded.
-        let open = |place: &Url| drop(tokio::spawn(browse(place.clone())));
+        let open = |place: &Url| drop(tokio::spawn(follow_redirects(place.clone())));
         let logging_in = login(self.home, server, &self.environment, open);
-        let logged_in = tokio::time::timeout(WITHIN, logging_in).await;
-        logged_in.unwrap_or(Err(OAuthError::Timeout(WITHIN)))
+        let logged_in = tokio::time::timeout(CALL_TIMEOUT, logging_in).await;
+        logged_in.unwrap_or(Err(OAuthError::Timeout(CALL_TIMEOUT)))
     }
 }
 
 /// The minimal arguments for a schema of plain values.
-fn least(schema: &Value, object: Option<&Value>) -> Map<String, Value> {
+fn minimal_arguments(schema: &Value, object: Option<&Value>) -> Map<String, Value> {
     let mut arguments = Map::new();
     let required = schema.get("required").and_then(Value::as_array);
     for name in required.into_iter().flatten().filter_map(Value::as_str) {
@@ -158,7 +169,7 @@ fn least(schema: &Value, object: Option<&Value>) -> Map<String, Value> {
 }
 
 /// Acts as a browser: follows redirects, all on this machine.
-async fn browse(mut place: Url) -> Result<()> {
+async fn follow_redirects(mut place: Url) -> Result<()> {
     for _ in 0..5 {
         let host = place.host_str().context("no host")?.to_owned();
         let port = place.port_or_known_default().context("no port")?;

@@ -5,25 +5,25 @@ pub mod data;
 pub mod examples;
 pub mod forms;
 pub mod peers;
-pub mod round;
+pub mod round_trip;
 pub mod score;
 pub mod speed;
 
-use ringfence_hygiene::{Detector, Kinds, Names, Secrets, Settings};
+use ringfence_hygiene::{Detector, DetectorConfig, NameDetection, SecretDetection, SensitiveKinds};
 
 /// A detector of every kind that has a form, with this way to find names.
-pub fn detector(names: Names) -> Detector {
-    made(names, Secrets::Redact)
+pub fn detector(names: NameDetection) -> Detector {
+    build_detector(names, SecretDetection::Redact)
 }
 
 /// A detector that leaves secrets in place: those are redacted without an alias and cannot be revealed.
-pub fn keeping_secrets() -> Detector {
-    made(Names::Dictionary, Secrets::Off)
+pub fn detector_keeping_secrets() -> Detector {
+    build_detector(NameDetection::Dictionary, SecretDetection::Off)
 }
 
-fn made(names: Names, secrets: Secrets) -> Detector {
-    Detector::new(&Settings {
-        kinds: Kinds::all(),
+fn build_detector(names: NameDetection, secrets: SecretDetection) -> Detector {
+    Detector::new(&DetectorConfig {
+        kinds: SensitiveKinds::all(),
         names,
         secrets,
         own: Vec::new(),

@@ -13,11 +13,12 @@ use std::net::IpAddr;
 use std::process::{Command, Output, Stdio};
 
 pub use ringfence_probe::internet::{
-    ALLOWED, ALLOWED_6, Answer, Arrival, Asked, EVIL, Internet, LOOSE, Ledger, Query, Reply, STRANGER, Site, World,
+    ALLOWED, ALLOWED_6, Arrival, DnsQuery, DnsReply, EVIL, FakeWorld, Internet, LOOSE, STRANGER, SiteAnswer,
+    SiteHandler, SiteRequest, TrafficLog,
 };
 
 /// Set inside the namespaces, with the kind of user that started the test.
-const INSIDE: &str = "RINGFENCE_TEST_INTERNET";
+const INSIDE_VARIABLE: &str = "RINGFENCE_TEST_INTERNET";
 const ROOT: &str = "root";
 const USER: &str = "user";
 
@@ -27,8 +28,8 @@ const USER: &str = "user";
 /// # Panics
 ///
 /// Panics where namespaces cannot be made: such a machine cannot run a sandbox either.
-pub fn enter(name: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
+pub fn enter_internet(name: &str) -> bool {
+    if std::env::var_os(INSIDE_VARIABLE).is_some() {
         return true;
     }
     let test = name.split_once("::").map_or(name, |(_, test)| test);
@@ -44,14 +45,16 @@ pub fn enter(name: &str) -> bool {
     unshare
         .arg(own)
         .args([test, "--exact", "--nocapture", "--test-threads=1"]);
-    unshare.env(INSIDE, if root { ROOT } else { USER }).stdin(Stdio::null());
+    unshare
+        .env(INSIDE_VARIABLE, if root { ROOT } else { USER })
+        .stdin(Stdio::null());
     let ran = unshare.output();
     let Output { status, stdout, stderr } = match ran {
         Ok(output) => output,
         Err(error) => panic!("cannot start `unshare`: {error}"),
     };
     let (said, told) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    show(&said, &told);
+    print_output(&said, &told);
     assert!(
         status.success(),
         "`{test}` failed in its own internet ({status}): {told}"
@@ -68,14 +71,14 @@ pub fn enter(name: &str) -> bool {
     clippy::print_stderr,
     reason = "what the test said inside is what it says"
 )]
-fn show(said: &str, told: &str) {
+fn print_output(said: &str, told: &str) {
     print!("{said}");
     eprint!("{told}");
 }
 
 /// A program inside, run as the user that started the test: root, or a user without any right on the machine.
-pub fn program(path: impl AsRef<OsStr>) -> Command {
-    if std::env::var_os(INSIDE).is_some_and(|who| who == USER) {
+pub fn program_as_caller(path: impl AsRef<OsStr>) -> Command {
+    if std::env::var_os(INSIDE_VARIABLE).is_some_and(|who| who == USER) {
         let mut command = Command::new("unshare");
         command
             .args(["--user", "--map-user=1000", "--map-group=1000", "--"])
@@ -86,7 +89,7 @@ pub fn program(path: impl AsRef<OsStr>) -> Command {
 }
 
 /// Connections to addresses that no public server has.
-pub fn private(arrivals: &[Arrival]) -> Vec<Arrival> {
+pub fn private_arrivals(arrivals: &[Arrival]) -> Vec<Arrival> {
     arrivals.iter().filter(|one| !is_public(one.to.ip())).copied().collect()
 }
 

@@ -8,22 +8,22 @@ pub mod calls;
 #[cfg(feature = "sandboxes")]
 pub mod conformance;
 pub mod discovery;
-pub mod doors;
 #[cfg(all(feature = "sandboxes", feature = "waiting"))]
 pub mod durable;
 #[cfg(feature = "internet")]
 pub mod egress;
-pub mod front;
+pub mod front_clients;
+pub mod front_door_bench;
 pub mod hygiene;
 #[cfg(feature = "internet")]
 pub mod internet;
 pub mod model;
 pub mod peer;
 pub mod peers;
+pub mod resource_counts;
 #[cfg(feature = "sandboxes")]
 pub mod sandboxes;
 pub mod timing;
-pub mod traces;
 pub mod upstream;
 #[cfg(feature = "waiting")]
 pub mod waiting;

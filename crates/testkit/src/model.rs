@@ -12,11 +12,11 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 /// Bytes of a request at most; agents send their whole conversation.
-const MOST: usize = 64 * 1024 * 1024;
+const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
 
 /// The answer of the model in one turn.
 #[derive(Debug, Clone)]
-pub enum Turn {
+pub enum ModelTurn {
     /// A call of the first offered tool whose name has this end.
     Call {
         /// The end of the tool's name: agents put the server's name before it, each in its own way.
@@ -30,15 +30,15 @@ pub enum Turn {
 
 /// The server; it ends with the process.
 #[derive(Debug)]
-pub struct Model {
+pub struct ScriptedModel {
     /// The address of the server, `http://127.0.0.1:PORT`.
     pub url: String,
     seen: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Model {
+impl ScriptedModel {
     /// Starts a model that answers with these turns in order, and repeats the last one.
-    pub fn start(script: Vec<Turn>) -> Result<Model> {
+    pub fn start(script: Vec<ModelTurn>) -> Result<ScriptedModel> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let url = format!("http://{}", listener.local_addr()?);
         let seen = Arc::<Mutex<Vec<Value>>>::default();
@@ -46,10 +46,10 @@ impl Model {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (script, kept) = (Arc::clone(&script), Arc::clone(&kept));
-                thread::spawn(move || attend(stream, &script, &kept));
+                thread::spawn(move || serve_connection(stream, &script, &kept));
             }
         });
-        Ok(Model { url, seen })
+        Ok(ScriptedModel { url, seen })
     }
 
     /// The requests that offered tools, in the order they came.
@@ -60,15 +60,15 @@ impl Model {
     /// The tool results that the model has read, from the longest conversation.
     pub fn results(&self) -> Vec<String> {
         let seen = self.seen();
-        let longest = seen.iter().max_by_key(|request| results(request).len());
-        longest.map(results).unwrap_or_default()
+        let longest = seen.iter().max_by_key(|request| tool_results(request).len());
+        longest.map(tool_results).unwrap_or_default()
     }
 }
 
-fn attend(stream: TcpStream, script: &[Turn], seen: &Mutex<Vec<Value>>) -> Result<()> {
+fn serve_connection(stream: TcpStream, script: &[ModelTurn], seen: &Mutex<Vec<Value>>) -> Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut writer = stream;
-    while let Some((method, body)) = request(&mut reader)? {
+    while let Some((method, body)) = read_request(&mut reader)? {
         if method != "POST" {
             writer.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")?;
             continue;
@@ -79,7 +79,7 @@ fn attend(stream: TcpStream, script: &[Turn], seen: &Mutex<Vec<Value>>) -> Resul
             .and_then(Value::as_array)
             .is_some_and(|tools| !tools.is_empty());
         let turn = if offered {
-            let turn = results(&request).len().min(script.len().saturating_sub(1));
+            let turn = tool_results(&request).len().min(script.len().saturating_sub(1));
             seen.lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(request.clone());
@@ -87,8 +87,8 @@ fn attend(stream: TcpStream, script: &[Turn], seen: &Mutex<Vec<Value>>) -> Resul
         } else {
             None
         };
-        let turn = turn.unwrap_or_else(|| Turn::Say("a title".to_owned()));
-        let events = stream_of(&request, &turn);
+        let turn = turn.unwrap_or_else(|| ModelTurn::Say("a title".to_owned()));
+        let events = turn_events(&request, &turn);
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
         writer.write_all(head.as_bytes())?;
         writer.write_all(events.as_bytes())?;
@@ -97,7 +97,7 @@ fn attend(stream: TcpStream, script: &[Turn], seen: &Mutex<Vec<Value>>) -> Resul
     Ok(())
 }
 
-fn request(reader: &mut impl BufRead) -> Result<Option<(String, Vec<u8>)>> {
+fn read_request(reader: &mut impl BufRead) -> Result<Option<(String, Vec<u8>)>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
@@ -117,14 +117,14 @@ fn request(reader: &mut impl BufRead) -> Result<Option<(String, Vec<u8>)>> {
             length = value.trim().parse()?;
         }
     }
-    anyhow::ensure!(length <= MOST, "a request of {length} bytes");
+    anyhow::ensure!(length <= MAX_REQUEST_BYTES, "a request of {length} bytes");
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     Ok(Some((method, body)))
 }
 
 /// The texts of all tool results in a conversation.
-fn results(request: &Value) -> Vec<String> {
+fn tool_results(request: &Value) -> Vec<String> {
     let messages = request.get("messages").and_then(Value::as_array);
     let blocks = messages
         .into_iter()
@@ -132,10 +132,10 @@ fn results(request: &Value) -> Vec<String> {
         .filter_map(|message| message.get("content")?.as_array())
         .flatten();
     let results = blocks.filter(|block| block.get("type").and_then(Value::as_str) == Some("tool_result"));
-    results.map(|result| text(result.get("content"))).collect()
+    results.map(|result| content_text(result.get("content"))).collect()
 }
 
-fn text(content: Option<&Value>) -> String {
+fn content_text(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => {
@@ -147,21 +147,21 @@ fn text(content: Option<&Value>) -> String {
 }
 
 /// The stream events of one turn.
-fn stream_of(request: &Value, turn: &Turn) -> String {
+fn turn_events(request: &Value, turn: &ModelTurn) -> String {
     let (block, delta, stop) = match turn {
-        Turn::Say(text) => (
+        ModelTurn::Say(text) => (
             json!({"type": "text", "text": ""}),
             json!({"type": "text_delta", "text": text}),
             "end_turn",
         ),
-        Turn::Call { tool, input } => {
+        ModelTurn::Call { tool, input } => {
             let offered = request.get("tools").and_then(Value::as_array);
             let names = offered
                 .into_iter()
                 .flatten()
                 .filter_map(|tool| tool.get("name")?.as_str());
             let name = names.into_iter().find(|name| name.ends_with(tool)).unwrap_or(tool);
-            let id = format!("toolu_{}", results(request).len());
+            let id = format!("toolu_{}", tool_results(request).len());
             (
                 json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
                 json!({"type": "input_json_delta", "partial_json": input.to_string()}),

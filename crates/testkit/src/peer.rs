@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 /// A peer, how it is installed, and what measures it.
 #[derive(Debug)]
-pub struct Peer {
+pub struct MeasuredPeer {
     /// The name and version of the peer.
     pub name: &'static str,
     /// The program that runs the script, below the peers' folder.
@@ -62,7 +62,7 @@ pub const EXECUTOR: &[&[&str]] = &[
     ],
 ];
 
-impl Peer {
+impl MeasuredPeer {
     /// A table row for each line that the script prints, or one that says why there is none.
     pub fn rows(&self, arguments: &[&str]) -> Result<String> {
         let mut text = String::new();
@@ -79,7 +79,7 @@ impl Peer {
 
     /// Runs the script and returns its output.
     pub fn measure(&self, given: &[&str]) -> Result<String> {
-        let folder = &folder()?;
+        let folder = &peers_folder()?;
         std::fs::create_dir_all(folder)?;
         let (program, arguments) = self.runner.split_first().context("no runner")?;
         // Written when the installation is complete: a partial one, or another version, is installed again.
@@ -111,7 +111,7 @@ impl Peer {
 }
 
 /// The folder `target/tools/peers`, in the build folder of this program.
-fn folder() -> Result<PathBuf> {
+fn peers_folder() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     let target = here.parent().and_then(Path::parent).context("no target folder")?;
     Ok(target.join("tools/peers"))

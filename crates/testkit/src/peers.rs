@@ -35,7 +35,7 @@ pub fn run(argv: &[&str]) -> Result<()> {
 }
 
 /// Whether a command can run on this machine.
-pub fn works(argv: &[&str]) -> bool {
+pub fn is_available(argv: &[&str]) -> bool {
     run(argv).is_ok()
 }
 

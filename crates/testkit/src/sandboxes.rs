@@ -4,22 +4,30 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use ringfence_policy::{Ceiling, Draft};
-use ringfence_sandbox::{Ended, Language, Options, Output, Sandbox, Spec, Stop, Task, TaskKind, Verdict, Words};
+use ringfence_sandbox::{
+    ConcludedExecution, ExecutionTask, JobLanguage, OutputSink, Sandbox, Spec, SpecOptions, StandardStream, Stop,
+    TaskKind, Verdict,
+};
 
-struct Nobody;
+struct SilentOutput;
 
-impl Words for Nobody {
-    fn take(&mut self, _: Output, _: &[u8]) {}
+impl OutputSink for SilentOutput {
+    fn on_output(&mut self, _: StandardStream, _: &[u8]) {}
 }
 
 /// The sandbox spec of the built-in policy.
-pub fn spec() -> Result<Arc<Spec>> {
-    let policy = Draft::builtin().under(&Ceiling::own_word())?;
-    Ok(Arc::new(Spec::new(&policy, &Options::default())?))
+pub fn built_in_spec() -> Result<Arc<Spec>> {
+    let policy = Draft::builtin().under(&Ceiling::unlimited())?;
+    Ok(Arc::new(Spec::new(&policy, &SpecOptions::default())?))
 }
 
 /// Runs one line of code and checks its value.
-pub async fn run(sandbox: &mut Sandbox, language: Language, source: &str, value: &str) -> Result<Ended> {
+pub async fn run_line(
+    sandbox: &mut Sandbox,
+    language: JobLanguage,
+    source: &str,
+    value: &str,
+) -> Result<ConcludedExecution> {
     let kind = TaskKind::Code {
         language,
         file_name: "line".to_owned(),
@@ -28,16 +36,16 @@ pub async fn run(sandbox: &mut Sandbox, language: Language, source: &str, value:
     let (_switch, mut stop) = Stop::new();
     let ended = sandbox
         .run(
-            Task {
+            ExecutionTask {
                 kind,
                 args: Vec::new(),
                 stdin: None,
-                door: None,
+                call_port: None,
                 wall: None,
                 network: None,
-                again: None,
+                replay: None,
             },
-            &mut Nobody,
+            &mut SilentOutput,
             &mut stop,
         )
         .await?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 /// The median time of `work` over `count` runs, after a first one that does not count.
-pub fn median(count: usize, mut work: impl FnMut() -> Result<()>) -> Result<Duration> {
+pub fn time_median(count: usize, mut work: impl FnMut() -> Result<()>) -> Result<Duration> {
     work()?;
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
@@ -13,18 +13,18 @@ pub fn median(count: usize, mut work: impl FnMut() -> Result<()>) -> Result<Dura
         work()?;
         times.push(started.elapsed());
     }
-    Ok(middle(times))
+    Ok(median_of(times))
 }
 
 /// The median of `times`; zero where there are none.
-pub fn middle(mut times: Vec<Duration>) -> Duration {
+pub fn median_of(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
 /// A row of the table: what was measured, its time, the goal, and peers.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct TimingRow {
     /// The name of the measurement.
     pub what: &'static str,
     /// The median of its times.
@@ -36,7 +36,7 @@ pub struct Row {
 }
 
 /// The table as Markdown.
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[TimingRow]) -> String {
     let mut text = String::from("| | median ms | at most ms | beside it (ms, ratio) |\n|---|---|---|---|\n");
     for row in rows {
         let most = row.most.map_or_else(|| "–".to_owned(), milliseconds);

@@ -4,44 +4,46 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use jiff::{SignedDuration, Timestamp};
-use ringfence_journal::{ApprovalId, Event, ExecutionId, Kind, PolicyRef, SessionId, Text};
-use ringfence_store::{Approvals, Kept, Lease, Opening, Question, Recording, Session, Store};
+use ringfence_journal::{ApprovalId, CleanText, Event, EventKind, ExecutionId, PolicyRef, SessionId};
+use ringfence_store::{
+    ApprovalQuery, ApprovalQuestion, Lease, NewRecording, NewSession, Session, Store, StoredRecording,
+};
 use tokio::task::JoinSet;
 
 /// Copies that one commit contains.
-const AT_ONCE: usize = 256;
+const COPIES_PER_COMMIT: usize = 256;
 
 /// A waiting execution, with all that a copy of it needs.
 #[derive(Debug)]
-pub struct Original {
+pub struct WaitingOriginal {
     session: Session,
     policy_json: String,
-    kept: Kept,
-    started: Kind,
-    question: Question,
+    kept: StoredRecording,
+    started: EventKind,
+    question: ApprovalQuestion,
 }
 
-impl Original {
+impl WaitingOriginal {
     /// Loads an execution that waits for an approval.
-    pub async fn read(store: &Store, execution: ExecutionId) -> Result<Original> {
+    pub async fn load(store: &Store, execution: ExecutionId) -> Result<WaitingOriginal> {
         let kept = store.recording(execution).await?.context("no recording")?;
         let id = kept.standing.session;
         let session = store.session(id).await?.context("no session")?;
         let policy_json = store.policy(&session.policy_digest).await?.context("no policy")?;
-        let asked = Approvals {
+        let asked = ApprovalQuery {
             execution: Some(execution),
-            ..Approvals::default()
+            ..ApprovalQuery::default()
         };
-        let asked = store.approvals(asked).await?;
-        let records = store.show(id).await?;
+        let asked = store.list_approvals(asked).await?;
+        let records = store.session_records(id).await?;
         let events: Vec<Event> = records
             .iter()
             .map(ringfence_journal::Record::event)
             .collect::<Result<_, _>>()?;
         let started = events
             .into_iter()
-            .find(|event| matches!(event.kind, Kind::ExecutionStarted { .. }));
-        Ok(Original {
+            .find(|event| matches!(event.kind, EventKind::ExecutionStarted { .. }));
+        Ok(WaitingOriginal {
             session,
             policy_json,
             kept,
@@ -67,7 +69,7 @@ impl Original {
         let mut made = Vec::with_capacity(count);
         let mut making = JoinSet::new();
         for _ in 0..count {
-            if making.len() >= AT_ONCE
+            if making.len() >= COPIES_PER_COMMIT
                 && let Some(done) = making.join_next().await
             {
                 made.push(done??);
@@ -83,15 +85,15 @@ impl Original {
 
     async fn copy(&self, store: &Store, lease: &Lease, wake: Option<Timestamp>) -> Result<ExecutionId> {
         let (session, execution) = (SessionId::generate()?, ExecutionId::generate()?);
-        let opening = Opening {
+        let opening = NewSession {
             session,
             principal: self.session.principal,
             policy: PolicyRef {
-                name: Text::clean(&self.session.policy_name),
-                digest: Text::clean(&self.session.policy_digest),
+                name: CleanText::clean(&self.session.policy_name),
+                digest: CleanText::clean(&self.session.policy_digest),
             },
             policy_json: self.policy_json.clone(),
-            backend: Text::clean(&self.session.backend),
+            backend: CleanText::clean(&self.session.backend),
             enforcement: Vec::new(),
             durable: false,
             journal_bytes: 1 << 26,
@@ -99,26 +101,30 @@ impl Original {
             keeping: None,
         };
         store.open_session(lease, opening).await?;
-        let event = |kind| Event::host(session, Some(execution), kind);
-        let recording = Recording {
+        let event = |kind| Event::from_host(session, Some(execution), kind);
+        let recording = NewRecording {
             execution,
             session,
             request: self.kept.request.clone(),
             stays: None,
         };
-        store.record_start(event(self.started.clone()), recording).await?;
+        store
+            .record_start_with_recording(event(self.started.clone()), recording)
+            .await?;
         let question = self.question(session, execution)?;
-        let asked = Kind::ApprovalAsked {
+        let asked = EventKind::ApprovalAsked {
             id: question.id,
             number: u64::from(question.number),
-            tool: Text::clean(&question.tool),
-            rule: Text::clean(&question.rule),
+            tool: CleanText::clean(&question.tool),
+            rule: CleanText::clean(&question.rule),
             why: question.why,
             shown: question.shown,
             expires: question.expires,
         };
-        store.ask(event(asked), question, self.kept.entries.clone()).await?;
-        let suspended = Kind::ExecutionSuspended {
+        store
+            .record_question(event(asked), question, self.kept.entries.clone())
+            .await?;
+        let suspended = EventKind::ExecutionSuspended {
             waiting: 1,
             until: wake,
         };
@@ -127,9 +133,9 @@ impl Original {
         Ok(execution)
     }
 
-    fn question(&self, session: SessionId, execution: ExecutionId) -> Result<Question> {
+    fn question(&self, session: SessionId, execution: ExecutionId) -> Result<ApprovalQuestion> {
         let asked = Timestamp::now();
-        Ok(Question {
+        Ok(ApprovalQuestion {
             id: ApprovalId::generate()?,
             session,
             execution,

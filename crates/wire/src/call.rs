@@ -3,34 +3,36 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounded::{Bytes, Text};
-use crate::codec::Unfit;
+use crate::bounded::{BoundedBytes, BoundedText};
+use crate::codec::InvalidMessage;
 use crate::frame::MAX_PAYLOAD;
-use crate::trace::TRACE_INLINE;
+use crate::trace::MAX_INLINE_TRACE;
 
 /// The most bytes in the body of a call or of a response.
-pub const BODY_CAP: usize = 16 * 1024 * 1024;
+pub const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 /// The most bytes in a body that travels in its message.
-pub const INLINE_MAX: usize = 32 * 1024;
+pub const MAX_INLINE_BODY: usize = 32 * 1024;
 
 /// The most open calls of one execution.
-pub const CALLS_MAX: usize = 4096;
+pub const MAX_OPEN_CALLS: usize = 4096;
 
-const SERVER: usize = 256;
-const TOOL: usize = 1024;
-const CODE: usize = 64;
-const MESSAGE: usize = 8 * 1024;
-const RULE: usize = 1024;
-const HINT: usize = 2048;
+const MAX_SERVER_NAME: usize = 256;
+const MAX_TOOL_NAME: usize = 1024;
+const MAX_CODE: usize = 64;
+const MAX_MESSAGE: usize = 8 * 1024;
+const MAX_RULE: usize = 1024;
+const MAX_HINT: usize = 2048;
 
 // A message whose fields are within their bounds must always fit a frame.
 const _: () = {
     const fn text(bytes: usize) -> usize {
         3 + bytes
     }
-    const CALL: usize = 1 + 5 + 1 + text(SERVER) + text(TOOL) + 1 + text(INLINE_MAX) + text(TRACE_INLINE);
-    const RETURN: usize = 1 + 5 + 1 + text(CODE) + text(MESSAGE) + 1 + text(RULE) + 1 + text(HINT) + 1 + 5;
+    const CALL: usize =
+        1 + 5 + 1 + text(MAX_SERVER_NAME) + text(MAX_TOOL_NAME) + 1 + text(MAX_INLINE_BODY) + text(MAX_INLINE_TRACE);
+    const RETURN: usize =
+        1 + 5 + 1 + text(MAX_CODE) + text(MAX_MESSAGE) + 1 + text(MAX_RULE) + 1 + text(MAX_HINT) + 1 + 5;
     assert!(
         CALL <= MAX_PAYLOAD && RETURN <= MAX_PAYLOAD,
         "a call could be too large to send"
@@ -39,27 +41,27 @@ const _: () = {
 
 /// A call that a program makes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Call {
+pub struct CallRequest {
     /// The call's number; numbers count up from 1, so none is used twice.
     pub number: u32,
     /// The tool or the operation that the program calls.
-    pub ask: Ask,
+    pub ask: CallTarget,
     /// The arguments as JSON text.
-    pub body: Body,
+    pub body: CallBody,
     /// The end of the trace since the previous call. What exceeds the bound goes ahead as
     /// [`FromChild::Trace`](crate::FromChild::Trace).
-    pub trace: Bytes<TRACE_INLINE>,
+    pub trace: BoundedBytes<MAX_INLINE_TRACE>,
 }
 
 /// The tool or the operation that a call is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ask {
+pub enum CallTarget {
     /// A call of one tool on one server.
     Tool {
         /// The server's name, as programs write it.
-        server: Text<SERVER>,
+        server: BoundedText<MAX_SERVER_NAME>,
         /// The tool's name on that server.
-        tool: Text<TOOL>,
+        tool: BoundedText<MAX_TOOL_NAME>,
     },
     /// A search for tools that serve an intent.
     Search,
@@ -73,9 +75,9 @@ pub enum Ask {
 
 /// Where the bytes of a body are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Body {
+pub enum CallBody {
     /// The body itself, as text in this message.
-    Inline(Text<INLINE_MAX>),
+    Inline(BoundedText<MAX_INLINE_BODY>),
     /// The body follows on the stream, after the bodies announced before it.
     Streamed {
         /// The body's length, which is more than fits the message.
@@ -85,69 +87,69 @@ pub enum Body {
 
 /// The response to a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Return {
+pub struct CallResponse {
     /// The number of the call that this answers.
     pub number: u32,
     /// The result as JSON text, or the failure.
-    pub answer: Answer,
+    pub answer: CallReply,
 }
 
 /// The result of a call, or its failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum CallReply {
     /// The result as JSON text.
-    Result(Body),
+    Result(CallBody),
     /// The call failed or was refused, and has no result.
-    Refused(Refusal),
+    Refused(CallFailure),
 }
 
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct CallFailure {
     /// A stable code for programs to compare, such as `tool.unknown`.
-    pub code: Text<CODE>,
+    pub code: BoundedText<MAX_CODE>,
     /// The failure as a sentence for people.
-    pub message: Text<MESSAGE>,
+    pub message: BoundedText<MAX_MESSAGE>,
     /// The policy rule that refused the call; `None` if the cause was not a rule.
-    pub rule: Option<Text<RULE>>,
+    pub rule: Option<BoundedText<MAX_RULE>>,
     /// Advice on how to avoid the failure.
-    pub hint: Option<Text<HINT>>,
+    pub hint: Option<BoundedText<MAX_HINT>>,
     /// Milliseconds from now until a retry makes sense.
     pub retry_after_ms: Option<u32>,
 }
 
-impl Return {
-    pub(crate) fn check(&self) -> Result<(), Unfit> {
+impl CallResponse {
+    pub(crate) fn check(&self) -> Result<(), InvalidMessage> {
         match &self.answer {
-            Answer::Result(body) => body.check(),
-            Answer::Refused(_) => Ok(()),
+            CallReply::Result(body) => body.check(),
+            CallReply::Refused(_) => Ok(()),
         }
     }
 }
 
-impl Body {
+impl CallBody {
     /// Splits a text into the body of a message and the bytes that must follow on the stream.
-    pub fn of(text: String) -> Result<(Body, Vec<u8>), Unfit> {
-        if text.len() > BODY_CAP {
-            return Err(Unfit::Body { bytes: text.len() });
+    pub fn from_text(text: String) -> Result<(CallBody, Vec<u8>), InvalidMessage> {
+        if text.len() > MAX_BODY_BYTES {
+            return Err(InvalidMessage::Body { bytes: text.len() });
         }
-        if text.len() <= INLINE_MAX {
-            let text = Text::new(text).map_err(|long| Unfit::Body { bytes: long.length })?;
-            return Ok((Body::Inline(text), Vec::new()));
+        if text.len() <= MAX_INLINE_BODY {
+            let text = BoundedText::new(text).map_err(|long| InvalidMessage::Body { bytes: long.length })?;
+            return Ok((CallBody::Inline(text), Vec::new()));
         }
         let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
-        Ok((Body::Streamed { bytes }, text.into_bytes()))
+        Ok((CallBody::Streamed { bytes }, text.into_bytes()))
     }
 
-    pub(crate) fn check(&self) -> Result<(), Unfit> {
+    pub(crate) fn check(&self) -> Result<(), InvalidMessage> {
         match *self {
-            Body::Inline(_) => Ok(()),
-            Body::Streamed { bytes } => {
+            CallBody::Inline(_) => Ok(()),
+            CallBody::Streamed { bytes } => {
                 let bytes = bytes as usize;
-                if bytes > INLINE_MAX && bytes <= BODY_CAP {
+                if bytes > MAX_INLINE_BODY && bytes <= MAX_BODY_BYTES {
                     Ok(())
                 } else {
-                    Err(Unfit::Body { bytes })
+                    Err(InvalidMessage::Body { bytes })
                 }
             }
         }

@@ -4,29 +4,29 @@ use postcard::ser_flavors::{Flavor, Size};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::call::BODY_CAP;
-use crate::frame::{HEADER, Header, Kind, MAX_PAYLOAD};
-use crate::job::{ARGUMENTS_MAX, VERSION};
+use crate::call::MAX_BODY_BYTES;
+use crate::frame::{FrameHeader, FrameKind, HEADER_BYTES, MAX_PAYLOAD};
+use crate::job::{MAX_ARGUMENTS_BYTES, PROTOCOL_VERSION};
 use crate::stream::SOURCE_CAP;
 use crate::trace::TRACE_CAP;
 
 /// The most memory that a decoded message may take, all strings and lists included.
-pub(crate) const DECODED_MAX: usize = 256 * 1024;
+pub(crate) const MAX_DECODED_BYTES: usize = 256 * 1024;
 
 /// A message that travels in one control frame.
-pub trait Message: Serialize + DeserializeOwned {
+pub trait ControlMessage: Serialize + DeserializeOwned {
     /// The most memory that the items of its lists take themselves; the frame bounds the bytes of its texts.
-    const LISTS: usize;
+    const MAX_LIST_MEMORY: usize;
 
     /// Checks the constraints that the types do not express, before sending and after decoding.
-    fn check(&self) -> Result<(), Unfit>;
+    fn check(&self) -> Result<(), InvalidMessage>;
 }
 
 /// A well-formed message that its receiver must not act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum InvalidMessage {
     /// The peer speaks another version.
-    #[error("protocol version {theirs}, and this side speaks {VERSION}")]
+    #[error("protocol version {theirs}, and this side speaks {PROTOCOL_VERSION}")]
     Version {
         /// The version in the message.
         theirs: u16,
@@ -38,7 +38,7 @@ pub enum Unfit {
     #[error("`program` is not a language that code can be written in")]
     NoCode,
     /// The arguments are longer in total than a job may carry.
-    #[error("the arguments have {bytes} bytes together, more than {ARGUMENTS_MAX}")]
+    #[error("the arguments have {bytes} bytes together, more than {MAX_ARGUMENTS_BYTES}")]
     Arguments {
         /// Their total length, without separators.
         bytes: usize,
@@ -50,7 +50,7 @@ pub enum Unfit {
         bytes: u64,
     },
     /// The input is longer than a body may be.
-    #[error("the input has {bytes} bytes, more than {BODY_CAP}")]
+    #[error("the input has {bytes} bytes, more than {MAX_BODY_BYTES}")]
     Input {
         /// The announced length of the input.
         bytes: u64,
@@ -113,14 +113,14 @@ pub enum MessageError {
     NotCanonical,
     /// The message is well-formed but breaks a constraint.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    Unfit(#[from] InvalidMessage),
 }
 
 /// Decodes the message in a control frame's payload.
-pub fn decode<M: Message>(payload: &[u8]) -> Result<M, MessageError> {
+pub fn decode<M: ControlMessage>(payload: &[u8]) -> Result<M, MessageError> {
     const {
         assert!(
-            size_of::<M>() + M::LISTS + MAX_PAYLOAD <= DECODED_MAX,
+            size_of::<M>() + M::MAX_LIST_MEMORY + MAX_PAYLOAD <= MAX_DECODED_BYTES,
             "a message could decode to more than the budget"
         );
     }
@@ -140,13 +140,13 @@ pub fn decode<M: Message>(payload: &[u8]) -> Result<M, MessageError> {
 }
 
 /// Appends the message to `into` as one whole control frame. On an error `into` stays as it was.
-pub fn encode_frame<M: Message>(message: &M, into: &mut Vec<u8>) -> Result<(), MessageError> {
+pub fn encode_frame<M: ControlMessage>(message: &M, into: &mut Vec<u8>) -> Result<(), MessageError> {
     message.check()?;
     let start = into.len();
-    into.extend_from_slice(&[0; HEADER]);
-    let payload = Payload {
+    into.extend_from_slice(&[0; HEADER_BYTES]);
+    let payload = PayloadWriter {
         bytes: into,
-        start: start + HEADER,
+        start: start + HEADER_BYTES,
     };
     let header = postcard::serialize_with_flavor(message, payload)
         .map_err(|error| {
@@ -156,10 +156,10 @@ pub fn encode_frame<M: Message>(message: &M, into: &mut Vec<u8>) -> Result<(), M
                 MessageError::Malformed(error)
             }
         })
-        .and_then(|length| Header::new(Kind::Control, 0, length).map_err(|_| MessageError::TooLarge));
+        .and_then(|length| FrameHeader::new(FrameKind::Control, 0, length).map_err(|_| MessageError::TooLarge));
     match header {
         Ok(header) => {
-            into[start..start + HEADER].copy_from_slice(&header.write());
+            into[start..start + HEADER_BYTES].copy_from_slice(&header.to_bytes());
             Ok(())
         }
         Err(error) => {
@@ -170,12 +170,12 @@ pub fn encode_frame<M: Message>(message: &M, into: &mut Vec<u8>) -> Result<(), M
 }
 
 /// The end of a buffer that grows by at most one payload.
-struct Payload<'a> {
+struct PayloadWriter<'a> {
     bytes: &'a mut Vec<u8>,
     start: usize,
 }
 
-impl Flavor for Payload<'_> {
+impl Flavor for PayloadWriter<'_> {
     type Output = u32;
 
     fn try_extend(&mut self, data: &[u8]) -> postcard::Result<()> {

@@ -1,7 +1,7 @@
 //! Errors that a peer causes on a pipe.
 
-use crate::frame::FrameError;
-use crate::stream::Stream;
+use crate::frame::FrameHeaderError;
+use crate::stream::PipeStream;
 use crate::tunnel::TunnelError;
 
 /// Why the bytes from a peer are invalid.
@@ -9,7 +9,7 @@ use crate::tunnel::TunnelError;
 pub enum ProtocolError {
     /// The header is not one that a frame may have.
     #[error(transparent)]
-    Frame(#[from] FrameError),
+    Frame(#[from] FrameHeaderError),
     /// The input ends within a frame.
     #[error("the input ended within a frame, with {held} bytes of it")]
     CutShort {
@@ -26,19 +26,19 @@ pub enum ProtocolError {
     #[error("the peer may not send this on {stream}")]
     WrongWay {
         /// The stream in the header.
-        stream: Stream,
+        stream: PipeStream,
     },
     /// The peer sends bytes or a second end after the stream's end.
     #[error("{stream} goes on after its end")]
     AfterEnd {
         /// The stream that has ended.
-        stream: Stream,
+        stream: PipeStream,
     },
     /// The peer sends more bytes than it was granted.
     #[error("{stream} is {excess} bytes over its credit")]
     BeyondCredit {
         /// The stream without enough credit.
-        stream: Stream,
+        stream: PipeStream,
         /// How many bytes exceed the credit.
         excess: usize,
     },
@@ -46,7 +46,7 @@ pub enum ProtocolError {
     #[error("{stream} is longer than {cap} bytes")]
     BeyondCap {
         /// The stream that exceeds its cap.
-        stream: Stream,
+        stream: PipeStream,
         /// The most bytes that the stream may have.
         cap: u64,
     },
@@ -54,7 +54,7 @@ pub enum ProtocolError {
     #[error("a grant of {grant} bytes for {stream} makes no sense")]
     BadGrant {
         /// The stream that the grant is for.
-        stream: Stream,
+        stream: PipeStream,
         /// The number of bytes granted.
         grant: u32,
     },

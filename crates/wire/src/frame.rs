@@ -1,7 +1,7 @@
-//! The eight bytes before every payload. Bytes that break the rules of their frame kind never become a [`Header`].
+//! The eight bytes before every payload. Bytes that break the rules of their frame kind never become a [`FrameHeader`].
 
 /// Bytes of a header: length `u32`, stream `u16`, kind `u8`, zero `u8`, all little-endian.
-pub const HEADER: usize = 8;
+pub const HEADER_BYTES: usize = 8;
 
 /// The most bytes a frame may carry after its header.
 pub const MAX_PAYLOAD: usize = 64 * 1024;
@@ -15,7 +15,7 @@ const CREDIT_LENGTH: u32 = 4;
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FrameKind {
     /// One encoded message, on stream 0.
     Control = 0,
     /// Bytes of a stream.
@@ -30,14 +30,14 @@ pub enum Kind {
 
 /// Why a header is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FrameError {
+pub enum FrameHeaderError {
     /// The payload would be longer than [`MAX_PAYLOAD`].
     #[error("a frame of {length} bytes is larger than {MAX_PAYLOAD}")]
     Oversized {
         /// The length in the header.
         length: u32,
     },
-    /// The kind is none of [`Kind`].
+    /// The kind is none of [`FrameKind`].
     #[error("unknown frame kind {kind}")]
     UnknownKind {
         /// The byte in the kind field.
@@ -53,7 +53,7 @@ pub enum FrameError {
     #[error("a {kind:?} frame may not travel on stream {stream}")]
     WrongLane {
         /// The kind that the stream does not match.
-        kind: Kind,
+        kind: FrameKind,
         /// The stream in the header.
         stream: u16,
     },
@@ -61,7 +61,7 @@ pub enum FrameError {
     #[error("a {kind:?} frame cannot have {length} bytes")]
     WrongLength {
         /// The kind that the length does not match.
-        kind: Kind,
+        kind: FrameKind,
         /// The length in the header.
         length: u32,
     },
@@ -69,57 +69,57 @@ pub enum FrameError {
 
 /// A header that follows the rules of its frame kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct FrameHeader {
     length: u32,
     stream: u16,
-    kind: Kind,
+    kind: FrameKind,
 }
 
-impl Header {
-    /// Makes a header for a payload of `length` bytes, under the same rules as [`Header::read`].
-    pub fn new(kind: Kind, stream: u16, length: u32) -> Result<Self, FrameError> {
+impl FrameHeader {
+    /// Makes a header for a payload of `length` bytes, under the same rules as [`FrameHeader::parse`].
+    pub fn new(kind: FrameKind, stream: u16, length: u32) -> Result<Self, FrameHeaderError> {
         if length > MAX_LENGTH {
-            return Err(FrameError::Oversized { length });
+            return Err(FrameHeaderError::Oversized { length });
         }
-        if (kind == Kind::Control) != (stream == 0) {
-            return Err(FrameError::WrongLane { kind, stream });
+        if (kind == FrameKind::Control) != (stream == 0) {
+            return Err(FrameHeaderError::WrongLane { kind, stream });
         }
         let fits = match kind {
-            Kind::Control | Kind::Data => length > 0,
-            Kind::End | Kind::Close => length == 0,
-            Kind::Credit => length == CREDIT_LENGTH,
+            FrameKind::Control | FrameKind::Data => length > 0,
+            FrameKind::End | FrameKind::Close => length == 0,
+            FrameKind::Credit => length == CREDIT_LENGTH,
         };
         if fits {
             Ok(Self { length, stream, kind })
         } else {
-            Err(FrameError::WrongLength { kind, length })
+            Err(FrameHeaderError::WrongLength { kind, length })
         }
     }
 
     /// Makes a header whose values the caller knows to be valid.
-    pub(crate) fn on(stream: u16, kind: Kind, length: u32) -> Self {
+    pub(crate) fn new_unchecked(stream: u16, kind: FrameKind, length: u32) -> Self {
         Self { length, stream, kind }
     }
 
     /// Parses the eight bytes before a payload and checks them.
-    pub fn read(bytes: [u8; HEADER]) -> Result<Self, FrameError> {
+    pub fn parse(bytes: [u8; HEADER_BYTES]) -> Result<Self, FrameHeaderError> {
         let [a, b, c, d, low, high, kind, reserved] = bytes;
         let kind = match kind {
-            0 => Kind::Control,
-            1 => Kind::Data,
-            2 => Kind::End,
-            3 => Kind::Credit,
-            4 => Kind::Close,
-            kind => return Err(FrameError::UnknownKind { kind }),
+            0 => FrameKind::Control,
+            1 => FrameKind::Data,
+            2 => FrameKind::End,
+            3 => FrameKind::Credit,
+            4 => FrameKind::Close,
+            kind => return Err(FrameHeaderError::UnknownKind { kind }),
         };
         if reserved != 0 {
-            return Err(FrameError::Reserved { value: reserved });
+            return Err(FrameHeaderError::Reserved { value: reserved });
         }
         Self::new(kind, u16::from_le_bytes([low, high]), u32::from_le_bytes([a, b, c, d]))
     }
 
     /// Encodes the header as the eight bytes before the payload.
-    pub fn write(self) -> [u8; HEADER] {
+    pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let [a, b, c, d] = self.length.to_le_bytes();
         let [low, high] = self.stream.to_le_bytes();
         [a, b, c, d, low, high, self.kind as u8, 0]
@@ -136,7 +136,7 @@ impl Header {
     }
 
     /// What the frame carries.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> FrameKind {
         self.kind
     }
 }

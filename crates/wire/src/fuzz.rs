@@ -1,14 +1,14 @@
 //! Entry points for fuzzing: they accept any bytes, and a panic is a finding.
 
-use crate::codec::{Message, decode, encode_frame};
-use crate::frame::{HEADER, MAX_PAYLOAD};
-use crate::inbound::{Inbound, Item};
+use crate::codec::{ControlMessage, decode, encode_frame};
+use crate::frame::{HEADER_BYTES, MAX_PAYLOAD};
+use crate::inbound::{Inbound, InboundItem};
 use crate::job::ToChild;
-use crate::order::{Order, Report};
 use crate::outbound::Outbound;
 use crate::outcome::FromChild;
-use crate::stream::{Side, Stream, WINDOW};
-use crate::tunnel::{Carried, Leaving, TunnelId};
+use crate::stream::{PipeSide, PipeStream, STREAM_WINDOW};
+use crate::tunnel::{TunnelEvent, TunnelId, TunnelSenders};
+use crate::worker_command::{WorkerCommand, WorkerReport};
 
 /// Feeds the receiving half of a pipe. The first byte selects the side, the second the size of the pieces.
 ///
@@ -19,8 +19,11 @@ pub fn fuzz_inbound(bytes: &[u8]) {
         return;
     };
     let (mut inbound, mut outbound) = match side % 3 {
-        0 => (Inbound::execution(Side::Host), Outbound::execution(Side::Host)),
-        1 => (Inbound::execution(Side::Child), Outbound::execution(Side::Child)),
+        0 => (Inbound::execution(PipeSide::Host), Outbound::execution(PipeSide::Host)),
+        1 => (
+            Inbound::execution(PipeSide::Child),
+            Outbound::execution(PipeSide::Child),
+        ),
         _ => (Inbound::control_only(), Outbound::control_only()),
     };
     for piece in input.chunks(usize::from(*cut) + 1) {
@@ -33,58 +36,61 @@ pub fn fuzz_inbound(bytes: &[u8]) {
                 assert!(again, "an error must stay");
                 return;
             }
-            assert!(inbound.held() < HEADER + MAX_PAYLOAD, "held too much");
+            assert!(inbound.buffered_bytes() < HEADER_BYTES + MAX_PAYLOAD, "held too much");
         }
     }
-    let between_frames = inbound.held() == 0;
+    let between_frames = inbound.buffered_bytes() == 0;
     assert_eq!(inbound.finish().is_ok(), between_frames, "a clean end");
 }
 
 /// Takes every item that is there; false once the peer has done wrong.
 fn drain(inbound: &mut Inbound, outbound: &mut Outbound) -> bool {
     loop {
-        let mut gone: Option<(Stream, usize)> = None;
+        let mut gone: Option<(PipeStream, usize)> = None;
         let mut opened: Option<TunnelId> = None;
         let mut through: Option<(TunnelId, usize)> = None;
         match inbound.next() {
             Err(_) => return false,
             Ok(None) => return true,
-            Ok(Some(Item::Control(payload))) => {
+            Ok(Some(InboundItem::Control(payload))) => {
                 fuzz_messages(payload);
                 if let Ok(FromChild::Open { tunnel }) = decode(payload) {
                     opened = Some(tunnel);
                 }
             }
-            Ok(Some(Item::Tunnel { tunnel, carried })) => {
-                if let Carried::Data(bytes) = carried {
+            Ok(Some(InboundItem::Tunnel { tunnel, carried })) => {
+                if let TunnelEvent::Data(bytes) = carried {
                     through = Some((tunnel, bytes.len()));
                 }
                 echo(outbound.tunnels_mut(), tunnel, carried);
             }
-            Ok(Some(Item::Data { stream, bytes })) => gone = Some((stream, bytes.len())),
-            Ok(Some(Item::End { stream })) => assert!(inbound.ended(stream), "an end is kept"),
-            Ok(Some(Item::Credit(credit))) => {
-                let refused = outbound.credit(credit).is_err();
-                assert!(refused || credit.grant <= WINDOW, "too large a grant");
+            Ok(Some(InboundItem::Data { stream, bytes })) => gone = Some((stream, bytes.len())),
+            Ok(Some(InboundItem::End { stream })) => assert!(inbound.has_ended(stream), "an end is kept"),
+            Ok(Some(InboundItem::Credit(credit))) => {
+                let refused = outbound.add_credit(credit).is_err();
+                assert!(refused || credit.grant <= STREAM_WINDOW, "too large a grant");
             }
         }
         if let Some((stream, bytes)) = gone
-            && let Some(credit) = inbound.consumed(stream, bytes)
+            && let Some(credit) = inbound.mark_consumed(stream, bytes)
         {
-            outbound.grant(credit);
+            outbound.queue_grant(credit);
         }
         if let Some(tunnel) = opened {
-            if inbound.open(tunnel).is_err() {
+            if inbound.open_tunnel(tunnel).is_err() {
                 return false;
             }
-            assert!(outbound.open(tunnel).is_ok(), "both halves are closed together here");
+            assert!(
+                outbound.open_tunnel(tunnel).is_ok(),
+                "both halves are closed together here"
+            );
         }
         if let Some((tunnel, bytes)) = through
-            && let Some(grant) = inbound.tunnels_mut().consumed(tunnel, bytes)
+            && let Some(grant) = inbound.tunnels_mut().mark_consumed(tunnel, bytes)
         {
-            outbound.tunnels_mut().grant(tunnel, grant);
+            outbound.tunnels_mut().queue_grant(tunnel, grant);
         }
-        while outbound.pending() {
+        while outbound.has_pending() {
             let written = outbound.chunk().len();
             assert!(written > 0, "pending means something to write");
             outbound.advance(written);
@@ -93,23 +99,23 @@ fn drain(inbound: &mut Inbound, outbound: &mut Outbound) -> bool {
 }
 
 /// Sends the bytes of a tunnel back, and closes the tunnel when it ends.
-fn echo(leaving: &mut Leaving, tunnel: TunnelId, carried: Carried<'_>) {
+fn echo(leaving: &mut TunnelSenders, tunnel: TunnelId, carried: TunnelEvent<'_>) {
     match carried {
-        Carried::Data(bytes) => {
-            leaving.data(tunnel, bytes);
+        TunnelEvent::Data(bytes) => {
+            leaving.queue_data(tunnel, bytes);
         }
-        Carried::End => {
-            leaving.end(tunnel);
+        TunnelEvent::End => {
+            leaving.end_stream(tunnel);
             leaving.close(tunnel);
         }
-        Carried::Credit(grant) => {
-            let refused = leaving.credit(tunnel, grant).is_err();
+        TunnelEvent::Credit(grant) => {
+            let refused = leaving.add_credit(tunnel, grant).is_err();
             assert!(
-                refused || grant <= WINDOW || !leaving.is_open(tunnel),
+                refused || grant <= STREAM_WINDOW || !leaving.is_open(tunnel),
                 "too large a grant"
             );
         }
-        Carried::Close => leaving.reset(tunnel),
+        TunnelEvent::Close => leaving.reset(tunnel),
     }
 }
 
@@ -118,20 +124,20 @@ fn echo(leaving: &mut Leaving, tunnel: TunnelId, carried: Carried<'_>) {
 /// # Panics
 /// Panics when it does not.
 pub fn fuzz_messages(bytes: &[u8]) {
-    check::<Order>(bytes);
-    check::<Report>(bytes);
+    check::<WorkerCommand>(bytes);
+    check::<WorkerReport>(bytes);
     check::<ToChild>(bytes);
     check::<FromChild>(bytes);
 }
 
-fn check<M: Message>(bytes: &[u8]) {
+fn check<M: ControlMessage>(bytes: &[u8]) {
     let Ok(message) = decode::<M>(bytes) else {
         return;
     };
     let mut frame = Vec::new();
     let encoded = encode_frame(&message, &mut frame);
     assert_eq!(encoded, Ok(()), "what was decoded can be encoded");
-    assert_eq!(frame.get(HEADER..), Some(bytes), "there is one encoding");
+    assert_eq!(frame.get(HEADER_BYTES..), Some(bytes), "there is one encoding");
 }
 
 #[cfg(test)]

@@ -2,32 +2,32 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounded::{List, Text};
-use crate::call::{BODY_CAP, Return};
-use crate::codec::{Message, Unfit};
+use crate::bounded::{BoundedList, BoundedText};
+use crate::call::{CallResponse, MAX_BODY_BYTES};
+use crate::codec::{ControlMessage, InvalidMessage};
 use crate::stream::SOURCE_CAP;
 use crate::trace::TRACE_CAP;
 
 /// The version of this protocol. The host and its worker are built together, so only one is in use at a time.
-pub const VERSION: u16 = 8;
+pub const PROTOCOL_VERSION: u16 = 8;
 
 /// The most bytes of all arguments of a job together.
-pub const ARGUMENTS_MAX: usize = 48 * 1024;
+pub const MAX_ARGUMENTS_BYTES: usize = 48 * 1024;
 
 /// The most arguments that one job may carry.
-const ARGUMENT_COUNT: usize = 4096;
+const MAX_ARGUMENT_COUNT: usize = 4096;
 
 /// The most bytes of certificates that one job may carry.
-pub const TRUST_MAX: usize = 16 * 1024;
+pub const MAX_TRUST_BYTES: usize = 16 * 1024;
 
 /// The most environment variables that one job may carry.
-const VARIABLE_COUNT: usize = 1024;
+const MAX_VARIABLE_COUNT: usize = 1024;
 
 /// The arguments of a program.
-pub type Arguments = List<Text<ARGUMENTS_MAX>, ARGUMENT_COUNT>;
+pub type JobArguments = BoundedList<BoundedText<MAX_ARGUMENTS_BYTES>, MAX_ARGUMENT_COUNT>;
 
 /// A program's whole environment, as pairs of name and value.
-pub type Environment = List<(Text<255>, Text<ARGUMENTS_MAX>), VARIABLE_COUNT>;
+pub type JobEnvironment = BoundedList<(BoundedText<255>, BoundedText<MAX_ARGUMENTS_BYTES>), MAX_VARIABLE_COUNT>;
 
 /// A message from the host to the child.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,16 +37,16 @@ pub enum ToChild {
     /// Stop the job. The host kills the child if this takes too long.
     Cancel,
     /// The response to one of the program's calls.
-    Return(Return),
+    Return(CallResponse),
     /// Send [`FromChild::Waits`](crate::FromChild::Waits) when the program next waits, or at once if it waits already.
     Look,
 }
 
-impl Message for ToChild {
-    const LISTS: usize = ARGUMENT_COUNT * size_of::<Text<ARGUMENTS_MAX>>()
-        + VARIABLE_COUNT * size_of::<(Text<255>, Text<ARGUMENTS_MAX>)>();
+impl ControlMessage for ToChild {
+    const MAX_LIST_MEMORY: usize = MAX_ARGUMENT_COUNT * size_of::<BoundedText<MAX_ARGUMENTS_BYTES>>()
+        + MAX_VARIABLE_COUNT * size_of::<(BoundedText<255>, BoundedText<MAX_ARGUMENTS_BYTES>)>();
 
-    fn check(&self) -> Result<(), Unfit> {
+    fn check(&self) -> Result<(), InvalidMessage> {
         match self {
             Self::Job(job) => job.check(),
             Self::Cancel | Self::Look => Ok(()),
@@ -57,7 +57,7 @@ impl Message for ToChild {
 
 /// What a child can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Language {
+pub enum JobLanguage {
     /// TypeScript on the built-in engine.
     TypeScript,
     /// JavaScript on the built-in engine.
@@ -71,42 +71,42 @@ pub enum Language {
 /// The work of one execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// The sender's [`VERSION`]; the child refuses any other.
+    /// The sender's [`PROTOCOL_VERSION`]; the child refuses any other.
     pub version: u16,
     /// The code, program or script to run.
     pub kind: JobKind,
     /// The working folder of the program.
-    pub cwd: Text<4096>,
+    pub cwd: BoundedText<4096>,
     /// The program's whole environment; it inherits nothing else.
-    pub env: Environment,
+    pub env: JobEnvironment,
     /// Where its standard input comes from.
     pub stdin: StdinMode,
     /// The proxy to the network, or `None` for no network. TypeScript and JavaScript have none, because their `fetch`
     /// is a call.
-    pub network: Option<Network>,
+    pub network: Option<NetworkProxy>,
 }
 
 /// The network of a program: a proxy on the sandbox's own loopback, whose connections become tunnels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Network {
+pub struct NetworkProxy {
     /// The proxy's port on 127.0.0.1.
     pub port: u16,
     /// Certificates, as PEM, that programs trust in addition to the system bundle.
-    pub trust: Text<TRUST_MAX>,
+    pub trust: BoundedText<MAX_TRUST_BYTES>,
 }
 
 /// The code, program or script that a job runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobKind {
-    /// Code on an engine. Its text, its input and then its trace come on [`Stream::Source`](crate::Stream::Source). The
+    /// Code on an engine. Its text, its input and then its trace come on [`PipeStream::Source`](crate::Stream::Source). The
     /// code is a function of these, of its arguments and of the responses to its calls.
     Code {
-        /// The language of the code, which is not [`Language::Program`].
-        language: Language,
+        /// The language of the code, which is not [`JobLanguage::Program`].
+        language: JobLanguage,
         /// The name of the source in error messages.
-        file_name: Text<1024>,
+        file_name: BoundedText<1024>,
         /// The value of `args` in the program.
-        args: Arguments,
+        args: JobArguments,
         /// The length of the program text in bytes.
         source_bytes: u64,
         /// The length of the input: JSON text that the program's function is called with. `None` if the program defines no function.
@@ -121,15 +121,15 @@ pub enum JobKind {
     /// An executable of the sandbox's file system.
     Program {
         /// The program's name or path, then its arguments.
-        argv: Arguments,
+        argv: JobArguments,
     },
     /// A script for `/bin/sh`, or for bash if its name ends in `.bash` or its first line names bash. Its text comes on
-    /// [`Stream::Source`](crate::Stream::Source).
+    /// [`PipeStream::Source`](crate::Stream::Source).
     Shell {
         /// The value of `$0` in the script.
-        file_name: Text<1024>,
+        file_name: BoundedText<1024>,
         /// The values of `$1` and the following parameters.
-        args: Arguments,
+        args: JobArguments,
         /// The length of the script in bytes.
         source_bytes: u64,
     },
@@ -140,32 +140,32 @@ pub enum JobKind {
 pub enum StdinMode {
     /// An empty input, at its end from the start.
     Empty,
-    /// The bytes of [`Stream::Stdin`](crate::Stream::Stdin).
+    /// The bytes of [`PipeStream::Stdin`](crate::Stream::Stdin).
     Stream,
 }
 
 impl Job {
-    fn check(&self) -> Result<(), Unfit> {
-        if self.version != VERSION {
-            return Err(Unfit::Version { theirs: self.version });
+    fn check(&self) -> Result<(), InvalidMessage> {
+        if self.version != PROTOCOL_VERSION {
+            return Err(InvalidMessage::Version { theirs: self.version });
         }
         self.kind.check()?;
         let texts = self.env.iter().flat_map(|(name, value)| [&**name, &**value]);
         if texts.chain([&*self.cwd]).any(has_nul) {
-            return Err(Unfit::Nul);
+            return Err(InvalidMessage::Nul);
         }
         let is_engine = matches!(
             self.kind,
             JobKind::Code {
-                language: Language::TypeScript | Language::JavaScript,
+                language: JobLanguage::TypeScript | JobLanguage::JavaScript,
                 ..
             }
         );
         if self.network.is_some() && is_engine {
-            return Err(Unfit::Network);
+            return Err(InvalidMessage::Network);
         }
         if self.env.iter().any(|(name, _)| name.is_empty() || name.contains('=')) {
-            return Err(Unfit::EnvironmentName);
+            return Err(InvalidMessage::EnvironmentName);
         }
         Ok(())
     }
@@ -196,15 +196,15 @@ impl JobKind {
         }
     }
 
-    fn check(&self) -> Result<(), Unfit> {
+    fn check(&self) -> Result<(), InvalidMessage> {
         let (name, arguments) = match self {
             Self::Code {
-                language: Language::Program,
+                language: JobLanguage::Program,
                 ..
-            } => return Err(Unfit::NoCode),
+            } => return Err(InvalidMessage::NoCode),
             Self::Program { argv } => {
                 if argv.first().is_none_or(|program| program.is_empty()) {
-                    return Err(Unfit::NoProgram);
+                    return Err(InvalidMessage::NoProgram);
                 }
                 ("", argv)
             }
@@ -212,22 +212,22 @@ impl JobKind {
         };
         let source = self.source_bytes();
         if source > SOURCE_CAP {
-            return Err(Unfit::Source { bytes: source });
+            return Err(InvalidMessage::Source { bytes: source });
         }
         let input = self.input_bytes().unwrap_or_default();
-        if input > BODY_CAP as u64 {
-            return Err(Unfit::Input { bytes: input });
+        if input > MAX_BODY_BYTES as u64 {
+            return Err(InvalidMessage::Input { bytes: input });
         }
         let trace = self.trace_bytes();
         if trace > TRACE_CAP {
-            return Err(Unfit::Trace { bytes: trace });
+            return Err(InvalidMessage::Trace { bytes: trace });
         }
         let bytes = arguments.iter().map(|argument| argument.len()).sum();
-        if bytes > ARGUMENTS_MAX {
-            return Err(Unfit::Arguments { bytes });
+        if bytes > MAX_ARGUMENTS_BYTES {
+            return Err(InvalidMessage::Arguments { bytes });
         }
         if has_nul(name) || arguments.iter().any(|argument| has_nul(argument)) {
-            return Err(Unfit::Nul);
+            return Err(InvalidMessage::Nul);
         }
         Ok(())
     }

@@ -1,49 +1,53 @@
 //! The protocol between host and worker: frames, messages, versions, caps.
 //!
 //! Everything a worker sends is hostile until this crate has checked it. There are two conversations: commands and
-//! reports with the sandbox's first process ([`Order`], [`Report`]), and the pipe of one execution, which carries
-//! messages ([`ToChild`], [`FromChild`]), the byte streams of [`Stream`], and tunnels that the child opens while a
+//! reports with the sandbox's first process ([`WorkerCommand`], [`WorkerReport`]), and the pipe of one execution, which carries
+//! messages ([`ToChild`], [`FromChild`]), the byte streams of [`PipeStream`], and tunnels that the child opens while a
 //! program runs. Both consist of frames of at most 64 KiB. Control frames overtake streams, so [`FromChild::Done`] may
 //! arrive before the last byte of output: an execution is over when the host has `Done` *and* the end of every stream.
 //!
-//! This crate does no input or output of its own: [`Inbound`] takes bytes and yields [`Item`]s, [`Outbound`] takes
+//! This crate does no input or output of its own: [`Inbound`] takes bytes and yields [`InboundItem`]s, [`Outbound`] takes
 //! messages and yields bytes. It knows nothing of transports, of policies or of what a program does.
 #![forbid(unsafe_code)]
 
-mod bodies;
+mod body_stream;
 mod bounded;
 mod call;
 mod codec;
-mod emit;
+mod emitted_file;
 mod error;
 mod frame;
 pub mod fuzz;
 mod inbound;
 mod job;
-mod order;
 mod outbound;
 mod outcome;
-mod sending;
+mod state;
 mod stream;
+mod stream_sender;
 mod trace;
 mod tunnel;
-mod turn;
+mod worker_command;
 
-pub use bodies::{Bodies, Letters};
-pub use bounded::{Bytes, List, Text, TooLong};
-pub use call::{Answer, Ask, BODY_CAP, Body, CALLS_MAX, Call, INLINE_MAX, Refusal, Return};
-pub use codec::{Message, MessageError, Unfit, decode, encode_frame};
-pub use emit::{EMITS_MAX, Emit, Emits};
-pub use error::ProtocolError;
-pub use frame::{FrameError, HEADER, Header, Kind, MAX_PAYLOAD};
-pub use inbound::{Inbound, Item};
-pub use job::{
-    ARGUMENTS_MAX, Arguments, Environment, Job, JobKind, Language, Network, StdinMode, TRUST_MAX, ToChild, VERSION,
+pub use body_stream::{BodyReceiver, BodySender};
+pub use bounded::{BoundExceeded, BoundedBytes, BoundedList, BoundedText};
+pub use call::{
+    CallBody, CallFailure, CallReply, CallRequest, CallResponse, CallTarget, MAX_BODY_BYTES, MAX_INLINE_BODY,
+    MAX_OPEN_CALLS,
 };
-pub use order::{ChildLimits, Order, Preparation, Reason, Report};
-pub use outbound::{CONTROL_QUEUE, Outbound, SendError};
-pub use outcome::{Diagnostic, Fault, FromChild, Outcome, OutcomeKind};
-pub use stream::{Cap, Credit, SOURCE_CAP, Side, Stream, VALUE_CAP, WINDOW};
-pub use trace::{TICKS_PER_SECOND, TRACE_CAP, TRACE_INLINE, TRACE_PIECE, Tracing};
-pub use tunnel::{Arriving, Carried, Leaving, TUNNELS_MAX, TunnelError, TunnelId};
-pub use turn::{Calls, ChildTurn, Orders, OutOfTurn};
+pub use codec::{ControlMessage, InvalidMessage, MessageError, decode, encode_frame};
+pub use emitted_file::{EmitQuota, EmittedFile, MAX_EMITTED_FILES};
+pub use error::ProtocolError;
+pub use frame::{FrameHeader, FrameHeaderError, FrameKind, HEADER_BYTES, MAX_PAYLOAD};
+pub use inbound::{Inbound, InboundItem};
+pub use job::{
+    Job, JobArguments, JobEnvironment, JobKind, JobLanguage, MAX_ARGUMENTS_BYTES, MAX_TRUST_BYTES, NetworkProxy,
+    PROTOCOL_VERSION, StdinMode, ToChild,
+};
+pub use outbound::{CONTROL_QUEUE_CAPACITY, Outbound, OutboundError};
+pub use outcome::{FromChild, JobFailure, JobOutcome, JobOutcomeKind, SourceDiagnostic};
+pub use state::{ChildState, OpenCalls, PendingCommands, ProtocolViolation};
+pub use stream::{PipeSide, PipeStream, SOURCE_CAP, STREAM_WINDOW, StreamCap, StreamCredit, VALUE_CAP};
+pub use trace::{MAX_INLINE_TRACE, MAX_TRACE_PIECE, TICKS_PER_SECOND, TRACE_CAP, TraceMonitor};
+pub use tunnel::{MAX_TUNNELS, TunnelError, TunnelEvent, TunnelId, TunnelReceivers, TunnelSenders};
+pub use worker_command::{ChildLimits, FailureReason, PrepareCommand, WorkerCommand, WorkerReport};

@@ -2,21 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounded::{Bytes, List, Text};
-use crate::call::Call;
-use crate::codec::{Message, Unfit};
-use crate::emit::Emit;
+use crate::bounded::{BoundedBytes, BoundedList, BoundedText};
+use crate::call::CallRequest;
+use crate::codec::{ControlMessage, InvalidMessage};
+use crate::emitted_file::EmittedFile;
 use crate::frame::MAX_PAYLOAD;
-use crate::trace::TRACE_PIECE;
+use crate::trace::MAX_TRACE_PIECE;
 use crate::tunnel::TunnelId;
 
-const CODE: usize = 64;
-const FAULT_MESSAGE: usize = 8 * 1024;
-const FAULT_FILE: usize = 1024;
-const DIAGNOSTIC_FILE: usize = 512;
-const DIAGNOSTIC_MESSAGE: usize = 768;
-const DIAGNOSTICS: usize = 32;
-const WHY: usize = 256;
+const MAX_CODE: usize = 64;
+const MAX_ERROR_MESSAGE: usize = 8 * 1024;
+const MAX_ERROR_FILE: usize = 1024;
+const MAX_DIAGNOSTIC_FILE: usize = 512;
+const MAX_DIAGNOSTIC_MESSAGE: usize = 768;
+const MAX_DIAGNOSTICS: usize = 32;
+const MAX_UNREPEATABLE_REASON: usize = 256;
 
 // An outcome must always fit a frame: a program must not be able to keep its own end from the host.
 const _: () = {
@@ -24,9 +24,9 @@ const _: () = {
         3 + bytes
     }
     const NUMBER: usize = 5;
-    const FAULT: usize = 1 + text(CODE) + text(FAULT_MESSAGE) + text(FAULT_FILE) + 2 * NUMBER + 1 + NUMBER;
-    const DIAGNOSTIC: usize = text(DIAGNOSTIC_FILE) + text(CODE) + text(DIAGNOSTIC_MESSAGE) + 2 * NUMBER;
-    const OUTCOME: usize = 2 + NUMBER + (1 + NUMBER) + 1 + FAULT + 1 + DIAGNOSTICS * DIAGNOSTIC;
+    const FAULT: usize = 1 + text(MAX_CODE) + text(MAX_ERROR_MESSAGE) + text(MAX_ERROR_FILE) + 2 * NUMBER + 1 + NUMBER;
+    const DIAGNOSTIC: usize = text(MAX_DIAGNOSTIC_FILE) + text(MAX_CODE) + text(MAX_DIAGNOSTIC_MESSAGE) + 2 * NUMBER;
+    const OUTCOME: usize = 2 + NUMBER + (1 + NUMBER) + 1 + FAULT + 1 + MAX_DIAGNOSTICS * DIAGNOSTIC;
     assert!(OUTCOME <= MAX_PAYLOAD, "an outcome could be too large to send");
 };
 
@@ -38,16 +38,16 @@ pub enum FromChild {
     /// The child has the job and runs it from here on.
     Started,
     /// The job is over. Its streams may still be in flight, and each has its own end.
-    Done(Outcome),
+    Done(JobOutcome),
     /// The program makes a call.
-    Call(Call),
+    Call(CallRequest),
     /// The program has opened a connection, whose bytes travel on the stream of this number.
     Open {
         /// The number of the tunnel, which must not be in use.
         tunnel: TunnelId,
     },
     /// A piece of the trace, at least one byte, before the call, the wait or the end it belongs to.
-    Trace(Bytes<TRACE_PIECE>),
+    Trace(BoundedBytes<MAX_TRACE_PIECE>),
     /// The response to [`ToChild::Look`](crate::ToChild::Look): the program waits, and the host has all of its calls
     /// and its trace.
     Waits {
@@ -59,21 +59,21 @@ pub enum FromChild {
     /// The execution cannot be run again, and no more trace follows. At most once.
     Unrepeatable {
         /// The reason, as a sentence.
-        why: Text<WHY>,
+        why: BoundedText<MAX_UNREPEATABLE_REASON>,
     },
     /// A file of the workspace goes out with the result, in its state at the end.
-    Emit(Emit),
+    Emit(EmittedFile),
 }
 
-impl Message for FromChild {
-    const LISTS: usize = DIAGNOSTICS * size_of::<Diagnostic>();
+impl ControlMessage for FromChild {
+    const MAX_LIST_MEMORY: usize = MAX_DIAGNOSTICS * size_of::<SourceDiagnostic>();
 
-    fn check(&self) -> Result<(), Unfit> {
+    fn check(&self) -> Result<(), InvalidMessage> {
         match self {
             Self::Call(call) => call.body.check(),
             Self::Open { tunnel } => tunnel.check(),
             Self::Emit(emit) => emit.check(),
-            Self::Trace(piece) if piece.is_empty() => Err(Unfit::NoTrace),
+            Self::Trace(piece) if piece.is_empty() => Err(InvalidMessage::NoTrace),
             Self::Ready
             | Self::Started
             | Self::Done(_)
@@ -86,24 +86,24 @@ impl Message for FromChild {
 
 /// How a job ended, as the child reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct JobOutcome {
     /// The kind of the end, which the other fields detail.
-    pub kind: OutcomeKind,
+    pub kind: JobOutcomeKind,
     /// The program's own exit code; 0 or 1 for code.
     pub exit_code: i32,
     /// The signal that ended the program; `None` if it exited.
     pub signal: Option<i32>,
-    /// Whether [`Stream::Value`](crate::Stream::Value) carries a value.
+    /// Whether [`PipeStream::Value`](crate::Stream::Value) carries a value.
     pub has_value: bool,
     /// The error that ended the job; `None` if there is nothing to add to the kind and the exit code.
-    pub error: Option<Fault>,
+    pub error: Option<JobFailure>,
     /// The problems found in the source, for a syntax error.
-    pub diagnostics: List<Diagnostic, DIAGNOSTICS>,
+    pub diagnostics: BoundedList<SourceDiagnostic, MAX_DIAGNOSTICS>,
 }
 
 /// The ways in which a job can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum OutcomeKind {
+pub enum JobOutcomeKind {
     /// The program ran to its end, with exit code 0.
     Completed,
     /// The program threw an exception, or ended with an exit code other than 0.
@@ -128,13 +128,13 @@ pub enum OutcomeKind {
 
 /// The error that ended a job, and its place. It has neither rule nor hint: only the host adds those.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct JobFailure {
     /// A stable code, such as `program.failed`.
-    pub code: Text<CODE>,
+    pub code: BoundedText<MAX_CODE>,
     /// The error as a sentence for people.
-    pub message: Text<FAULT_MESSAGE>,
+    pub message: BoundedText<MAX_ERROR_MESSAGE>,
     /// The source file; empty if no place is known.
-    pub file: Text<FAULT_FILE>,
+    pub file: BoundedText<MAX_ERROR_FILE>,
     /// The line, from 1; 0 if no place is known.
     pub line: u32,
     /// The column, from 1; 0 if no place is known.
@@ -145,17 +145,17 @@ pub struct Fault {
 
 /// A problem found in the source before it ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Diagnostic {
+pub struct SourceDiagnostic {
     /// The name of the source file.
-    pub file: Text<DIAGNOSTIC_FILE>,
+    pub file: BoundedText<MAX_DIAGNOSTIC_FILE>,
     /// The line, from 1; 0 if no place is known.
     pub line: u32,
     /// The column, from 1; 0 if no place is known.
     pub column: u32,
     /// A stable code, such as `TS(1005)` or `syntax`.
-    pub code: Text<CODE>,
+    pub code: BoundedText<MAX_CODE>,
     /// The problem as a sentence for people.
-    pub message: Text<DIAGNOSTIC_MESSAGE>,
+    pub message: BoundedText<MAX_DIAGNOSTIC_MESSAGE>,
 }
 
 #[cfg(test)]

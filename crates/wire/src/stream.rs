@@ -1,11 +1,11 @@
 //! The byte streams of an execution's pipe: which side sends which, how much may be in flight, and how much each may
 //! carry in total.
 
-use crate::call::BODY_CAP;
+use crate::call::MAX_BODY_BYTES;
 use crate::trace::TRACE_CAP;
 
 /// The most bytes of a stream that may be sent and not yet consumed by the receiver.
-pub const WINDOW: u32 = 256 * 1024;
+pub const STREAM_WINDOW: u32 = 256 * 1024;
 
 /// The most bytes of program text in a job.
 pub const SOURCE_CAP: u64 = 8 * 1024 * 1024;
@@ -16,7 +16,7 @@ pub const VALUE_CAP: u64 = 16 * 1024 * 1024;
 /// A stream of an execution's pipe. Numbers from 64 on belong to tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
-pub enum Stream {
+pub enum PipeStream {
     /// The program text, then the input of its function, then the trace of an earlier run; host to child.
     Source = 1,
     /// The program's standard input, host to child.
@@ -28,21 +28,21 @@ pub enum Stream {
     /// The program's value as JSON text, child to host.
     Value = 5,
     /// Long bodies of calls, one after the other, child to host.
-    Asked = 6,
+    CallBodies = 6,
     /// Long bodies of responses, one after the other, host to child.
-    Answered = 7,
+    ReplyBodies = 7,
 }
 
-impl Stream {
+impl PipeStream {
     /// Every stream, in the order of their numbers.
-    pub const ALL: [Self; STREAMS] = [
+    pub const ALL: [Self; STREAM_COUNT] = [
         Self::Source,
         Self::Stdin,
         Self::Stdout,
         Self::Stderr,
         Self::Value,
-        Self::Asked,
-        Self::Answered,
+        Self::CallBodies,
+        Self::ReplyBodies,
     ];
 
     /// The stream with this number, if there is one.
@@ -53,8 +53,8 @@ impl Stream {
             3 => Some(Self::Stdout),
             4 => Some(Self::Stderr),
             5 => Some(Self::Value),
-            6 => Some(Self::Asked),
-            7 => Some(Self::Answered),
+            6 => Some(Self::CallBodies),
+            7 => Some(Self::ReplyBodies),
             _ => None,
         }
     }
@@ -65,30 +65,30 @@ impl Stream {
     }
 
     /// The side that sends this stream.
-    pub const fn sender(self) -> Side {
+    pub const fn sender(self) -> PipeSide {
         match self {
-            Self::Source | Self::Stdin | Self::Answered => Side::Host,
-            Self::Stdout | Self::Stderr | Self::Value | Self::Asked => Side::Child,
+            Self::Source | Self::Stdin | Self::ReplyBodies => PipeSide::Host,
+            Self::Stdout | Self::Stderr | Self::Value | Self::CallBodies => PipeSide::Child,
         }
     }
 
     /// The default limit that a receiver sets on the whole stream. Output has none, because the host counts and
     /// truncates it; bodies have none, because each has its own.
-    pub const fn cap(self) -> Cap {
+    pub const fn cap(self) -> StreamCap {
         match self {
-            Self::Source => Cap::Bytes(SOURCE_CAP + BODY_CAP as u64 + TRACE_CAP),
-            Self::Value => Cap::Bytes(VALUE_CAP),
-            Self::Stdin | Self::Stdout | Self::Stderr | Self::Asked | Self::Answered => Cap::Endless,
+            Self::Source => StreamCap::Bytes(SOURCE_CAP + MAX_BODY_BYTES as u64 + TRACE_CAP),
+            Self::Value => StreamCap::Bytes(VALUE_CAP),
+            Self::Stdin | Self::Stdout | Self::Stderr | Self::CallBodies | Self::ReplyBodies => StreamCap::Unlimited,
         }
     }
 
     /// The stream's index in a table of all streams.
-    pub(crate) const fn index(self) -> usize {
+    pub(crate) const fn table_index(self) -> usize {
         self as usize - 1
     }
 }
 
-impl std::fmt::Display for Stream {
+impl std::fmt::Display for PipeStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Source => "source",
@@ -96,18 +96,18 @@ impl std::fmt::Display for Stream {
             Self::Stdout => "stdout",
             Self::Stderr => "stderr",
             Self::Value => "value",
-            Self::Asked => "asked",
-            Self::Answered => "answered",
+            Self::CallBodies => "asked",
+            Self::ReplyBodies => "answered",
         })
     }
 }
 
 /// How many streams there are.
-pub(crate) const STREAMS: usize = 7;
+pub(crate) const STREAM_COUNT: usize = 7;
 
 /// One end of an execution's pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum PipeSide {
     /// The host, which is outside the sandbox.
     Host,
     /// The process that runs the job.
@@ -116,18 +116,18 @@ pub enum Side {
 
 /// How many bytes a stream may carry in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cap {
+pub enum StreamCap {
     /// At most this many; one more is a protocol error.
     Bytes(u64),
     /// Any number: the receiver does its own counting.
-    Endless,
+    Unlimited,
 }
 
 /// A grant of more bytes on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Credit {
+pub struct StreamCredit {
     /// The stream that the sender may continue.
-    pub stream: Stream,
+    pub stream: PipeStream,
     /// How many more bytes it may send.
     pub grant: u32,
 }

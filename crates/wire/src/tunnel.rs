@@ -6,22 +6,22 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::codec::Unfit;
+use crate::codec::InvalidMessage;
 
-mod arriving;
-mod leaving;
+mod receivers;
+mod senders;
 
-pub use arriving::Arriving;
-pub use leaving::Leaving;
+pub use receivers::TunnelReceivers;
+pub use senders::TunnelSenders;
 
 /// The most tunnels that are open at one time.
-pub const TUNNELS_MAX: usize = 256;
+pub const MAX_TUNNELS: usize = 256;
 
 /// The stream number of the first tunnel.
-const FIRST: u16 = 64;
+const FIRST_STREAM: u16 = 64;
 
-/// [`TUNNELS_MAX`] in the type of a stream number.
-const COUNT: u16 = 256;
+/// [`MAX_TUNNELS`] in the type of a stream number.
+const TUNNEL_COUNT: u16 = 256;
 
 /// A tunnel's number, which is also its stream number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -30,7 +30,9 @@ pub struct TunnelId(u16);
 impl TunnelId {
     /// The tunnel with this stream number, or `None` if the number is not a tunnel's.
     pub fn from_id(id: u16) -> Option<Self> {
-        (FIRST..FIRST + COUNT).contains(&id).then_some(Self(id))
+        (FIRST_STREAM..FIRST_STREAM + TUNNEL_COUNT)
+            .contains(&id)
+            .then_some(Self(id))
     }
 
     /// The stream number in a frame header.
@@ -40,18 +42,18 @@ impl TunnelId {
 
     /// All tunnels in the order of their numbers.
     pub fn all() -> impl Iterator<Item = Self> {
-        (FIRST..FIRST + COUNT).map(Self)
+        (FIRST_STREAM..FIRST_STREAM + TUNNEL_COUNT).map(Self)
     }
 
     /// The tunnel's index in a table of all tunnels, from 0.
     pub fn index(self) -> usize {
-        usize::from(self.0.saturating_sub(FIRST))
+        usize::from(self.0.saturating_sub(FIRST_STREAM))
     }
 
-    pub(crate) fn check(self) -> Result<(), Unfit> {
+    pub(crate) fn check(self) -> Result<(), InvalidMessage> {
         match Self::from_id(self.0) {
             Some(_) => Ok(()),
-            None => Err(Unfit::Tunnel { number: self.0 }),
+            None => Err(InvalidMessage::Tunnel { number: self.0 }),
         }
     }
 }
@@ -64,12 +66,12 @@ impl std::fmt::Display for TunnelId {
 
 /// The content of a tunnel's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carried<'a> {
-    /// Bytes, at least one; call [`Arriving::consumed`] once they are processed.
+pub enum TunnelEvent<'a> {
+    /// Bytes, at least one; call [`TunnelReceivers::mark_consumed`] once they are processed.
     Data(&'a [u8]),
     /// The peer sends no more bytes.
     End,
-    /// The peer grants this many more bytes; pass them to [`Leaving::credit`].
+    /// The peer grants this many more bytes; pass them to [`TunnelSenders::add_credit`].
     Credit(u32),
     /// The peer has finished with this tunnel: it sends and accepts nothing more.
     Close,

@@ -9,46 +9,48 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use ringfence_jail::inside::{Interest, Readiness};
-use ringfence_wire::{Ask, BODY_CAP, Emit, Refusal, Text};
+use ringfence_wire::{BoundedText, CallFailure, CallTarget, EmittedFile, MAX_BODY_BYTES};
 
-use crate::emit::{self, Emitted};
-use crate::pipe::Pipe;
-use crate::python::{Frames, PythonCall, PythonFrame, PythonResult, Remark, look_frame, return_frame};
-use crate::relay::{Companion, Over};
+use crate::emit::{self, EmitLog};
+use crate::pipe::ChildPipe;
+use crate::python::{
+    FrameBuffer, PythonCall, PythonFrame, PythonRemark, PythonResult, append_return_frame, wait_query_frame,
+};
+use crate::relay::{RelayProgress, RelayedProcess};
 
 /// The most bytes that are read at a time.
-const CHUNK: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 /// The child stops reading from the process while this many of its calls are queued.
-const CALLS_WAITING: usize = 1024;
+const MAX_WAITING_CALLS: usize = 1024;
 
 /// The connection to one Python process.
 #[derive(Debug)]
-pub(crate) struct Bridge {
+pub(crate) struct PythonBridge {
     stream: UnixStream,
-    frames: Frames,
+    frames: FrameBuffer,
     /// The process's own number of each open call, by the child's number.
     numbers: HashMap<u32, u64>,
     outgoing: Vec<u8>,
     written: usize,
     chunk: Vec<u8>,
     /// The process has a wait query and has not answered it.
-    asked: bool,
-    emitted: Emitted,
+    wait_query_open: bool,
+    emitted: EmitLog,
     result: Option<PythonResult>,
 }
 
-impl Bridge {
-    pub(crate) fn new(stream: UnixStream, frames: Frames) -> io::Result<Bridge> {
+impl PythonBridge {
+    pub(crate) fn new(stream: UnixStream, frames: FrameBuffer) -> io::Result<PythonBridge> {
         stream.set_nonblocking(true)?;
-        Ok(Bridge {
+        Ok(PythonBridge {
             stream,
             frames,
             numbers: HashMap::new(),
             outgoing: Vec::new(),
             written: 0,
-            chunk: vec![0; CHUNK],
-            asked: false,
-            emitted: Emitted::default(),
+            chunk: vec![0; CHUNK_BYTES],
+            wait_query_open: false,
+            emitted: EmitLog::default(),
             result: None,
         })
     }
@@ -58,52 +60,52 @@ impl Bridge {
         self.result
     }
 
-    fn listen(&mut self, pipe: &mut Pipe) -> Over {
+    fn read_frames(&mut self, pipe: &mut ChildPipe) -> RelayProgress {
         match self.stream.read(&mut self.chunk) {
             Ok(count @ 1..) => self.frames.feed(self.chunk.get(..count).unwrap_or_default()),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                return Over::No;
+                return RelayProgress::Running;
             }
-            Ok(_) | Err(_) => return Over::Yes,
+            Ok(_) | Err(_) => return RelayProgress::Ended,
         }
         loop {
             let frame = match self.frames.next_frame() {
                 Ok(Some(frame)) => frame,
-                Ok(None) => return Over::No,
-                Err(_) => return Over::Yes,
+                Ok(None) => return RelayProgress::Running,
+                Err(_) => return RelayProgress::Ended,
             };
             match PythonFrame::read(&frame) {
-                Ok(PythonFrame::Call(call)) => self.call(pipe, &call),
+                Ok(PythonFrame::Call(call)) => self.forward_call(pipe, &call),
                 Ok(PythonFrame::Remark(remark)) => {
-                    if self.hear(pipe, remark) == Over::Yes {
-                        return Over::Yes;
+                    if self.handle_remark(pipe, remark) == RelayProgress::Ended {
+                        return RelayProgress::Ended;
                     }
                 }
                 Ok(PythonFrame::Result(result)) => {
                     self.result = Some(result);
-                    return Over::Yes;
+                    return RelayProgress::Ended;
                 }
-                Err(_) => return Over::Yes,
+                Err(_) => return RelayProgress::Ended,
             }
         }
     }
 
-    fn call(&mut self, pipe: &mut Pipe, call: &PythonCall<'_>) {
+    fn forward_call(&mut self, pipe: &mut ChildPipe, call: &PythonCall<'_>) {
         let ask = match call.ask.as_ref() {
-            "search" => Ok(Ask::Search),
-            "describe" => Ok(Ask::Describe),
-            "list" => Ok(Ask::List),
-            _ => match (Text::try_from(&*call.server), Text::try_from(&*call.tool)) {
-                (Ok(server), Ok(tool)) => Ok(Ask::Tool { server, tool }),
+            "search" => Ok(CallTarget::Search),
+            "describe" => Ok(CallTarget::Describe),
+            "list" => Ok(CallTarget::List),
+            _ => match (BoundedText::try_from(&*call.server), BoundedText::try_from(&*call.tool)) {
+                (Ok(server), Ok(tool)) => Ok(CallTarget::Tool { server, tool }),
                 _ => Err(refusal("tool.unknown", "there is no tool with so long a name")),
             },
         };
-        pipe.trace(&call.trace);
+        pipe.record_trace(&call.trace);
         let made = ask.and_then(|ask| {
             let long = || {
                 refusal(
                     "call.too_large",
-                    &format!("the arguments are longer than {} MiB", BODY_CAP >> 20),
+                    &format!("the arguments are longer than {} MiB", MAX_BODY_BYTES >> 20),
                 )
             };
             pipe.call(ask, call.body.get().to_owned()).ok_or_else(long)
@@ -113,73 +115,73 @@ impl Bridge {
                 self.numbers.insert(number, call.call);
             }
             // The call was never made, so the host has no number for it.
-            Err(refusal) => return_frame(call.call, None, &Err(refusal), &mut self.outgoing),
+            Err(refusal) => append_return_frame(call.call, None, &Err(refusal), &mut self.outgoing),
         }
     }
 
-    fn hear(&mut self, pipe: &mut Pipe, remark: Remark) -> Over {
+    fn handle_remark(&mut self, pipe: &mut ChildPipe, remark: PythonRemark) -> RelayProgress {
         match remark {
-            Remark::Trace(piece) => pipe.trace(&piece),
-            Remark::Unrepeatable(why) => pipe.unrepeatable(&why),
-            Remark::Waits { open, due } => {
+            PythonRemark::Trace(piece) => pipe.record_trace(&piece),
+            PythonRemark::Unrepeatable(why) => pipe.mark_unrepeatable(&why),
+            PythonRemark::Waits { open, due } => {
                 // If an answer has gone out since, the process no longer waits, and gets the query again.
                 let open = usize::try_from(open).unwrap_or(usize::MAX);
-                if std::mem::take(&mut self.asked) && open == self.numbers.len() && self.outgoing.is_empty() {
-                    pipe.waits(due);
+                if std::mem::take(&mut self.wait_query_open) && open == self.numbers.len() && self.outgoing.is_empty() {
+                    pipe.report_wait(due);
                 }
             }
-            Remark::Emit { path, media_type } => return self.emit(pipe, &path, media_type.as_deref()),
+            PythonRemark::Emit { path, media_type } => return self.forward_emit(pipe, &path, media_type.as_deref()),
         }
-        Over::No
+        RelayProgress::Running
     }
 
     /// The process checks its files itself, so an invalid one does not come from our code and ends the execution.
-    fn emit(&mut self, pipe: &mut Pipe, path: &str, media_type: Option<&str>) -> Over {
+    fn forward_emit(&mut self, pipe: &mut ChildPipe, path: &str, media_type: Option<&str>) -> RelayProgress {
         let media_type = media_type.unwrap_or_else(|| emit::media_type(path));
-        match Emit::new(path, media_type) {
-            Ok(emit) if self.emitted.takes(&emit) => {
-                if self.emitted.note(&emit) {
+        match EmittedFile::new(path, media_type) {
+            Ok(emit) if self.emitted.accepts(&emit) => {
+                if self.emitted.add(&emit) {
                     pipe.emit(emit);
                 }
-                Over::No
+                RelayProgress::Running
             }
-            Ok(_) | Err(_) => Over::Yes,
+            Ok(_) | Err(_) => RelayProgress::Ended,
         }
     }
 
     /// Sends the host's wait query to the process, once every call has left.
-    fn look(&mut self, pipe: &Pipe) {
-        if pipe.is_looked_at() && !self.asked && pipe.unsent_calls() == 0 {
-            self.asked = true;
-            look_frame(&mut self.outgoing);
+    fn send_wait_query(&mut self, pipe: &ChildPipe) {
+        if pipe.is_wait_queried() && !self.wait_query_open && pipe.unsent_calls() == 0 {
+            self.wait_query_open = true;
+            wait_query_frame(&mut self.outgoing);
         }
     }
 
     /// Writes as much as the process has capacity for.
-    fn write(&mut self) -> Over {
+    fn flush(&mut self) -> RelayProgress {
         while self.written < self.outgoing.len() {
             match self.stream.write(self.outgoing.get(self.written..).unwrap_or_default()) {
                 Ok(count) => self.written += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Over::No,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return RelayProgress::Running,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Over::Yes,
+                Err(_) => return RelayProgress::Ended,
             }
         }
         self.outgoing.clear();
         self.written = 0;
-        Over::No
+        RelayProgress::Running
     }
 }
 
-impl AsFd for Bridge {
+impl AsFd for PythonBridge {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 }
 
-impl Companion for Bridge {
-    fn interest(&self, pipe: &Pipe) -> Option<Interest> {
-        match (reads(pipe), self.written < self.outgoing.len()) {
+impl RelayedProcess for PythonBridge {
+    fn interest(&self, pipe: &ChildPipe) -> Option<Interest> {
+        match (may_read(pipe), self.written < self.outgoing.len()) {
             (true, true) => Some(Interest::ReadAndWrite),
             (true, false) => Some(Interest::Read),
             (false, true) => Some(Interest::Write),
@@ -187,33 +189,33 @@ impl Companion for Bridge {
         }
     }
 
-    fn turn(&mut self, pipe: &mut Pipe, ready: Readiness) -> Over {
-        if ready.read && reads(pipe) && self.listen(pipe) == Over::Yes {
-            return Over::Yes;
+    fn on_ready(&mut self, pipe: &mut ChildPipe, ready: Readiness) -> RelayProgress {
+        if ready.read && may_read(pipe) && self.read_frames(pipe) == RelayProgress::Ended {
+            return RelayProgress::Ended;
         }
         while let Some((call, answer)) = pipe.take_answer() {
             if let Some(number) = self.numbers.remove(&call) {
-                return_frame(number, Some(call), &answer, &mut self.outgoing);
+                append_return_frame(number, Some(call), &answer, &mut self.outgoing);
             }
         }
-        self.look(pipe);
+        self.send_wait_query(pipe);
         // The end of the process is noticed by reading, after the frames that it sent before.
-        if self.write() == Over::Yes && !ready.read {
-            return Over::Yes;
+        if self.flush() == RelayProgress::Ended && !ready.read {
+            return RelayProgress::Ended;
         }
-        Over::No
+        RelayProgress::Running
     }
 }
 
 /// Whether the child may read more from the process.
-fn reads(pipe: &Pipe) -> bool {
-    pipe.unsent_calls() < CALLS_WAITING
+fn may_read(pipe: &ChildPipe) -> bool {
+    pipe.unsent_calls() < MAX_WAITING_CALLS
 }
 
-fn refusal(code: &str, message: &str) -> Refusal {
-    Refusal {
-        code: Text::cut(code),
-        message: Text::cut(message),
+fn refusal(code: &str, message: &str) -> CallFailure {
+    CallFailure {
+        code: BoundedText::truncated(code),
+        message: BoundedText::truncated(message),
         rule: None,
         hint: None,
         retry_after_ms: None,

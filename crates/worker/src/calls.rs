@@ -4,98 +4,101 @@
 use std::collections::VecDeque;
 
 use ringfence_wire::{
-    self as wire, Answer, Ask, Bodies, Body, Bytes, Call, Emit, FromChild, Letters, OutOfTurn, Outbound, Refusal,
-    Return, SendError, Stream, TRACE_CAP, TRACE_INLINE, TRACE_PIECE, Text,
+    self as wire, BodyReceiver, BodySender, BoundedBytes, BoundedText, CallBody, CallFailure, CallReply, CallRequest,
+    CallResponse, CallTarget, EmittedFile, FromChild, MAX_INLINE_TRACE, MAX_TRACE_PIECE, Outbound, OutboundError,
+    PipeStream, ProtocolViolation, TRACE_CAP,
 };
 
 /// The result of a call as JSON text, or its failure.
-pub type Answered = Result<String, Refusal>;
+pub type CallAnswer = Result<String, CallFailure>;
 
 /// The calls of one execution.
 #[derive(Debug)]
-pub(crate) struct Calls {
+pub(crate) struct ProgramCalls {
     made: u32,
     /// Calls that wait until fewer calls are open, and the messages between them.
-    waiting: VecDeque<Waiting>,
-    trace: Trace,
-    turn: wire::Calls,
-    letters: Letters<FromChild>,
-    bodies: Bodies<u32>,
-    answers: VecDeque<(u32, Answered)>,
+    waiting: VecDeque<QueuedCall>,
+    trace: UnsentTrace,
+    turn: wire::OpenCalls,
+    letters: BodySender<FromChild>,
+    bodies: BodyReceiver<u32>,
+    answers: VecDeque<(u32, CallAnswer)>,
 }
 
 #[derive(Debug)]
-enum Waiting {
+enum QueuedCall {
     Call {
-        ask: Ask,
-        body: Body,
+        ask: CallTarget,
+        body: CallBody,
         rest: Vec<u8>,
         trace: Vec<u8>,
     },
-    Unrepeatable(Text<256>),
+    Unrepeatable(BoundedText<256>),
 }
 
 /// Trace that is recorded and not yet sent.
 #[derive(Debug, Default)]
-struct Trace {
-    held: Vec<u8>,
+struct UnsentTrace {
+    unsent: Vec<u8>,
     /// The length of the whole trace, the given part included.
-    bytes: u64,
-    given_up: bool,
+    total: u64,
+    is_abandoned: bool,
 }
 
-impl Calls {
-    pub(crate) fn new() -> Calls {
-        Calls {
+impl ProgramCalls {
+    pub(crate) fn new() -> ProgramCalls {
+        ProgramCalls {
             made: 0,
             waiting: VecDeque::new(),
-            trace: Trace::default(),
-            turn: wire::Calls::default(),
-            letters: Letters::new(Stream::Asked),
-            bodies: Bodies::new(),
+            trace: UnsentTrace::default(),
+            turn: wire::OpenCalls::default(),
+            letters: BodySender::new(PipeStream::CallBodies),
+            bodies: BodyReceiver::new(),
             answers: VecDeque::new(),
         }
     }
 
     /// Makes a call. Returns its number, or `None` if its arguments are longer than may be sent.
-    pub(crate) fn make(&mut self, ask: Ask, body: String) -> Option<u32> {
-        let (body, rest) = Body::of(body).ok()?;
+    pub(crate) fn make_call(&mut self, ask: CallTarget, body: String) -> Option<u32> {
+        let (body, rest) = CallBody::from_text(body).ok()?;
         let number = self.made.checked_add(1)?;
         self.made = number;
-        let trace = std::mem::take(&mut self.trace.held);
-        self.waiting.push_back(Waiting::Call { ask, body, rest, trace });
+        let trace = std::mem::take(&mut self.trace.unsent);
+        self.waiting.push_back(QueuedCall::Call { ask, body, rest, trace });
         Some(number)
     }
 
     /// Counts the trace that the host gave for this run.
-    pub(crate) fn was_given(&mut self, bytes: u64) {
-        self.trace.bytes = bytes;
+    pub(crate) fn note_given_trace(&mut self, bytes: u64) {
+        self.trace.total = bytes;
     }
 
     /// Records more trace, which goes with the next call, before a reported wait, or at the end. Trace beyond the
     /// maximum marks the execution as unrepeatable.
-    pub(crate) fn trace(&mut self, bytes: &[u8]) {
-        if self.trace.given_up || bytes.is_empty() {
+    pub(crate) fn record_trace(&mut self, bytes: &[u8]) {
+        if self.trace.is_abandoned || bytes.is_empty() {
             return;
         }
-        let total = self.trace.bytes + bytes.len() as u64;
+        let total = self.trace.total + bytes.len() as u64;
         if total > TRACE_CAP {
-            return self.give_up("it read its clock and waited so often that the record is longer than 4 MiB");
+            return self
+                .mark_unrepeatable("it read its clock and waited so often that the record is longer than 4 MiB");
         }
-        self.trace.bytes = total;
-        self.trace.held.extend_from_slice(bytes);
+        self.trace.total = total;
+        self.trace.unsent.extend_from_slice(bytes);
     }
 
     /// Marks the execution as unrepeatable. Only the first call has an effect.
-    pub(crate) fn give_up(&mut self, why: &str) {
-        if !std::mem::replace(&mut self.trace.given_up, true) {
-            self.trace.held = Vec::new();
-            self.waiting.push_back(Waiting::Unrepeatable(Text::cut(why)));
+    pub(crate) fn mark_unrepeatable(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.trace.is_abandoned, true) {
+            self.trace.unsent = Vec::new();
+            self.waiting
+                .push_back(QueuedCall::Unrepeatable(BoundedText::truncated(why)));
         }
     }
 
     /// Queues the message that a file is to go out.
-    pub(crate) fn emit(&mut self, emit: Emit) {
+    pub(crate) fn emit(&mut self, emit: EmittedFile) {
         self.letters.push(FromChild::Emit(emit), Vec::new());
     }
 
@@ -106,16 +109,16 @@ impl Calls {
 
     /// Queues the unsent trace after the calls.
     pub(crate) fn send_trace(&mut self) {
-        let trace = std::mem::take(&mut self.trace.held);
-        self.put_pieces(&trace, 0);
+        let trace = std::mem::take(&mut self.trace.unsent);
+        self.send_trace_pieces(&trace, 0);
     }
 
     /// Queues messages with `trace` until at most `most` bytes are left, and returns those.
-    fn put_pieces<'a>(&mut self, mut trace: &'a [u8], most: usize) -> &'a [u8] {
+    fn send_trace_pieces<'a>(&mut self, mut trace: &'a [u8], most: usize) -> &'a [u8] {
         while trace.len() > most {
-            let (piece, rest) = trace.split_at(trace.len().min(TRACE_PIECE));
+            let (piece, rest) = trace.split_at(trace.len().min(MAX_TRACE_PIECE));
             // A piece is never longer than its bound, so this cannot fail.
-            let piece = Bytes::new(piece.to_vec()).unwrap_or_default();
+            let piece = BoundedBytes::new(piece.to_vec()).unwrap_or_default();
             self.letters.push(FromChild::Trace(piece), Vec::new());
             trace = rest;
         }
@@ -128,21 +131,22 @@ impl Calls {
     }
 
     /// Takes the next answer that has arrived.
-    pub(crate) fn take_answer(&mut self) -> Option<(u32, Answered)> {
+    pub(crate) fn take_answer(&mut self) -> Option<(u32, CallAnswer)> {
         self.answers.pop_front()
     }
 
     /// Moves queued messages to `outbound` as far as the host can take them.
-    pub(crate) fn pump(&mut self, outbound: &mut Outbound) -> Result<(), SendError> {
+    pub(crate) fn send_queued(&mut self, outbound: &mut Outbound) -> Result<(), OutboundError> {
         while self.letters.is_empty() && !self.waiting.is_empty() {
-            if matches!(self.waiting.front(), Some(Waiting::Call { .. })) && !self.turn.has_room() {
+            if matches!(self.waiting.front(), Some(QueuedCall::Call { .. })) && !self.turn.has_capacity() {
                 break;
             }
             match self.waiting.pop_front() {
-                Some(Waiting::Call { ask, body, rest, trace }) => {
-                    let Some(number) = self.turn.number() else { break };
-                    let trace = Bytes::new(self.put_pieces(&trace, TRACE_INLINE).to_vec()).unwrap_or_default();
-                    let call = Call {
+                Some(QueuedCall::Call { ask, body, rest, trace }) => {
+                    let Some(number) = self.turn.next_number() else { break };
+                    let trace = BoundedBytes::new(self.send_trace_pieces(&trace, MAX_INLINE_TRACE).to_vec())
+                        .unwrap_or_default();
+                    let call = CallRequest {
                         number,
                         ask,
                         body,
@@ -150,30 +154,30 @@ impl Calls {
                     };
                     self.letters.push(FromChild::Call(call), rest);
                 }
-                Some(Waiting::Unrepeatable(why)) => self.letters.push(FromChild::Unrepeatable { why }, Vec::new()),
+                Some(QueuedCall::Unrepeatable(why)) => self.letters.push(FromChild::Unrepeatable { why }, Vec::new()),
                 None => break,
             }
-            self.letters.pump(outbound)?;
+            self.letters.send_some(outbound)?;
         }
-        self.letters.pump(outbound)
+        self.letters.send_some(outbound)
     }
 
     /// Handles a response of the host: an answer, or the announcement of a long one.
-    pub(crate) fn hear(&mut self, returned: Return) -> Result<(), OutOfTurn> {
-        let Return { number, answer } = returned;
-        self.turn.answer(number)?;
+    pub(crate) fn handle_return(&mut self, returned: CallResponse) -> Result<(), ProtocolViolation> {
+        let CallResponse { number, answer } = returned;
+        self.turn.on_response(number)?;
         match answer {
-            Answer::Result(Body::Inline(text)) => self.answers.push_back((number, Ok(text.into_string()))),
-            Answer::Result(Body::Streamed { bytes }) => self.bodies.announce(number, bytes),
-            Answer::Refused(refusal) => self.answers.push_back((number, Err(refusal))),
+            CallReply::Result(CallBody::Inline(text)) => self.answers.push_back((number, Ok(text.into_string()))),
+            CallReply::Result(CallBody::Streamed { bytes }) => self.bodies.announce(number, bytes),
+            CallReply::Refused(refusal) => self.answers.push_back((number, Err(refusal))),
         }
         Ok(())
     }
 
     /// Takes bytes of long answers.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), OutOfTurn> {
+    pub(crate) fn take_body_bytes(&mut self, bytes: &[u8]) -> Result<(), ProtocolViolation> {
         let answers = &mut self.answers;
-        self.bodies.take(bytes, |number, body| {
+        self.bodies.receive(bytes, |number, body| {
             let text =
                 String::from_utf8(body).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
             answers.push_back((number, Ok(text)));
@@ -185,7 +189,7 @@ impl Calls {
         let mut last = Vec::new();
         let mut emitted = Vec::new();
         let mut given_up = None;
-        let letters = std::mem::replace(&mut self.letters, Letters::new(Stream::Asked));
+        let letters = std::mem::replace(&mut self.letters, BodySender::new(PipeStream::CallBodies));
         for message in letters.into_unsent() {
             match message {
                 FromChild::Trace(piece) => last.extend_from_slice(&piece),
@@ -201,15 +205,15 @@ impl Calls {
         }
         for waiting in std::mem::take(&mut self.waiting) {
             match waiting {
-                Waiting::Call { trace, .. } => last.extend(trace),
-                Waiting::Unrepeatable(why) => given_up = Some(why),
+                QueuedCall::Call { trace, .. } => last.extend(trace),
+                QueuedCall::Unrepeatable(why) => given_up = Some(why),
             }
         }
         for emit in emitted {
             self.emit(emit);
         }
-        last.append(&mut self.trace.held);
-        self.put_pieces(&last, 0);
+        last.append(&mut self.trace.unsent);
+        self.send_trace_pieces(&last, 0);
         if let Some(why) = given_up {
             self.letters.push(FromChild::Unrepeatable { why }, Vec::new());
         }

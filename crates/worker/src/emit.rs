@@ -1,12 +1,12 @@
 //! Files that a program emits with its result: which ones it has emitted, and their media types.
 
-use ringfence_wire::{EMITS_MAX, Emit};
+use ringfence_wire::{EmittedFile, MAX_EMITTED_FILES};
 
 /// The media type of a file whose name does not tell it.
-const UNKNOWN: &str = "application/octet-stream";
+const UNKNOWN_TYPE: &str = "application/octet-stream";
 
 /// Media types by the lower-case ending of the name.
-const TYPES: [(&str, &str); 28] = [
+const MEDIA_TYPES: [(&str, &str); 28] = [
     ("csv", "text/csv"),
     ("tsv", "text/tab-separated-values"),
     ("txt", "text/plain"),
@@ -47,24 +47,24 @@ const TYPES: [(&str, &str); 28] = [
 pub(crate) fn media_type(path: &str) -> &'static str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let Some((_, ending)) = name.rsplit_once('.') else {
-        return UNKNOWN;
+        return UNKNOWN_TYPE;
     };
-    let known = TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(ending));
-    known.map_or(UNKNOWN, |(_, media_type)| media_type)
+    let known = MEDIA_TYPES.iter().find(|(known, _)| known.eq_ignore_ascii_case(ending));
+    known.map_or(UNKNOWN_TYPE, |(_, media_type)| media_type)
 }
 
 /// The files that a program has emitted.
 #[derive(Debug, Default)]
-pub(crate) struct Emitted(Vec<Emit>);
+pub(crate) struct EmitLog(Vec<EmittedFile>);
 
-impl Emitted {
+impl EmitLog {
     /// Whether the file may be emitted. A repeated file is always accepted.
-    pub(crate) fn takes(&self, emit: &Emit) -> bool {
-        self.0.len() < EMITS_MAX || self.0.contains(emit)
+    pub(crate) fn accepts(&self, emit: &EmittedFile) -> bool {
+        self.0.len() < MAX_EMITTED_FILES || self.0.contains(emit)
     }
 
     /// Adds the file. Returns whether it is new, so that the host must be told.
-    pub(crate) fn note(&mut self, emit: &Emit) -> bool {
+    pub(crate) fn add(&mut self, emit: &EmittedFile) -> bool {
         let is_new = !self.0.contains(emit);
         if is_new {
             self.0.push(emit.clone());

@@ -7,31 +7,32 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use ringfence_jail::inside::{self, Side};
+use ringfence_jail::inside::{self, ForkSide};
 use ringfence_jail::seccomp::{Filter, Profile};
 use ringfence_jail::socket;
-use ringfence_jail::template::{Next, Template};
+use ringfence_jail::template::{Template, TemplateEvent};
 use ringfence_wire::{
-    Inbound, Item, Language, Message, Order, Preparation, Reason, Report, VERSION, decode, encode_frame,
+    ControlMessage, FailureReason, Inbound, InboundItem, JobLanguage, PROTOCOL_VERSION, PrepareCommand, WorkerCommand,
+    WorkerReport, decode, encode_frame,
 };
 
-use crate::child::{self, Born};
+use crate::child::{self, ChildSetup};
 use crate::code;
-use crate::js::{Engine, EngineError};
+use crate::js::{JsEngine, JsEngineError};
 use crate::wipe;
-use crate::zygote::Zygote;
+use crate::zygote::PythonZygote;
 
 /// How long the process waits before a warm-up, so that a command that follows at once is not delayed.
-const WARM_UP_AFTER: Duration = Duration::from_millis(2);
+const WARM_UP_DELAY: Duration = Duration::from_millis(2);
 
 /// More than the largest command with its header.
-const ORDER_BYTES: usize = 8 * 1024;
+const MAX_ORDER_BYTES: usize = 8 * 1024;
 
 /// The execution that is prepared and not finished.
 #[derive(Debug)]
-struct Execution {
+struct ActiveExecution {
     number: u32,
-    language: Language,
+    language: JobLanguage,
     child: i32,
     /// The process id of the Python process that the child speaks for.
     python: Option<i32>,
@@ -39,15 +40,15 @@ struct Execution {
 
 /// The first process of a sandbox, which serves one host connection.
 #[derive(Debug)]
-pub struct Init {
+pub struct InitProcess {
     control: OwnedFd,
     /// The engine's filter, which is compiled once.
     engine_filter: Filter,
     /// Made once and copied into every child by the fork; it never runs a program in this process.
-    engine: Option<Engine>,
+    engine: Option<JsEngine>,
     warmed: bool,
-    zygote: Option<Zygote>,
-    execution: Option<Execution>,
+    zygote: Option<PythonZygote>,
+    execution: Option<ActiveExecution>,
 }
 
 /// Why the first process ends with an error.
@@ -61,44 +62,44 @@ pub enum InitError {
     Order,
     /// The engine that children inherit cannot be made.
     #[error("cannot make the engine")]
-    Engine(#[source] EngineError),
+    Engine(#[source] JsEngineError),
     /// The process cannot be confined, or the template fails.
     #[error("cannot settle in")]
     Settle(#[source] io::Error),
 }
 
-impl Init {
+impl InitProcess {
     /// Serves as the template. Returns `None` when the host is done, or the confined first process when this is a copy
     /// of the template.
-    pub fn born() -> Result<Option<Init>, InitError> {
-        let template = Template::settle().map_err(InitError::Settle)?;
-        let engine_filter = Filter::of(Profile::Engine);
+    pub fn from_template() -> Result<Option<InitProcess>, InitError> {
+        let template = Template::start().map_err(InitError::Settle)?;
+        let engine_filter = Filter::for_profile(Profile::Engine);
         let (mut engine, mut warmed, mut copied) = (None, false, false);
         loop {
             // A host that asks at once, perhaps for a single sandbox, is not delayed: that copy makes its own engine.
             let patience = if engine.is_some() {
-                WARM_UP_AFTER
+                WARM_UP_DELAY
             } else {
                 Duration::ZERO
             };
-            let asked = warmed || template.is_asked(patience).map_err(InitError::Settle)?;
+            let asked = warmed || template.has_request(patience).map_err(InitError::Settle)?;
             match &engine {
                 None if copied || !asked => {
-                    engine = Some(code::engine().map_err(InitError::Engine)?);
+                    engine = Some(code::new_engine().map_err(InitError::Engine)?);
                     continue;
                 }
                 Some(engine) if !asked => {
-                    Engine::warm_up(engine).map_err(InitError::Engine)?;
+                    JsEngine::warm_up(engine).map_err(InitError::Engine)?;
                     warmed = true;
                 }
                 _ => {}
             }
-            match template.next().map_err(InitError::Settle)? {
-                Next::Template => copied = true,
-                Next::Over => return Ok(None),
-                Next::First(control) => {
+            match template.serve_next().map_err(InitError::Settle)? {
+                TemplateEvent::Template => copied = true,
+                TemplateEvent::Closed => return Ok(None),
+                TemplateEvent::FirstProcess(control) => {
                     inside::reap_automatically();
-                    return Ok(Some(Init {
+                    return Ok(Some(InitProcess {
                         control,
                         engine_filter,
                         engine,
@@ -113,12 +114,14 @@ impl Init {
 
     /// Takes commands until the host is done.
     pub fn serve(mut self) -> Result<(), InitError> {
-        self.report(&Report::Ready { version: VERSION })?;
+        self.send_report(&WorkerReport::Ready {
+            version: PROTOCOL_VERSION,
+        })?;
         if self.engine.is_none() {
             // Makes the engine while the host writes its first command.
-            self.engine = Some(code::engine().map_err(InitError::Engine)?);
+            self.engine = Some(code::new_engine().map_err(InitError::Engine)?);
         }
-        let mut packet = vec![0; ORDER_BYTES];
+        let mut packet = vec![0; MAX_ORDER_BYTES];
         loop {
             self.warm_up_if_idle()?;
             let (length, descriptors) =
@@ -126,32 +129,34 @@ impl Init {
             if length == 0 {
                 return Ok(());
             }
-            let answer = match order(packet.get(..length).unwrap_or_default())? {
-                Order::Prepare(preparation) => self.prepare(&preparation, descriptors),
-                Order::Finish { number } => self.finish(number),
-                Order::Wipe => match wipe::writable_places() {
-                    Ok(()) => Report::Wiped,
-                    Err(error) => Report::WipeFailed { reason: reason(&error) },
+            let answer = match parse_order(packet.get(..length).unwrap_or_default())? {
+                WorkerCommand::Prepare(preparation) => self.prepare(&preparation, descriptors),
+                WorkerCommand::Finish { number } => self.finish(number),
+                WorkerCommand::Wipe => match wipe::empty_writable_places() {
+                    Ok(()) => WorkerReport::Wiped,
+                    Err(error) => WorkerReport::WipeFailed {
+                        reason: error_reason(&error),
+                    },
                 },
-                Order::Shutdown => return Ok(()),
+                WorkerCommand::Shutdown => return Ok(()),
             };
-            self.report(&answer)?;
+            self.send_report(&answer)?;
         }
     }
 
     /// Warms the engine up, once, when no command is waiting.
     fn warm_up_if_idle(&mut self) -> Result<(), InitError> {
-        if self.warmed || inside::is_readable(self.control.as_fd(), WARM_UP_AFTER).map_err(InitError::Control)? {
+        if self.warmed || inside::is_readable(self.control.as_fd(), WARM_UP_DELAY).map_err(InitError::Control)? {
             return Ok(());
         }
         self.warmed = true;
         self.engine
             .as_ref()
-            .map_or(Ok(()), Engine::warm_up)
+            .map_or(Ok(()), JsEngine::warm_up)
             .map_err(InitError::Engine)
     }
 
-    fn report(&self, report: &impl Message) -> Result<(), InitError> {
+    fn send_report(&self, report: &impl ControlMessage) -> Result<(), InitError> {
         let mut frame = Vec::new();
         encode_frame(report, &mut frame).map_err(|_| InitError::Order)?;
         socket::send(self.control.as_fd(), &frame, &[])
@@ -159,19 +164,19 @@ impl Init {
             .map_err(InitError::Control)
     }
 
-    fn prepare(&mut self, preparation: &Preparation, descriptors: Vec<OwnedFd>) -> Report {
+    fn prepare(&mut self, preparation: &PrepareCommand, descriptors: Vec<OwnedFd>) -> WorkerReport {
         let number = preparation.number;
         match self.try_prepare(preparation, descriptors) {
-            Ok(()) => Report::Prepared { number },
-            Err(error) => Report::PrepareFailed {
+            Ok(()) => WorkerReport::Prepared { number },
+            Err(error) => WorkerReport::PrepareFailed {
                 number,
-                reason: reason(&error),
+                reason: error_reason(&error),
             },
         }
     }
 
     /// The first descriptor is the execution's pipe; the others are the task files of its control groups.
-    fn try_prepare(&mut self, preparation: &Preparation, descriptors: Vec<OwnedFd>) -> Result<(), PrepareError> {
+    fn try_prepare(&mut self, preparation: &PrepareCommand, descriptors: Vec<OwnedFd>) -> Result<(), PrepareError> {
         if self.execution.is_some() {
             return Err(PrepareError::Busy);
         }
@@ -179,31 +184,34 @@ impl Init {
         let pipe = descriptors.next().ok_or(PrepareError::NoPipe)?;
         let tasks: Vec<OwnedFd> = descriptors.collect();
         let python = match preparation.language {
-            Language::Python => {
+            JobLanguage::Python => {
                 if self.zygote.as_mut().is_none_or(|zygote| !zygote.is_alive()) {
                     let profile = if preparation.network {
                         Profile::PythonNetwork
                     } else {
                         Profile::Python
                     };
-                    self.zygote = Some(Zygote::start(&preparation.interpreter, &Filter::of(profile))?);
+                    self.zygote = Some(PythonZygote::start(
+                        &preparation.interpreter,
+                        &Filter::for_profile(profile),
+                    )?);
                 }
                 let zygote = self.zygote.as_mut().ok_or(PrepareError::NoPipe)?;
                 Some(zygote.fork(&tasks, preparation.limits)?)
             }
-            Language::TypeScript | Language::JavaScript | Language::Program => None,
+            JobLanguage::TypeScript | JobLanguage::JavaScript | JobLanguage::Program => None,
         };
         let pid = python.as_ref().map(|child| child.pid);
         match inside::fork().map_err(PrepareError::Fork)? {
-            Side::Child => {
+            ForkSide::Child => {
                 // Closes what belongs to the first process; the child uses the pipe alone.
                 self.zygote = None;
-                if inside::adopt_and_close(inside::CONTROL).is_err() {
-                    inside::leave(1);
+                if inside::adopt_and_close(inside::CONTROL_FD).is_err() {
+                    inside::exit_now(1);
                 }
                 let engine = self.engine.take();
                 let (preparation, engine_filter) = (preparation.clone(), &self.engine_filter);
-                child::run(Born {
+                child::run(ChildSetup {
                     pipe,
                     tasks,
                     engine,
@@ -212,8 +220,8 @@ impl Init {
                     engine_filter,
                 })
             }
-            Side::Parent(child) => {
-                let execution = Execution {
+            ForkSide::Parent(child) => {
+                let execution = ActiveExecution {
                     number: preparation.number,
                     language: preparation.language,
                     child,
@@ -225,26 +233,26 @@ impl Init {
         }
     }
 
-    fn finish(&mut self, number: u32) -> Report {
+    fn finish(&mut self, number: u32) -> WorkerReport {
         if let Some(execution) = self.execution.take_if(|execution| execution.number == number) {
-            self.end(&execution);
+            self.end_execution(&execution);
         }
-        Report::Finished { number }
+        WorkerReport::Finished { number }
     }
 
-    fn end(&mut self, execution: &Execution) {
+    fn end_execution(&mut self, execution: &ActiveExecution) {
         match execution.language {
             // A program may have started anything: this ends every other process, a zygote of an earlier execution included.
-            Language::Program => {
+            JobLanguage::Program => {
                 self.zygote = None;
                 // An error means that there is no other process, which is the goal.
                 let _ = inside::kill_all_others();
-                while inside::wait(-1, inside::Patience::Forever).is_ok() {}
+                while inside::wait_for_child(-1, inside::WaitMode::Forever).is_ok() {}
             }
-            Language::TypeScript | Language::JavaScript | Language::Python => {
+            JobLanguage::TypeScript | JobLanguage::JavaScript | JobLanguage::Python => {
                 // These children cannot make processes. An error means that the child has already ended, which is the goal.
                 let _ = inside::kill(execution.child);
-                let _ = inside::wait(execution.child, inside::Patience::Forever);
+                let _ = inside::wait_for_child(execution.child, inside::WaitMode::Forever);
                 if let Some(pid) = execution.python {
                     self.zygote = self.zygote.take().and_then(|zygote| zygote.end(pid));
                 }
@@ -253,26 +261,26 @@ impl Init {
     }
 }
 
-fn order(packet: &[u8]) -> Result<Order, InitError> {
+fn parse_order(packet: &[u8]) -> Result<WorkerCommand, InitError> {
     let mut inbound = Inbound::control_only();
     if inbound.push(packet) != packet.len() {
         return Err(InitError::Order);
     }
     match inbound.next() {
-        Ok(Some(Item::Control(bytes))) => decode(bytes).map_err(|_| InitError::Order),
+        Ok(Some(InboundItem::Control(bytes))) => decode(bytes).map_err(|_| InitError::Order),
         _ => Err(InitError::Order),
     }
 }
 
 /// The text of an error and of its causes, for the host.
-fn reason(error: &dyn std::error::Error) -> Reason {
+fn error_reason(error: &dyn std::error::Error) -> FailureReason {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         text = format!("{text}: {error}");
         cause = error.source();
     }
-    Reason::cut(&text)
+    FailureReason::truncated(&text)
 }
 
 /// Why the child cannot be made.

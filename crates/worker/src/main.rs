@@ -3,11 +3,11 @@
 
 use std::process::ExitCode;
 
-use ringfence_worker::init::Init;
+use ringfence_worker::init::InitProcess;
 
 fn main() -> ExitCode {
     // The worker cannot report the error from here; the host notices that the socket closes.
-    match Init::born().and_then(|born| born.map_or(Ok(()), Init::serve)) {
+    match InitProcess::from_template().and_then(|born| born.map_or(Ok(()), InitProcess::serve)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

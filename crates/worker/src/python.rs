@@ -14,9 +14,9 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::calls::Answered;
+use crate::calls::CallAnswer;
 
-use result::cut;
+use result::truncate_text;
 pub use result::{PythonError, PythonResult};
 
 mod result;
@@ -49,7 +49,7 @@ pub const ENVIRONMENT: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PYTHONSAF
 
 /// The arguments that start the zygote, after the interpreter's own path. `filter` is an array of `struct sock_filter`
 /// as bytes, installed in every child; the zygote does not start without it.
-pub fn arguments(filter: &[u8]) -> Vec<String> {
+pub fn zygote_arguments(filter: &[u8]) -> Vec<String> {
     let mut hexadecimal = String::with_capacity(filter.len() * 2);
     for byte in filter {
         let written = write!(hexadecimal, "{byte:02x}");
@@ -65,7 +65,7 @@ pub fn arguments(filter: &[u8]) -> Vec<String> {
 /// A packet to the zygote. A fork request travels with its descriptors: the job's stream, standard output, standard
 /// error, then one for each cgroup to join.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum ZygoteRequest {
     /// Forks a child that waits for its job.
     Fork {
         /// Resource limits, soft and hard alike, by their names without `RLIMIT_`, such as `AS`.
@@ -78,20 +78,20 @@ pub enum Request {
     },
 }
 
-impl Request {
+impl ZygoteRequest {
     /// Encodes the request as one packet of JSON.
     pub fn to_packet(&self) -> Vec<u8> {
         let message = match self {
-            Request::Fork { rlimits } => serde_json::json!({ "rlimits": rlimits }),
-            Request::Reap { pid } => serde_json::json!({ "reap": pid }),
+            ZygoteRequest::Fork { rlimits } => serde_json::json!({ "rlimits": rlimits }),
+            ZygoteRequest::Reap { pid } => serde_json::json!({ "reap": pid }),
         };
         message.to_string().into_bytes()
     }
 }
 
-/// The zygote's answer to a [`Request`].
+/// The zygote's answer to a [`ZygoteRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum ZygoteReply {
     /// The zygote has forked a child.
     Child {
         /// The process id in the sandbox's own namespace, always above 1.
@@ -113,7 +113,7 @@ pub enum Reply {
 
 /// Why a message cannot be understood.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum PythonReadError {
     /// The stream from the process cannot be read.
     #[error("cannot read from the Python process")]
     Stream(#[source] io::Error),
@@ -137,22 +137,24 @@ pub enum ReadError {
 }
 
 #[derive(Deserialize)]
-struct RawReply {
+struct RawZygoteReply {
     pid: Option<i32>,
     reaped: Option<i32>,
     status: Option<i32>,
     error: Option<String>,
 }
 
-impl Reply {
+impl ZygoteReply {
     /// Decodes a packet from the zygote.
-    pub fn from_packet(packet: &[u8]) -> Result<Reply, ReadError> {
-        let raw: RawReply = serde_json::from_slice(packet).map_err(ReadError::Shape)?;
+    pub fn from_packet(packet: &[u8]) -> Result<ZygoteReply, PythonReadError> {
+        let raw: RawZygoteReply = serde_json::from_slice(packet).map_err(PythonReadError::Shape)?;
         match (raw.pid, raw.reaped, raw.status, raw.error) {
-            (Some(pid), None, None, None) if pid > 1 => Ok(Reply::Child { pid }),
-            (None, Some(pid), Some(status), None) => Ok(Reply::Reaped { pid, status }),
-            (None, None, None, Some(message)) => Ok(Reply::Refused { message: cut(message) }),
-            _ => Err(ReadError::Missing {
+            (Some(pid), None, None, None) if pid > 1 => Ok(ZygoteReply::Child { pid }),
+            (None, Some(pid), Some(status), None) => Ok(ZygoteReply::Reaped { pid, status }),
+            (None, None, None, Some(message)) => Ok(ZygoteReply::Refused {
+                message: truncate_text(message),
+            }),
+            _ => Err(PythonReadError::Missing {
                 what: "a child, a status or an error",
             }),
         }
@@ -223,15 +225,15 @@ impl PythonJob<'_> {
 
 /// Assembles a child's frames from the bytes of its stream. Holds at most `cap` bytes and those of one read.
 #[derive(Debug)]
-pub struct Frames {
+pub struct FrameBuffer {
     cap: usize,
     held: Vec<u8>,
 }
 
-impl Frames {
+impl FrameBuffer {
     /// A buffer for frames of at most `cap` bytes.
     pub fn new(cap: usize) -> Self {
-        Frames { cap, held: Vec::new() }
+        FrameBuffer { cap, held: Vec::new() }
     }
 
     /// Appends bytes as they come from the stream.
@@ -240,13 +242,13 @@ impl Frames {
     }
 
     /// Takes the next whole frame, or `None` until more bytes come. After an error the stream is of no more use.
-    pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, ReadError> {
+    pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, PythonReadError> {
         let Some((head, rest)) = self.held.split_first_chunk::<4>() else {
             return Ok(None);
         };
         let size = usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX);
         if size > self.cap {
-            return Err(ReadError::TooLarge { size, cap: self.cap });
+            return Err(PythonReadError::TooLarge { size, cap: self.cap });
         }
         if rest.len() < size {
             return Ok(None);
@@ -257,7 +259,7 @@ impl Frames {
     }
 
     /// Reads until a whole frame is there; `None` if the stream ends first.
-    pub fn read_frame(&mut self, stream: &mut impl Read) -> Result<Option<Vec<u8>>, ReadError> {
+    pub fn read_frame(&mut self, stream: &mut impl Read) -> Result<Option<Vec<u8>>, PythonReadError> {
         let mut chunk = [0; 16 * 1024];
         loop {
             if let Some(frame) = self.next_frame()? {
@@ -267,7 +269,7 @@ impl Frames {
                 Ok(0) => return Ok(None),
                 Ok(count) => self.feed(&chunk[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(ReadError::Stream(error)),
+                Err(error) => return Err(PythonReadError::Stream(error)),
             }
         }
     }
@@ -314,7 +316,7 @@ fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D:
 /// A message from a child other than a call and the result.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Remark {
+pub enum PythonRemark {
     /// A piece of the trace, ahead of a call, a wait or the end.
     #[serde(deserialize_with = "from_base64")]
     Trace(Vec<u8>),
@@ -337,7 +339,7 @@ pub enum Remark {
     },
 }
 
-const REMARKS: [&[u8]; 4] = [b"{\"trace\":", b"{\"waits\":", b"{\"unrepeatable\":", b"{\"emit\":"];
+const REMARK_PREFIXES: [&[u8]; 4] = [b"{\"trace\":", b"{\"waits\":", b"{\"unrepeatable\":", b"{\"emit\":"];
 
 /// A message from a child that has its job.
 #[derive(Debug)]
@@ -345,22 +347,22 @@ pub enum PythonFrame<'a> {
     /// The program makes a call.
     Call(PythonCall<'a>),
     /// The child reports something about itself or its files.
-    Remark(Remark),
+    Remark(PythonRemark),
     /// The program has ended; no more frames follow.
     Result(PythonResult),
 }
 
 impl PythonFrame<'_> {
     /// Decodes a frame, whose first bytes select the kind.
-    pub fn read(frame: &[u8]) -> Result<PythonFrame<'_>, ReadError> {
+    pub fn read(frame: &[u8]) -> Result<PythonFrame<'_>, PythonReadError> {
         if frame.starts_with(b"{\"call\":") {
             serde_json::from_slice(frame)
                 .map(PythonFrame::Call)
-                .map_err(ReadError::Shape)
-        } else if REMARKS.iter().any(|start| frame.starts_with(start)) {
+                .map_err(PythonReadError::Shape)
+        } else if REMARK_PREFIXES.iter().any(|start| frame.starts_with(start)) {
             serde_json::from_slice(frame)
                 .map(PythonFrame::Remark)
-                .map_err(ReadError::Shape)
+                .map_err(PythonReadError::Shape)
         } else {
             PythonResult::from_frame(frame).map(PythonFrame::Result)
         }
@@ -368,13 +370,13 @@ impl PythonFrame<'_> {
 }
 
 /// Appends a wait query to `into`: the child reports when it next waits.
-pub fn look_frame(into: &mut Vec<u8>) {
-    const LOOK: &[u8] = b"\0\0\0\x0a{\"look\":1}";
-    into.extend_from_slice(LOOK);
+pub fn wait_query_frame(into: &mut Vec<u8>) {
+    const WAIT_QUERY: &[u8] = b"\0\0\0\x0a{\"look\":1}";
+    into.extend_from_slice(WAIT_QUERY);
 }
 
 /// Appends the answer to a child's call as a frame. `call` is the host's number for it, if there is one.
-pub fn return_frame(number: u64, call: Option<u32>, answer: &Answered, into: &mut Vec<u8>) {
+pub fn append_return_frame(number: u64, call: Option<u32>, answer: &CallAnswer, into: &mut Vec<u8>) {
     let start = into.len();
     into.extend_from_slice(&[0; 4]);
     into.extend_from_slice(format!("{{\"return\":{number},").as_bytes());

@@ -5,16 +5,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use ringfence_jail::inside::{self, Interest, Readiness};
-use ringfence_wire::Stream;
+use ringfence_wire::PipeStream;
 
-use crate::pipe::Pipe;
+use crate::pipe::ChildPipe;
 
 /// The most bytes of one stream that are read at a time.
-const CHUNK: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The pipes of the relayed process.
 #[derive(Debug)]
-pub(crate) struct Relay {
+pub(crate) struct ProcessRelay {
     stdin: Option<io::PipeWriter>,
     stdout: Option<io::PipeReader>,
     stderr: Option<io::PipeReader>,
@@ -23,75 +23,79 @@ pub(crate) struct Relay {
 
 /// Whether the relayed process has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Over {
-    No,
+pub(crate) enum RelayProgress {
+    Running,
     /// The process has ended; the output that it wrote before is still relayed.
-    Yes,
+    Ended,
 }
 
 /// The relayed process, and the messages that it exchanges with the child itself.
-pub(crate) trait Companion: AsFd {
+pub(crate) trait RelayedProcess: AsFd {
     /// What to poll the descriptor for; `None` while the child cannot take more from it.
-    fn interest(&self, pipe: &Pipe) -> Option<Interest>;
+    fn interest(&self, pipe: &ChildPipe) -> Option<Interest>;
 
     /// Handles the descriptor if it is `ready`, and whatever came from the host.
-    fn turn(&mut self, pipe: &mut Pipe, ready: Readiness) -> Over;
+    fn on_ready(&mut self, pipe: &mut ChildPipe, ready: Readiness) -> RelayProgress;
 }
 
 /// A process that only reports its end: its handle becomes readable, and the callback then checks for the exit.
 #[derive(Debug)]
-pub(crate) struct Sign<S, F> {
+pub(crate) struct ExitHandle<S, F> {
     pub(crate) handle: S,
-    pub(crate) look: F,
+    pub(crate) check_exit: F,
 }
 
-impl<S: AsFd, F> AsFd for Sign<S, F> {
+impl<S: AsFd, F> AsFd for ExitHandle<S, F> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
 }
 
-impl<S: AsFd, F: FnMut() -> Over> Companion for Sign<S, F> {
-    fn interest(&self, _pipe: &Pipe) -> Option<Interest> {
+impl<S: AsFd, F: FnMut() -> RelayProgress> RelayedProcess for ExitHandle<S, F> {
+    fn interest(&self, _pipe: &ChildPipe) -> Option<Interest> {
         Some(Interest::Read)
     }
 
-    fn turn(&mut self, _pipe: &mut Pipe, ready: Readiness) -> Over {
-        if ready.read { (self.look)() } else { Over::No }
+    fn on_ready(&mut self, _pipe: &mut ChildPipe, ready: Readiness) -> RelayProgress {
+        if ready.read {
+            (self.check_exit)()
+        } else {
+            RelayProgress::Running
+        }
     }
 }
 
-impl Relay {
+impl ProcessRelay {
     /// Makes a relay between these pipes and the host.
-    pub(crate) fn new(stdin: Option<io::PipeWriter>, stdout: io::PipeReader, stderr: io::PipeReader) -> Relay {
-        Relay {
+    pub(crate) fn new(stdin: Option<io::PipeWriter>, stdout: io::PipeReader, stderr: io::PipeReader) -> ProcessRelay {
+        ProcessRelay {
             stdin,
             stdout: Some(stdout),
             stderr: Some(stderr),
-            buffer: vec![0; CHUNK],
+            buffer: vec![0; CHUNK_BYTES],
         }
     }
 
     /// Relays until the process ends, then relays what is left in the pipes and ends the streams.
-    pub(crate) fn run(&mut self, pipe: &mut Pipe, companion: &mut impl Companion) -> io::Result<()> {
+    pub(crate) fn run(&mut self, pipe: &mut ChildPipe, companion: &mut impl RelayedProcess) -> io::Result<()> {
         loop {
-            let (ready, connections) = self.wait(pipe, companion)?;
+            let (ready, connections) = self.wait_until_ready(pipe, companion)?;
             let [host, other, stdin, stdout, stderr] = ready;
             // This comes before the host's messages, which may close some of the connections.
-            pipe.tunnels_turn(&connections);
+            pipe.serve_tunnels(&connections);
             if host.read {
                 pipe.receive();
             }
             if stdin.write {
-                self.feed(pipe);
+                self.feed_stdin(pipe);
             }
             if stdout.read {
-                self.carry(pipe, Stream::Stdout)?;
+                self.carry_output(pipe, PipeStream::Stdout)?;
             }
             if stderr.read {
-                self.carry(pipe, Stream::Stderr)?;
+                self.carry_output(pipe, PipeStream::Stderr)?;
             }
-            if companion.turn(pipe, other) == Over::Yes {
+            if companion.on_ready(pipe, other) == RelayProgress::Ended {
                 break;
             }
             self.close_finished_stdin(pipe);
@@ -101,10 +105,14 @@ impl Relay {
     }
 
     /// Waits until one of the five descriptors or of the program's connections is ready.
-    fn wait(&self, pipe: &Pipe, companion: &impl Companion) -> io::Result<([Readiness; 5], Vec<Readiness>)> {
+    fn wait_until_ready(
+        &self,
+        pipe: &ChildPipe,
+        companion: &impl RelayedProcess,
+    ) -> io::Result<([Readiness; 5], Vec<Readiness>)> {
         let room = |end: &Option<io::PipeReader>, stream| end.is_some() && pipe.room(stream) > 0;
-        let stdout = self.stdout.as_ref().filter(|_| room(&self.stdout, Stream::Stdout));
-        let stderr = self.stderr.as_ref().filter(|_| room(&self.stderr, Stream::Stderr));
+        let stdout = self.stdout.as_ref().filter(|_| room(&self.stdout, PipeStream::Stdout));
+        let stderr = self.stderr.as_ref().filter(|_| room(&self.stderr, PipeStream::Stderr));
         let stdin = self.stdin.as_ref().filter(|_| !pipe.stdin().is_empty());
         let five = [
             Some((pipe.as_fd(), pipe.interest())),
@@ -117,7 +125,7 @@ impl Relay {
             return Ok((inside::poll(five)?, Vec::new()));
         }
         let mut all = five.to_vec();
-        pipe.tunnel_waits(&mut all);
+        pipe.add_tunnel_interests(&mut all);
         let mut ready = inside::poll_list(&all)?;
         let connections = ready.split_off(five.len());
         let five = ready.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
@@ -125,50 +133,50 @@ impl Relay {
     }
 
     /// A small write never blocks: the pipe is writable, so it has capacity for that much.
-    fn feed(&mut self, pipe: &mut Pipe) {
+    fn feed_stdin(&mut self, pipe: &mut ChildPipe) {
         const ATOMIC: usize = 4096;
         let Some(stdin) = &mut self.stdin else { return };
         let part = pipe.stdin().len().min(ATOMIC);
         match stdin.write(pipe.stdin().get(..part).unwrap_or_default()) {
-            Ok(count) => pipe.stdin_taken(count),
+            Ok(count) => pipe.consume_stdin(count),
             // The program has closed its input: the rest is dropped.
             Err(_) => self.stdin = None,
         }
     }
 
-    fn close_finished_stdin(&mut self, pipe: &mut Pipe) {
+    fn close_finished_stdin(&mut self, pipe: &mut ChildPipe) {
         if self.stdin.is_none() {
-            pipe.stdin_taken(pipe.stdin().len());
+            pipe.consume_stdin(pipe.stdin().len());
         } else if pipe.stdin_ended() && pipe.stdin().is_empty() {
             self.stdin = None;
         }
     }
 
-    fn carry(&mut self, pipe: &mut Pipe, stream: Stream) -> io::Result<()> {
-        let end = if stream == Stream::Stdout {
+    fn carry_output(&mut self, pipe: &mut ChildPipe, stream: PipeStream) -> io::Result<()> {
+        let end = if stream == PipeStream::Stdout {
             &mut self.stdout
         } else {
             &mut self.stderr
         };
         let Some(reader) = end else { return Ok(()) };
-        let room = pipe.room(stream).min(CHUNK);
+        let room = pipe.room(stream).min(CHUNK_BYTES);
         let count = reader.read(self.buffer.get_mut(..room).unwrap_or_default())?;
         if count == 0 && room > 0 {
             *end = None;
         }
-        pipe.offer(stream, self.buffer.get(..count).unwrap_or_default());
+        pipe.queue_bytes(stream, self.buffer.get(..count).unwrap_or_default());
         Ok(())
     }
 
     /// Relays what the process wrote before its end. A descendant that stays behind and writes on is not waited for.
-    fn drain(&mut self, pipe: &mut Pipe) -> io::Result<()> {
+    fn drain(&mut self, pipe: &mut ChildPipe) -> io::Result<()> {
         // More than the largest pipe that an ordinary user can have.
-        const MOST_LEFT: usize = 2 << 20;
+        const MAX_LEFTOVER_BYTES: usize = 2 << 20;
         self.stdin = None;
         pipe.end_tunnels();
-        for stream in [Stream::Stdout, Stream::Stderr] {
-            for _ in 0..MOST_LEFT / CHUNK {
-                let end = if stream == Stream::Stdout {
+        for stream in [PipeStream::Stdout, PipeStream::Stderr] {
+            for _ in 0..MAX_LEFTOVER_BYTES / CHUNK_BYTES {
+                let end = if stream == PipeStream::Stdout {
                     &self.stdout
                 } else {
                     &self.stderr
@@ -180,9 +188,9 @@ impl Relay {
                 if pipe.room(stream) == 0 {
                     pipe.flush();
                 }
-                self.carry(pipe, stream)?;
+                self.carry_output(pipe, stream)?;
             }
-            pipe.end(stream);
+            pipe.end_stream(stream);
         }
         Ok(())
     }

@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The places that a program can write to.
-const WRITABLE: [&str; 4] = ["/workspace", "/tmp", "/dev/shm", "/run/ringfence"];
+const WRITABLE_PLACES: [&str; 4] = ["/workspace", "/tmp", "/dev/shm", "/run/ringfence"];
 
 /// With more entries than this, the places are not emptied: the sandbox is discarded instead.
-const MOST_ENTRIES: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 
 /// Why a place cannot be emptied.
 #[derive(Debug, thiserror::Error)]
@@ -17,27 +17,27 @@ pub(crate) enum WipeError {
     #[error("cannot empty `{}`", path.display())]
     Step { path: PathBuf, source: io::Error },
     /// The places hold too many entries; a new sandbox is cheaper.
-    #[error("more than {MOST_ENTRIES} entries were left")]
+    #[error("more than {MAX_ENTRIES} entries were left")]
     TooMany,
 }
 
 /// Empties every writable place that exists.
-pub(crate) fn writable_places() -> Result<(), WipeError> {
-    let mut left = MOST_ENTRIES;
-    WRITABLE
+pub(crate) fn empty_writable_places() -> Result<(), WipeError> {
+    let mut left = MAX_ENTRIES;
+    WRITABLE_PLACES
         .iter()
         .map(Path::new)
         .filter(|place| place.exists())
-        .try_for_each(|place| empty(place, &mut left))
+        .try_for_each(|place| remove_entries(place, &mut left))
 }
 
-pub(crate) fn folder(folder: &Path) -> Result<(), WipeError> {
-    let mut left = MOST_ENTRIES;
-    empty(folder, &mut left)
+pub(crate) fn empty_folder(folder: &Path) -> Result<(), WipeError> {
+    let mut left = MAX_ENTRIES;
+    remove_entries(folder, &mut left)
 }
 
 /// Removes the content of `folder`. Links are removed and never followed.
-fn empty(folder: &Path, left: &mut usize) -> Result<(), WipeError> {
+fn remove_entries(folder: &Path, left: &mut usize) -> Result<(), WipeError> {
     let failed = |source| WipeError::Step {
         path: folder.to_owned(),
         source,
@@ -51,7 +51,7 @@ fn empty(folder: &Path, left: &mut usize) -> Result<(), WipeError> {
             source,
         };
         if entry.file_type().map_err(failed)?.is_dir() {
-            empty(&path, left)?;
+            remove_entries(&path, left)?;
             fs::remove_dir(&path).map_err(failed)?;
         } else {
             fs::remove_file(&path).map_err(failed)?;

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use clap::ValueEnum;
 
-use super::Part;
+use super::BenchPart;
 use crate::program;
 
 #[test]
@@ -21,7 +21,7 @@ fn every_benchmark_is_a_part() {
         })
         .filter(|name| name.starts_with("ringfence-bench"))
         .collect();
-    let run: BTreeSet<String> = Part::value_variants()
+    let run: BTreeSet<String> = BenchPart::value_variants()
         .iter()
         .map(|part| part.program().to_owned())
         .collect();

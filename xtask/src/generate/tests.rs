@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{FILES, REFERENCE, SCHEMA, compare, content, subcommands};
+use super::{FILES, REFERENCE_FILE, SCHEMA_FILE, differing_files, generated_content, subcommands};
 
 const HELP: &str = "Runs programs
 
@@ -48,7 +48,7 @@ esac
 #[test]
 fn the_reference_walks_every_command() {
     let folder = tempfile::tempdir().unwrap();
-    let text = content(&program(folder.path()), REFERENCE).unwrap();
+    let text = generated_content(&program(folder.path()), REFERENCE_FILE).unwrap();
     let headings: Vec<_> = text.lines().filter(|line| line.starts_with("## ")).collect();
     let expected = [
         "## `ringfence`",
@@ -68,11 +68,14 @@ fn a_file_that_differs_is_stale() {
     for file in FILES {
         let place = folder.path().join(file);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
-        fs::write(place, content(&program, file).unwrap()).unwrap();
+        fs::write(place, generated_content(&program, file).unwrap()).unwrap();
     }
-    assert_eq!(compare(folder.path(), &program, &FILES).unwrap(), Vec::<&str>::new());
-    fs::write(folder.path().join(SCHEMA), "{}").unwrap();
-    assert_eq!(compare(folder.path(), &program, &FILES).unwrap(), [SCHEMA]);
+    assert_eq!(
+        differing_files(folder.path(), &program, &FILES).unwrap(),
+        Vec::<&str>::new()
+    );
+    fs::write(folder.path().join(SCHEMA_FILE), "{}").unwrap();
+    assert_eq!(differing_files(folder.path(), &program, &FILES).unwrap(), [SCHEMA_FILE]);
 }
 
 #[test]
@@ -80,5 +83,5 @@ fn a_program_that_fails_is_an_error_and_not_an_empty_file() {
     let folder = tempfile::tempdir().unwrap();
     let place = program(folder.path());
     fs::write(&place, "#!/bin/sh\nexit 2\n").unwrap();
-    assert!(content(&place, SCHEMA).is_err());
+    assert!(generated_content(&place, SCHEMA_FILE).is_err());
 }

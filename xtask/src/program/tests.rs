@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use super::{Built, executable, read, relay, shown};
+use super::{BuiltProgram, display_command, executable, read_stdout, run_relayed};
 
 fn shell(script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
@@ -10,17 +10,19 @@ fn shell(script: &str) -> Command {
 
 #[test]
 fn a_command_is_shown_as_typed() {
-    assert_eq!(shown(&shell("exit 3")), "sh -c exit 3");
+    assert_eq!(display_command(&shell("exit 3")), "sh -c exit 3");
 }
 
 #[test]
 fn reading_gives_standard_output_alone() {
-    assert_eq!(read(&mut shell("echo data; echo noise >&2")).unwrap(), "data\n");
+    assert_eq!(read_stdout(&mut shell("echo data; echo noise >&2")).unwrap(), "data\n");
 }
 
 #[test]
 fn reading_a_failure_names_the_command_and_what_it_said() {
-    let error = read(&mut shell("echo because >&2; exit 3")).unwrap_err().to_string();
+    let error = read_stdout(&mut shell("echo because >&2; exit 3"))
+        .unwrap_err()
+        .to_string();
     assert!(
         error.contains("sh -c") && error.contains("exit status: 3") && error.contains("because"),
         "{error}"
@@ -29,7 +31,7 @@ fn reading_a_failure_names_the_command_and_what_it_said() {
 
 #[test]
 fn a_missing_program_is_named() {
-    let error = read(&mut Command::new("/nowhere/no-such-program"))
+    let error = read_stdout(&mut Command::new("/nowhere/no-such-program"))
         .unwrap_err()
         .to_string();
     assert_eq!(error, "cannot start `no-such-program`");
@@ -39,7 +41,7 @@ fn a_missing_program_is_named() {
 fn watching_keeps_every_line_of_both_outputs_and_passes_on_what_is_wanted() {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut command = shell("echo out; echo hidden; printf 'bad \\377 byte\\nlast' >&2; exit 4");
-    let seen = relay(&mut command, |line| line != "hidden", &mut out, &mut err).unwrap();
+    let seen = run_relayed(&mut command, |line| line != "hidden", &mut out, &mut err).unwrap();
     assert_eq!(
         (out.as_slice(), err.as_slice()),
         (&b"out\n"[..], &b"bad \xff byte\nlast"[..])
@@ -51,7 +53,7 @@ fn watching_keeps_every_line_of_both_outputs_and_passes_on_what_is_wanted() {
 #[test]
 fn a_flood_on_one_output_does_not_block_the_other() {
     let script = "i=0; while [ $i -lt 20000 ]; do echo out; echo err >&2; i=$((i+1)); done";
-    let seen = relay(&mut shell(script), |_| true, std::io::sink(), std::io::sink()).unwrap();
+    let seen = run_relayed(&mut shell(script), |_| true, std::io::sink(), std::io::sink()).unwrap();
     assert_eq!(seen.lines.len(), 40_000);
 }
 
@@ -60,7 +62,7 @@ fn an_artifact_that_can_be_run_is_found_in_cargos_messages() {
     let message = r#"{"reason":"compiler-artifact","package_id":"path+file:///src/crates/cli#ringfence-cli@0.1.0",
         "manifest_path":"/src/crates/cli/Cargo.toml","target":{"kind":["test"],"name":"it"},
         "profile":{"test":true},"executable":"/src/target/debug/deps/it-1234"}"#;
-    let expected = Built {
+    let expected = BuiltProgram {
         package: "ringfence-cli".to_owned(),
         folder: "/src/crates/cli".into(),
         name: "it".to_owned(),

@@ -6,19 +6,19 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::tally::Tally;
-use super::{Outcome, passed, skips};
-use crate::program::{self, Watched};
+use super::test_tally::TestTally;
+use super::{StepOutcome, passed_with, skips};
+use crate::program::{self, WatchedCommand};
 
 /// The most failed tests that are retried: more do not fail by chance.
-const AGAIN: usize = 3;
+const MAX_RETRIED_TESTS: usize = 3;
 
-pub(super) fn format(root: &Path) -> Result<Outcome> {
-    run(program::cargo(root).args(["fmt", "--all", "--check"]))
+pub(super) fn check_format(root: &Path) -> Result<StepOutcome> {
+    run_command(program::cargo(root).args(["fmt", "--all", "--check"]))
 }
 
-pub(super) fn clippy(root: &Path) -> Result<Outcome> {
-    run(program::cargo(root).args([
+pub(super) fn run_clippy(root: &Path) -> Result<StepOutcome> {
+    run_command(program::cargo(root).args([
         "clippy",
         "--workspace",
         "--all-targets",
@@ -29,22 +29,24 @@ pub(super) fn clippy(root: &Path) -> Result<Outcome> {
     ]))
 }
 
-pub(super) fn docs(root: &Path) -> Result<Outcome> {
+pub(super) fn build_docs(root: &Path) -> Result<StepOutcome> {
     let mut cargo = program::cargo(root);
-    run(cargo
-        .args(["doc", "--no-deps", "--workspace", "--locked"])
-        .env("RUSTDOCFLAGS", "-D warnings"))
+    run_command(
+        cargo
+            .args(["doc", "--no-deps", "--workspace", "--locked"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
 }
 
 /// Runs another task of this program in a process of its own.
-pub(super) fn own(root: &Path, arguments: &[&str]) -> Result<Outcome> {
+pub(super) fn run_own_task(root: &Path, arguments: &[&str]) -> Result<StepOutcome> {
     let here = env::current_exe().context("cannot find this program")?;
-    run(Command::new(here).current_dir(root).args(arguments))
+    run_command(Command::new(here).current_dir(root).args(arguments))
 }
 
 /// Runs all tests of the workspace; with nextest in one process per test, which suits tests that start processes.
-pub(super) fn tests(root: &Path) -> Result<Outcome> {
-    let mut tally = Tally::default();
+pub(super) fn run_tests(root: &Path) -> Result<StepOutcome> {
+    let mut tally = TestTally::default();
     let mut cargo = program::cargo(root);
     if has_nextest(root) {
         cargo.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]);
@@ -59,14 +61,14 @@ pub(super) fn tests(root: &Path) -> Result<Outcome> {
     if root.join("target/tools/ty.version").exists() {
         cargo.env("RINGFENCE_REQUIRE_TOOLS", "1");
     }
-    tally.add(&counted(&mut cargo)?);
+    tally.add(&run_counted(&mut cargo)?);
     let mut documented = program::cargo(root);
     documented.args(["test", "--doc", "--workspace", "--locked", "--no-fail-fast"]);
-    tally.add(&counted(&mut documented)?);
+    tally.add(&run_counted(&mut documented)?);
     if tally.passed == 0 {
         bail!("no test ran");
     }
-    Ok(passed(&tally.to_string()))
+    Ok(passed_with(&tally.to_string()))
 }
 
 fn has_nextest(root: &Path) -> bool {
@@ -79,45 +81,45 @@ fn has_nextest(root: &Path) -> bool {
 }
 
 /// Runs a test command and tallies its tests.
-pub(super) fn counted(command: &mut Command) -> Result<Tally> {
-    let name = program::shown(command);
-    settle(&program::watch(command, is_news)?, &name)
+pub(super) fn run_counted(command: &mut Command) -> Result<TestTally> {
+    let name = program::display_command(command);
+    checked_tally(&program::run_watched(command, is_reported)?, &name)
 }
 
 /// Runs a test program in the same way; a few failed tests are retried once, and the tally reports it.
-pub(super) fn counted_twice(command: &mut Command) -> Result<Tally> {
-    let name = program::shown(command);
-    twice(&name, |again| {
+pub(super) fn run_counted_with_retry(command: &mut Command) -> Result<TestTally> {
+    let name = program::display_command(command);
+    run_with_retry(&name, |again| {
         if !again.is_empty() {
             command.arg("--exact").args(again);
         }
-        program::watch(command, is_news)
+        program::run_watched(command, is_reported)
     })
 }
 
 /// Runs all tests, and then the few that failed once more.
-fn twice(name: &str, mut run: impl FnMut(&[&str]) -> Result<Watched>) -> Result<Tally> {
+fn run_with_retry(name: &str, mut run: impl FnMut(&[&str]) -> Result<WatchedCommand>) -> Result<TestTally> {
     let first = run(&[])?;
-    let failed = failed(&first.lines);
-    if first.status.success() || failed.is_empty() || failed.len() > AGAIN {
-        return settle(&first, name);
+    let failed = failed_tests(&first.lines);
+    if first.status.success() || failed.is_empty() || failed.len() > MAX_RETRIED_TESTS {
+        return checked_tally(&first, name);
     }
-    skips::judge(&first.lines)?;
+    skips::check_skips(&first.lines)?;
     eprintln!("-- once more: {}", failed.join(", "));
-    let mut tally = Tally::of(&first.lines);
-    tally.add(&settle(&run(&failed)?, name)?);
-    tally.again = failed.len() as u64;
+    let mut tally = TestTally::from_output(&first.lines);
+    tally.add(&checked_tally(&run(&failed)?, name)?);
+    tally.retried = failed.len() as u64;
     Ok(tally)
 }
 
 /// The names of the tests that a test program reports as failed.
-fn failed(lines: &[String]) -> Vec<&str> {
+fn failed_tests(lines: &[String]) -> Vec<&str> {
     let tests = lines.iter().filter_map(|line| line.trim().strip_prefix("test "));
     tests.filter_map(|test| test.strip_suffix(" ... FAILED")).collect()
 }
 
 /// Whether a line is displayed: the output of passed tests may say why one skipped itself; the lines around it are dropped.
-fn is_news(line: &str) -> bool {
+fn is_reported(line: &str) -> bool {
     let line = line.trim();
     let passed = line.starts_with("test ") && line.ends_with(" ... ok");
     let frame = [
@@ -130,23 +132,23 @@ fn is_news(line: &str) -> bool {
 }
 
 /// The tally of a command that must have succeeded, in which every skipped test has an accepted reason.
-fn settle(seen: &Watched, name: &str) -> Result<Tally> {
-    succeeded(seen.status, name)?;
-    skips::judge(&seen.lines)?;
-    Ok(Tally::of(&seen.lines))
+fn checked_tally(seen: &WatchedCommand, name: &str) -> Result<TestTally> {
+    require_success(seen.status, name)?;
+    skips::check_skips(&seen.lines)?;
+    Ok(TestTally::from_output(&seen.lines))
 }
 
-pub(super) fn run(command: &mut Command) -> Result<Outcome> {
-    let name = program::shown(command);
+pub(super) fn run_command(command: &mut Command) -> Result<StepOutcome> {
+    let name = program::display_command(command);
     let status = command
         .stdin(Stdio::null())
         .status()
         .with_context(|| format!("cannot start `{name}`"))?;
-    succeeded(status, &name)?;
-    Ok(passed(""))
+    require_success(status, &name)?;
+    Ok(passed_with(""))
 }
 
-fn succeeded(status: ExitStatus, name: &str) -> Result<()> {
+fn require_success(status: ExitStatus, name: &str) -> Result<()> {
     if !status.success() {
         bail!("`{name}` ended with {status}");
     }

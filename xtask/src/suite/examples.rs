@@ -8,15 +8,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Outcome, checks, passed};
+use super::{StepOutcome, checks, passed_with};
 use crate::program;
 
-const FOLDER: &str = "examples";
+const EXAMPLES_FOLDER: &str = "examples";
 
-pub(super) fn run(root: &Path) -> Result<Outcome> {
-    let scripts = scripts(&root.join(FOLDER))?;
+pub(super) fn run(root: &Path) -> Result<StepOutcome> {
+    let scripts = example_scripts(&root.join(EXAMPLES_FOLDER))?;
     if scripts.is_empty() {
-        return Ok(Outcome::Absent("no examples/*.sh".to_owned()));
+        return Ok(StepOutcome::Absent("no examples/*.sh".to_owned()));
     }
     let ringfence = program::ringfence(root)?;
     let programs = ringfence.parent().context("the built program has no folder")?;
@@ -26,15 +26,15 @@ pub(super) fn run(root: &Path) -> Result<Outcome> {
         let mut bash = Command::new("bash");
         bash.arg(script)
             .current_dir(root)
-            .env("PATH", with_first(programs)?)
+            .env("PATH", path_with_first(programs)?)
             .env("RINGFENCE_HOME", home.path());
-        checks::run(&mut bash)?;
+        checks::run_command(&mut bash)?;
     }
-    Ok(passed(&format!("{} examples ran", scripts.len())))
+    Ok(passed_with(&format!("{} examples ran", scripts.len())))
 }
 
 /// The scripts of a folder, sorted by name; none where there is no folder.
-fn scripts(folder: &Path) -> Result<Vec<PathBuf>> {
+fn example_scripts(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
@@ -52,7 +52,7 @@ fn scripts(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The caller's `PATH` with one folder before it.
-fn with_first(folder: &Path) -> Result<OsString> {
+fn path_with_first(folder: &Path) -> Result<OsString> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(folder.to_owned()).chain(env::split_paths(&path));
     env::join_paths(folders).with_context(|| format!("`{}` cannot be on the PATH", folder.display()))

@@ -11,11 +11,11 @@ use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
 use super::install::is_root;
-use super::tally::Tally;
-use super::{Outcome, checks, passed};
-use crate::program::{self, Built};
+use super::test_tally::TestTally;
+use super::{StepOutcome, checks, passed_with};
+use crate::program::{self, BuiltProgram};
 
-const USER: &str = "ringfence-test";
+const USER_NAME: &str = "ringfence-test";
 
 /// The packages whose tests make sandboxes, or files of their own.
 const PACKAGES: [&str; 6] = [
@@ -27,45 +27,50 @@ const PACKAGES: [&str; 6] = [
     "ringfence-probe",
 ];
 
-pub(super) fn run(root: &Path) -> Result<Outcome> {
+pub(super) fn run(root: &Path) -> Result<StepOutcome> {
     if !is_root()? {
-        return Ok(Outcome::Absent("the tests ran as an ordinary user already".to_owned()));
+        return Ok(StepOutcome::Absent(
+            "the tests ran as an ordinary user already".to_owned(),
+        ));
     }
-    let user = User::find_or_make()?;
-    let built = program::build(root, &["test", "--workspace", "--no-run"])?;
+    let user = OrdinaryUser::find_or_make()?;
+    let built = program::build_programs(root, &["test", "--workspace", "--no-run"])?;
     let ringfence = program::ringfence(root)?;
-    let place = Place::make(root, user, &ringfence)?;
+    let place = UserFolder::make(root, user, &ringfence)?;
     // The test step before built the program; some of these tests start it.
-    place.program(&ringfence.with_file_name("ringfence-upstream"))?;
-    let mut tally = Tally::default();
+    place.copy_program(&ringfence.with_file_name("ringfence-upstream"))?;
+    let mut tally = TestTally::default();
     let mut tested = BTreeSet::new();
     for test in built
         .iter()
         .filter(|built| built.test && PACKAGES.contains(&built.package.as_str()))
     {
-        eprintln!("-- {} {} as {USER}", test.package, test.name);
-        tally.add(&checks::counted_twice(&mut place.command(root, test, user)?)?);
+        eprintln!("-- {} {} as {USER_NAME}", test.package, test.name);
+        tally.add(&checks::run_counted_with_retry(&mut place.command(root, test, user)?)?);
         tested.insert(test.package.as_str());
     }
     if tally.passed == 0 {
         bail!("no test ran as an ordinary user");
     }
     let packages: Vec<_> = tested.into_iter().collect();
-    Ok(passed(&format!("as {USER}: {tally} ({})", packages.join(", "))))
+    Ok(passed_with(&format!(
+        "as {USER_NAME}: {tally} ({})",
+        packages.join(", ")
+    )))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct User {
+struct OrdinaryUser {
     id: u32,
     group: u32,
 }
 
-impl User {
+impl OrdinaryUser {
     fn find_or_make() -> Result<Self> {
         if let Some(user) = Self::find()? {
             return Ok(user);
         }
-        eprintln!("making the user `{USER}`");
+        eprintln!("making the user `{USER_NAME}`");
         let mut useradd = Command::new("/usr/sbin/useradd");
         useradd.args([
             "--system",
@@ -73,10 +78,10 @@ impl User {
             "--no-create-home",
             "--shell",
             "/usr/sbin/nologin",
-            USER,
+            USER_NAME,
         ]);
-        checks::run(&mut useradd)?;
-        Self::find()?.with_context(|| format!("the user `{USER}` was made and is not in `/etc/passwd`"))
+        checks::run_command(&mut useradd)?;
+        Self::find()?.with_context(|| format!("the user `{USER_NAME}` was made and is not in `/etc/passwd`"))
     }
 
     fn find() -> Result<Option<Self>> {
@@ -89,7 +94,7 @@ impl User {
         let found = passwd
             .lines()
             .map(fields)
-            .find(|fields| fields.first().is_some_and(|name| name == USER))?;
+            .find(|fields| fields.first().is_some_and(|name| name == USER_NAME))?;
         Some(Self {
             id: found.get(2)?.parse().ok()?,
             group: found.get(3)?.parse().ok()?,
@@ -99,18 +104,18 @@ impl User {
 
 /// A folder that the user can read: the programs, the sources that tests read, and a home and a temporary folder that belong to the user.
 /// The workspace itself may be closed to others.
-struct Place {
+struct UserFolder {
     folder: TempDir,
     ringfence: PathBuf,
 }
 
-impl Place {
-    fn make(root: &Path, user: User, ringfence: &Path) -> Result<Self> {
+impl UserFolder {
+    fn make(root: &Path, user: OrdinaryUser, ringfence: &Path) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("ringfence-test-")
             .tempdir()
             .context("cannot make a folder")?;
-        open(folder.path())?;
+        open_to_all(folder.path())?;
         for own in ["home", "tmp"] {
             let own = folder.path().join(own);
             fs::create_dir(&own).with_context(|| format!("cannot create `{}`", own.display()))?;
@@ -120,8 +125,8 @@ impl Place {
             folder,
             ringfence: PathBuf::new(),
         };
-        place.ringfence = place.program(ringfence)?;
-        place.sources(root)?;
+        place.ringfence = place.copy_program(ringfence)?;
+        place.copy_sources(root)?;
         Ok(place)
     }
 
@@ -130,29 +135,29 @@ impl Place {
     }
 
     /// Copies a program so that the user may run it.
-    fn program(&self, from: &Path) -> Result<PathBuf> {
+    fn copy_program(&self, from: &Path) -> Result<PathBuf> {
         let name = from
             .file_name()
             .with_context(|| format!("`{}` has no name", from.display()))?;
         let to = self.path("bin").join(name);
-        copy(from, &to)?;
-        open(&to)?;
+        copy_readable(from, &to)?;
+        open_to_all(&to)?;
         Ok(to)
     }
 
     /// Copies the project's files so that the user may read them.
-    fn sources(&self, root: &Path) -> Result<()> {
-        for path in program::files(root)? {
+    fn copy_sources(&self, root: &Path) -> Result<()> {
+        for path in program::project_files(root)? {
             let to = self.path("source").join(&path);
-            copy(&root.join(&path), &to)?;
-            open(&to)?;
+            copy_readable(&root.join(&path), &to)?;
+            open_to_all(&to)?;
         }
         Ok(())
     }
 
     /// The command of one test program as the user, in an environment without anything of the caller's.
-    fn command(&self, root: &Path, test: &Built, user: User) -> Result<Command> {
-        let program = self.program(&test.path)?;
+    fn command(&self, root: &Path, test: &BuiltProgram, user: OrdinaryUser) -> Result<Command> {
+        let program = self.copy_program(&test.path)?;
         let inside = test
             .folder
             .strip_prefix(root)
@@ -170,7 +175,7 @@ impl Place {
         command
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("LANG", "C.UTF-8")
-            .env("USER", USER);
+            .env("USER", USER_NAME);
         command.env("HOME", self.path("home")).env("TMPDIR", self.path("tmp"));
         command
             .env("CARGO_MANIFEST_DIR", &source)
@@ -182,7 +187,7 @@ impl Place {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+fn copy_readable(from: &Path, to: &Path) -> Result<()> {
     let folder = to
         .parent()
         .with_context(|| format!("`{}` has no folder", to.display()))?;
@@ -191,7 +196,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-fn open(path: &Path) -> Result<()> {
+fn open_to_all(path: &Path) -> Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
         .with_context(|| format!("cannot open `{}`", path.display()))
 }

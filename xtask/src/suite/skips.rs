@@ -2,10 +2,10 @@
 
 use anyhow::{Result, bail};
 
-const MARK: &str = "SKIPPED: ";
+const SKIP_MARK: &str = "SKIPPED: ";
 
 /// The beginning of each accepted reason, and why it is accepted.
-const COUNTS: [(&str, &str); 6] = [
+const ACCEPTED_REASONS: [(&str, &str); 6] = [
     (
         "cgroup v2 controllers absent",
         "the kernel's other hierarchy has them; a made-up tree stands in",
@@ -24,15 +24,15 @@ const COUNTS: [(&str, &str); 6] = [
 ];
 
 /// The reason on a line where a test skipped itself; none on other lines.
-pub(super) fn reason(line: &str) -> Option<&str> {
-    line.trim_start().strip_prefix(MARK).map(str::trim)
+pub(super) fn skip_reason(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix(SKIP_MARK).map(str::trim)
 }
 
 /// Fails when a test skipped itself for a reason that is not accepted.
-pub(super) fn judge(lines: &[String]) -> Result<()> {
-    let given = lines.iter().filter_map(|line| reason(line));
+pub(super) fn check_skips(lines: &[String]) -> Result<()> {
+    let given = lines.iter().filter_map(|line| skip_reason(line));
     let mut unknown: Vec<_> = given
-        .filter(|reason| !COUNTS.iter().any(|(known, _)| reason.starts_with(known)))
+        .filter(|reason| !ACCEPTED_REASONS.iter().any(|(known, _)| reason.starts_with(known)))
         .collect();
     unknown.sort_unstable();
     unknown.dedup();

@@ -1,12 +1,12 @@
 //! Dependencies between our crates go down only: the list of allowed ones, and whether the manifests keep to it.
 
-use super::Finding;
-use super::graph::{Graph, Kind};
+use super::RuleFinding;
+use super::graph::{DependencyGraph, DependencyKind};
 
 const RULE: &str = "arrows";
 
 /// Each crate and the crates that it may depend on.
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 16] = [
     ("check", &["policy", "sandbox"]),
     ("company", &[]),
     ("policy", &[]),
@@ -36,28 +36,28 @@ const ALLOWED: [(&str, &[&str]); 16] = [
 ];
 
 /// Crates for development: they may depend on all crates, and only tests may depend on them.
-const DEVELOPMENT: [&str; 2] = ["testkit", "xtask"];
+const DEVELOPMENT_CRATES: [&str; 2] = ["testkit", "xtask"];
 
-pub(super) fn check(graph: &Graph) -> Vec<Finding> {
+pub(super) fn check(graph: &DependencyGraph) -> Vec<RuleFinding> {
     let mut findings = Vec::new();
     for (from, edges) in graph.members() {
-        if DEVELOPMENT.contains(&from) {
+        if DEVELOPMENT_CRATES.contains(&from) {
             continue;
         }
         let place = format!("crates/{from}/Cargo.toml");
-        let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == from) else {
+        let Some((_, allowed)) = ALLOWED_DEPENDENCIES.iter().find(|(name, _)| *name == from) else {
             let message = "a crate that the list of arrows does not know; \
                            give it a charter and a fence in an ADR (docs/adr/), then add it to xtask/src/tidy/arrows.rs";
-            findings.push(Finding::fault(RULE, place, message));
+            findings.push(RuleFinding::fault(RULE, place, message));
             continue;
         };
         for edge in edges
             .iter()
-            .filter(|edge| edge.kind != Kind::Dev && graph.is_member(&edge.to))
+            .filter(|edge| edge.kind != DependencyKind::Dev && graph.is_member(&edge.to))
         {
             let to = edge.to.as_str();
-            if DEVELOPMENT.contains(&to) {
-                findings.push(Finding::fault(
+            if DEVELOPMENT_CRATES.contains(&to) {
+                findings.push(RuleFinding::fault(
                     RULE,
                     &place,
                     format!("`{to}` may only be a dev-dependency"),
@@ -67,7 +67,7 @@ pub(super) fn check(graph: &Graph) -> Vec<Finding> {
                     "`{from}` → `{to}` is a new arrow; write down why in an ADR (docs/adr/), \
                      then add it to xtask/src/tidy/arrows.rs"
                 );
-                findings.push(Finding::fault(RULE, &place, message));
+                findings.push(RuleFinding::fault(RULE, &place, message));
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Rust text without comments, strings and characters: these become blanks, and lines stay where they are.
 
 /// The text with every comment and literal blanked out; line by line as long as the original.
-pub(super) fn code(text: &str) -> String {
-    let mut scanner = Scanner {
+pub(super) fn blank_non_code(text: &str) -> String {
+    let mut scanner = CodeScanner {
         rest: text,
         out: String::with_capacity(text.len()),
         last: ' ',
@@ -13,14 +13,14 @@ pub(super) fn code(text: &str) -> String {
     scanner.out
 }
 
-struct Scanner<'a> {
+struct CodeScanner<'a> {
     rest: &'a str,
     out: String,
     /// The character before, to tell `r"…"` from a name that ends in `r`.
     last: char,
 }
 
-impl Scanner<'_> {
+impl CodeScanner<'_> {
     fn step(&mut self) {
         let rest = self.rest;
         if rest.starts_with("//") {

@@ -1,12 +1,12 @@
 //! Fences around foreign packages: which crates may link them, and which packages nobody may.
 
-use super::Finding;
-use super::graph::{Graph, Kind};
+use super::RuleFinding;
+use super::graph::{DependencyGraph, DependencyKind};
 
 const RULE: &str = "fences";
 
 /// Fenced packages: only the named crates may depend on them, tests aside.
-const KEPT: [(&str, &[&str], &str); 9] = [
+const FENCED_PACKAGES: [(&str, &[&str], &str); 9] = [
     (
         "rmcp",
         &["gateway", "company", "server", "testkit"],
@@ -31,11 +31,11 @@ const KEPT: [(&str, &[&str], &str); 9] = [
 ];
 
 /// Async runtimes, and the crates that must not link any, directly or not.
-const RUNTIMES: [&str; 4] = ["tokio", "async-std", "smol", "async-executor"];
-const SYNCHRONOUS: [&str; 5] = ["policy", "hygiene", "journal", "catalog", "wire"];
+const ASYNC_RUNTIMES: [&str; 4] = ["tokio", "async-std", "smol", "async-executor"];
+const SYNCHRONOUS_CRATES: [&str; 5] = ["policy", "hygiene", "journal", "catalog", "wire"];
 
 /// Packages that nobody may depend on, directly or not.
-const BANNED: [(&str, &str); 5] = [
+const BANNED_PACKAGES: [(&str, &str); 5] = [
     (
         "v8",
         "it cannot be built from source packages alone; QuickJS is the engine",
@@ -46,49 +46,57 @@ const BANNED: [(&str, &str); 5] = [
     ("native-tls", "one TLS, in Rust"),
 ];
 
-pub(super) fn check(graph: &Graph) -> Vec<Finding> {
-    let mut findings = kept(graph);
-    findings.extend(synchronous(graph));
-    findings.extend(banned(graph));
+pub(super) fn check(graph: &DependencyGraph) -> Vec<RuleFinding> {
+    let mut findings = check_fenced(graph);
+    findings.extend(check_synchronous(graph));
+    findings.extend(check_banned(graph));
     findings
 }
 
-fn kept(graph: &Graph) -> Vec<Finding> {
+fn check_fenced(graph: &DependencyGraph) -> Vec<RuleFinding> {
     let mut findings = Vec::new();
     for (from, edges) in graph.members() {
-        for edge in edges.iter().filter(|edge| edge.kind != Kind::Dev) {
-            let fence = KEPT
+        for edge in edges.iter().filter(|edge| edge.kind != DependencyKind::Dev) {
+            let fence = FENCED_PACKAGES
                 .iter()
                 .find(|(package, may, _)| *package == edge.to && !may.contains(&from));
             if let Some((package, _, reason)) = fence {
-                findings.push(Finding::fault(RULE, from, format!("depends on `{package}`: {reason}")));
+                findings.push(RuleFinding::fault(
+                    RULE,
+                    from,
+                    format!("depends on `{package}`: {reason}"),
+                ));
             }
         }
     }
     findings
 }
 
-fn synchronous(graph: &Graph) -> Vec<Finding> {
-    let members = SYNCHRONOUS.into_iter().filter(|name| graph.is_member(name));
-    let ways = members.flat_map(|name| RUNTIMES.iter().filter_map(move |runtime| graph.way(name, runtime)));
+fn check_synchronous(graph: &DependencyGraph) -> Vec<RuleFinding> {
+    let members = SYNCHRONOUS_CRATES.into_iter().filter(|name| graph.is_member(name));
+    let ways = members.flat_map(|name| {
+        ASYNC_RUNTIMES
+            .iter()
+            .filter_map(move |runtime| graph.dependency_path(name, runtime))
+    });
     let finding = |way: Vec<String>| {
         let message = format!("links an async runtime: {}", way.join(" → "));
-        Finding::fault(RULE, way.into_iter().next().unwrap_or_default(), message)
+        RuleFinding::fault(RULE, way.into_iter().next().unwrap_or_default(), message)
     };
     ways.map(finding).collect()
 }
 
-fn banned(graph: &Graph) -> Vec<Finding> {
+fn check_banned(graph: &DependencyGraph) -> Vec<RuleFinding> {
     let mut findings = Vec::new();
-    for (name, reason) in BANNED {
+    for (name, reason) in BANNED_PACKAGES {
         if graph.packages().any(|package| package == name) {
             let ways = graph
                 .members()
-                .filter_map(|(member, _)| graph.way(member, name))
+                .filter_map(|(member, _)| graph.dependency_path(member, name))
                 .map(|way| way.join(" → "));
             let ways: Vec<_> = ways.collect();
             let message = format!("must not be depended on: {reason} ({})", ways.join("; "));
-            findings.push(Finding::fault(RULE, name, message));
+            findings.push(RuleFinding::fault(RULE, name, message));
         }
     }
     findings

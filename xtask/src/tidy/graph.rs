@@ -14,13 +14,13 @@ const PREFIX: &str = "ringfence-";
 
 /// The kind of a dependency: when it is linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum DependencyKind {
     Normal,
     Build,
     Dev,
 }
 
-impl Kind {
+impl DependencyKind {
     fn parse(value: &Value) -> Self {
         match value.as_str() {
             Some("dev") => Self::Dev,
@@ -32,21 +32,21 @@ impl Kind {
 
 /// A dependency of one of our crates, as its manifest has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Edge {
+pub(super) struct DependencyEdge {
     /// The word of one of our crates, or the name of a foreign package.
     pub(super) to: String,
-    pub(super) kind: Kind,
+    pub(super) kind: DependencyKind,
 }
 
 /// Our crates by their word with the dependencies in their manifests, and the resolved graph of all packages by name.
 #[derive(Debug, Default)]
-pub(super) struct Graph {
-    members: BTreeMap<String, Vec<Edge>>,
+pub(super) struct DependencyGraph {
+    members: BTreeMap<String, Vec<DependencyEdge>>,
     /// Package names to the packages that they link: normal dependencies only, all versions together.
     linked: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Graph {
+impl DependencyGraph {
     pub(super) fn read(root: &Path) -> Result<Self> {
         let mut cargo = program::cargo(root);
         let platform = format!("{ARCH}-unknown-linux-gnu");
@@ -58,7 +58,7 @@ impl Graph {
             "--filter-platform",
             &platform,
         ]);
-        let text = program::read(&mut cargo)?;
+        let text = program::read_stdout(&mut cargo)?;
         let metadata: Value = serde_json::from_str(&text).context("cannot read what `cargo metadata` says")?;
         Self::parse(&metadata).context("`cargo metadata` has another shape than expected")
     }
@@ -66,7 +66,7 @@ impl Graph {
     pub(super) fn parse(metadata: &Value) -> Option<Self> {
         let mut graph = Self::default();
         let mut names = BTreeMap::new();
-        let ours: BTreeSet<_> = strings(metadata.get("workspace_members")?).collect();
+        let ours: BTreeSet<_> = string_items(metadata.get("workspace_members")?).collect();
         for package in metadata.get("packages")?.as_array()? {
             let (id, name) = (package.get("id")?.as_str()?, package.get("name")?.as_str()?);
             names.insert(id, name);
@@ -75,32 +75,34 @@ impl Graph {
             }
             let mut edges = Vec::new();
             for dependency in package.get("dependencies")?.as_array()? {
-                let to = word(dependency.get("name")?.as_str()?).to_owned();
-                edges.push(Edge {
+                let to = crate_word(dependency.get("name")?.as_str()?).to_owned();
+                edges.push(DependencyEdge {
                     to,
-                    kind: Kind::parse(dependency.get("kind")?),
+                    kind: DependencyKind::parse(dependency.get("kind")?),
                 });
             }
-            graph.members.insert(word(name).to_owned(), edges);
+            graph.members.insert(crate_word(name).to_owned(), edges);
         }
         for node in metadata.get("resolve")?.get("nodes")?.as_array()? {
             let from = *names.get(node.get("id")?.as_str()?)?;
             for dependency in node.get("deps")?.as_array()? {
                 let to = *names.get(dependency.get("pkg")?.as_str()?)?;
                 let kinds = dependency.get("dep_kinds")?.as_array()?;
-                let normal = kinds.iter().any(|kind| Kind::parse(&kind["kind"]) == Kind::Normal);
-                let linked = graph.linked.entry(word(from).to_owned()).or_default();
+                let normal = kinds
+                    .iter()
+                    .any(|kind| DependencyKind::parse(&kind["kind"]) == DependencyKind::Normal);
+                let linked = graph.linked.entry(crate_word(from).to_owned()).or_default();
                 if normal {
-                    linked.insert(word(to).to_owned());
+                    linked.insert(crate_word(to).to_owned());
                 }
-                graph.linked.entry(word(to).to_owned()).or_default();
+                graph.linked.entry(crate_word(to).to_owned()).or_default();
             }
         }
         Some(graph)
     }
 
     /// Our crates, each with the dependencies in its manifest.
-    pub(super) fn members(&self) -> impl Iterator<Item = (&str, &[Edge])> {
+    pub(super) fn members(&self) -> impl Iterator<Item = (&str, &[DependencyEdge])> {
         self.members
             .iter()
             .map(|(name, edges)| (name.as_str(), edges.as_slice()))
@@ -116,7 +118,7 @@ impl Graph {
     }
 
     /// The path from one package to another along normal dependencies, both ends included.
-    pub(super) fn way(&self, from: &str, to: &str) -> Option<Vec<String>> {
+    pub(super) fn dependency_path(&self, from: &str, to: &str) -> Option<Vec<String>> {
         let mut before: BTreeMap<&str, &str> = BTreeMap::new();
         let mut next = vec![from];
         while let Some(here) = next.pop() {
@@ -139,10 +141,10 @@ impl Graph {
 
     /// A graph of crates and what they link; names given as crates are members.
     #[cfg(test)]
-    pub(super) fn of(members: &[(&str, &[(&str, Kind)])], linked: &[(&str, &[&str])]) -> Self {
+    pub(super) fn from_edges(members: &[(&str, &[(&str, DependencyKind)])], linked: &[(&str, &[&str])]) -> Self {
         let mut graph = Self::default();
         for (from, edges) in members {
-            let edges = edges.iter().map(|&(to, kind)| Edge {
+            let edges = edges.iter().map(|&(to, kind)| DependencyEdge {
                 to: to.to_owned(),
                 kind,
             });
@@ -156,11 +158,11 @@ impl Graph {
     }
 }
 
-fn strings(value: &Value) -> impl Iterator<Item = &str> {
+fn string_items(value: &Value) -> impl Iterator<Item = &str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-fn word(package: &str) -> &str {
+fn crate_word(package: &str) -> &str {
     package.strip_prefix(PREFIX).unwrap_or(package)
 }
 

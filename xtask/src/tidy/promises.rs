@@ -5,34 +5,37 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Finding;
-use super::code::code;
-use super::tree::{File, Tree};
+use super::RuleFinding;
+use super::code::blank_non_code;
+use super::tree::{ProjectFile, ProjectTree};
 
 const RULE: &str = "promises";
 const SPECIFICATION: &str = "SPECIFICATION.md";
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &ProjectTree) -> Vec<RuleFinding> {
     let Some(file) = tree.get(SPECIFICATION) else {
         return Vec::new();
     };
     let tests: BTreeMap<_, _> = tree.rust().map(|file| (file.path.as_str(), tests_in(file))).collect();
     let mut findings = Vec::new();
     let mut numbers = BTreeSet::new();
-    for promise in promises(&file.text) {
+    for promise in parse_promises(&file.text) {
         let place = format!("{SPECIFICATION}:{}", promise.line);
         if !numbers.insert(promise.number.clone()) {
             let message = format!("there are two promises numbered {}", promise.number);
-            findings.push(Finding::fault(RULE, &place, message));
+            findings.push(RuleFinding::fault(RULE, &place, message));
         }
-        let named = references(&promise.text);
+        let named = test_references(&promise.text);
         if named.is_empty() {
             let message = format!("promise {} names no test; write `test: module::name`", promise.number);
-            findings.push(Finding::fault(RULE, &place, message));
+            findings.push(RuleFinding::fault(RULE, &place, message));
         }
-        for reference in named.iter().filter(|reference| !exists(reference, tree, &tests)) {
+        for reference in named
+            .iter()
+            .filter(|reference| !reference_exists(reference, tree, &tests))
+        {
             let message = format!("promise {} names `{reference}`, which does not exist", promise.number);
-            findings.push(Finding::fault(RULE, &place, message));
+            findings.push(RuleFinding::fault(RULE, &place, message));
         }
     }
     findings
@@ -44,7 +47,7 @@ struct Promise {
     text: String,
 }
 
-fn promises(text: &str) -> Vec<Promise> {
+fn parse_promises(text: &str) -> Vec<Promise> {
     let mut promises: Vec<Promise> = Vec::new();
     let mut open = false;
     let mut fenced = false;
@@ -52,7 +55,7 @@ fn promises(text: &str) -> Vec<Promise> {
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
         }
-        if let Some(number) = number(line).filter(|_| !fenced) {
+        if let Some(number) = promise_number(line).filter(|_| !fenced) {
             promises.push(Promise {
                 number,
                 line: at + 1,
@@ -70,7 +73,7 @@ fn promises(text: &str) -> Vec<Promise> {
 }
 
 /// The number that a line begins with, when it begins a promise.
-fn number(line: &str) -> Option<String> {
+fn promise_number(line: &str) -> Option<String> {
     let line = line.trim_start();
     let item = line
         .strip_prefix("- ")
@@ -97,7 +100,7 @@ fn number(line: &str) -> Option<String> {
 }
 
 /// Every test or file that a promise names.
-fn references(text: &str) -> Vec<String> {
+fn test_references(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for rest in text.split("test: ").skip(1).chain(text.split("tests: ").skip(1)) {
         for (position, piece) in rest.split(',').enumerate() {
@@ -118,7 +121,7 @@ fn references(text: &str) -> Vec<String> {
     found
 }
 
-fn exists(reference: &str, tree: &Tree, tests: &BTreeMap<&str, BTreeSet<String>>) -> bool {
+fn reference_exists(reference: &str, tree: &ProjectTree, tests: &BTreeMap<&str, BTreeSet<String>>) -> bool {
     let has = |found: &BTreeSet<String>, name: &str| found.contains(name);
     match reference.rsplit_once("::") {
         Some((path, name)) if path.contains('/') => tests.get(path).is_some_and(|found| has(found, name)),
@@ -134,10 +137,10 @@ fn exists(reference: &str, tree: &Tree, tests: &BTreeMap<&str, BTreeSet<String>>
 }
 
 /// The names of the functions under a `#[…test…]` attribute.
-fn tests_in(file: &File) -> BTreeSet<String> {
+fn tests_in(file: &ProjectFile) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut marked = false;
-    for line in code(&file.text).lines().map(str::trim) {
+    for line in blank_non_code(&file.text).lines().map(str::trim) {
         let attribute = line.starts_with("#[");
         marked |= attribute
             && line

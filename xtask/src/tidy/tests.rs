@@ -1,10 +1,10 @@
-use super::graph::{Graph, Kind};
-use super::tree::Tree;
-use super::{Finding, check};
+use super::graph::{DependencyGraph, DependencyKind};
+use super::tree::ProjectTree;
+use super::{RuleFinding, check_all};
 
 #[test]
 fn every_rule_has_its_say() {
-    let tree = Tree::of(&[
+    let tree = ProjectTree::from_texts(&[
         ("SPECIFICATION.md", "1. A promise.\n"),
         (
             "crates/jail/src/sys.rs",
@@ -13,14 +13,20 @@ fn every_rule_has_its_say() {
         ("crates/wire/src/lib.rs", concat!("// FIX", "ME\n")),
         ("crates/wire/src/long.rs", &"//! Long.\n".repeat(601)),
     ]);
-    let graph = Graph::of(
+    let graph = DependencyGraph::from_edges(
         &[
-            ("wire", &[("jail", Kind::Normal), ("libc", Kind::Normal)]),
+            (
+                "wire",
+                &[("jail", DependencyKind::Normal), ("libc", DependencyKind::Normal)],
+            ),
             ("jail", &[]),
         ],
         &[],
     );
-    let mut rules: Vec<_> = check(&tree, &graph).into_iter().map(|finding| finding.rule).collect();
+    let mut rules: Vec<_> = check_all(&tree, &graph)
+        .into_iter()
+        .map(|finding| finding.rule)
+        .collect();
     rules.dedup();
     assert_eq!(
         rules,
@@ -30,10 +36,10 @@ fn every_rule_has_its_say() {
 
 #[test]
 fn a_finding_reads_like_a_compilers() {
-    let finding = Finding::fault("sizes", "a.rs", "too long");
+    let finding = RuleFinding::fault("sizes", "a.rs", "too long");
     assert_eq!(finding.to_string(), "error[sizes]: a.rs: too long");
     assert_eq!(
-        Finding::notice("sizes", "a.rs", "long").to_string(),
+        RuleFinding::notice("sizes", "a.rs", "long").to_string(),
         "notice[sizes]: a.rs: long"
     );
 }

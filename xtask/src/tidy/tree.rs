@@ -9,13 +9,13 @@ use crate::program;
 
 /// One file, by its path from the workspace's root, with `/` between the parts.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct ProjectFile {
     pub(super) path: String,
     /// Empty where the file is not text.
     pub(super) text: String,
 }
 
-impl File {
+impl ProjectFile {
     /// The folders and the name, in order.
     pub(super) fn parts(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.path.split('/')
@@ -51,17 +51,17 @@ impl File {
 
 /// Every file of the project, sorted by path.
 #[derive(Debug)]
-pub(super) struct Tree {
-    files: Vec<File>,
+pub(super) struct ProjectTree {
+    files: Vec<ProjectFile>,
 }
 
-impl Tree {
+impl ProjectTree {
     pub(super) fn read(root: &Path) -> Result<Self> {
         let mut files = Vec::new();
-        for path in program::files(root)? {
+        for path in program::project_files(root)? {
             let bytes = fs::read(root.join(&path)).with_context(|| format!("cannot read `{path}`"))?;
             let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-            files.push(File {
+            files.push(ProjectFile {
                 path,
                 text: text.unwrap_or_default(),
             });
@@ -70,21 +70,21 @@ impl Tree {
         Ok(Self { files })
     }
 
-    pub(super) fn files(&self) -> &[File] {
+    pub(super) fn files(&self) -> &[ProjectFile] {
         &self.files
     }
 
-    pub(super) fn get(&self, path: &str) -> Option<&File> {
+    pub(super) fn get(&self, path: &str) -> Option<&ProjectFile> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    pub(super) fn rust(&self) -> impl Iterator<Item = &File> {
+    pub(super) fn rust(&self) -> impl Iterator<Item = &ProjectFile> {
         self.files.iter().filter(|file| file.is_rust())
     }
 
     #[cfg(test)]
-    pub(super) fn of(files: &[(&str, &str)]) -> Self {
-        let file = |&(path, text): &(&str, &str)| File {
+    pub(super) fn from_texts(files: &[(&str, &str)]) -> Self {
+        let file = |&(path, text): &(&str, &str)| ProjectFile {
             path: path.to_owned(),
             text: text.to_owned(),
         };

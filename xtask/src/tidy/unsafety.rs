@@ -1,26 +1,30 @@
 //! Where `unsafe` is allowed, and that every block has its proof above it.
 
-use super::Finding;
-use super::code::code;
-use super::tree::Tree;
+use super::RuleFinding;
+use super::code::blank_non_code;
+use super::tree::ProjectTree;
 
 const RULE: &str = "unsafe";
 
 /// The only allowed place: the module that calls the kernel.
-const HOME: [&str; 2] = ["crates/jail/src/sys.rs", "crates/jail/src/sys/"];
+const UNSAFE_PATHS: [&str; 2] = ["crates/jail/src/sys.rs", "crates/jail/src/sys/"];
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &ProjectTree) -> Vec<RuleFinding> {
     let mut findings = Vec::new();
     for file in tree.rust() {
         let text: Vec<_> = file.text.lines().collect();
-        let code = code(&file.text);
+        let code = blank_non_code(&file.text);
         let code: Vec<_> = code.lines().collect();
         for (number, line) in code.iter().enumerate().filter(|(_, line)| has_word(line, "unsafe")) {
             let place = format!("{}:{}", file.path, number + 1);
-            if !HOME.iter().any(|home| file.path.starts_with(home)) {
-                findings.push(Finding::fault(RULE, place, "`unsafe` outside crates/jail/src/sys/"));
+            if !UNSAFE_PATHS.iter().any(|home| file.path.starts_with(home)) {
+                findings.push(RuleFinding::fault(RULE, place, "`unsafe` outside crates/jail/src/sys/"));
             } else if opens_block(line) && !is_proved(&text[..number], &code[..number]) {
-                findings.push(Finding::fault(RULE, place, "no `// SAFETY:` comment above this block"));
+                findings.push(RuleFinding::fault(
+                    RULE,
+                    place,
+                    "no `// SAFETY:` comment above this block",
+                ));
             }
         }
     }

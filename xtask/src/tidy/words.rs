@@ -1,55 +1,55 @@
 //! Words that no file of the project may contain, and the few places where they are allowed.
 
-use super::Finding;
-use super::tree::{File, Tree};
+use super::RuleFinding;
+use super::tree::{ProjectFile, ProjectTree};
 
 const RULE: &str = "words";
 
-struct Ban {
+struct BannedWord {
     name: &'static str,
     has: fn(&str) -> bool,
     reason: &'static str,
 }
 
-const BANS: [Ban; 8] = [
-    Ban {
+const BANNED_WORDS: [BannedWord; 8] = [
+    BannedWord {
         name: "TODO",
-        has: open_end,
+        has: has_unnumbered_todo,
         reason: "name the issue: `TODO(#12)`",
     },
-    Ban {
+    BannedWord {
         name: "FIXME",
-        has: |line| word(line, "FIXME"),
+        has: |line| has_word(line, "FIXME"),
         reason: "mend it or open an issue",
     },
-    Ban {
+    BannedWord {
         name: "dbg!",
         has: |line| line.contains("dbg!("),
         reason: "use `tracing`",
     },
-    Ban {
+    BannedWord {
         name: "simply",
-        has: |line| word(&line.to_lowercase(), "simply"),
+        has: |line| has_word(&line.to_lowercase(), "simply"),
         reason: "what is simple needs no word for it",
     },
-    Ban {
+    BannedWord {
         name: "#[ignore]",
         has: |line| line.trim_start().starts_with("#[ignore"),
         reason: "print `SKIPPED: reason`",
     },
-    Ban {
+    BannedWord {
         name: "registry",
-        has: registry,
+        has: names_registry,
         reason: "where packages come from is the machine's business",
     },
-    Ban {
+    BannedWord {
         name: "machine path",
-        has: machine_path,
+        has: has_machine_path,
         reason: "a path of one machine",
     },
-    Ban {
+    BannedWord {
         name: "authorship",
-        has: authorship,
+        has: claims_authorship,
         reason: "the project speaks of itself alone",
     },
 ];
@@ -74,7 +74,7 @@ const AUTHORSHIP: [&str; 6] = [
     "co-authored-by",
 ];
 
-enum Place {
+enum AllowedPlace {
     File(&'static str),
     Below(&'static str),
     /// Any folder with this name.
@@ -83,59 +83,71 @@ enum Place {
 }
 
 /// The places where a banned word is allowed; `*` stands for every word.
-const MEANT: [(&str, Place, &str); 12] = [
-    ("*", Place::File("xtask/src/tidy/words.rs"), "the list itself"),
-    ("*", Place::File("xtask/src/tidy/words/tests.rs"), "its cases"),
-    ("*", Place::File("LICENSE"), "not our words"),
-    ("*", Place::Folder("testdata"), "what others wrote, to be judged"),
-    ("registry", Place::File("Cargo.lock"), "cargo writes it"),
+const ALLOWED_USES: [(&str, AllowedPlace, &str); 12] = [
+    ("*", AllowedPlace::File("xtask/src/tidy/words.rs"), "the list itself"),
+    ("*", AllowedPlace::File("xtask/src/tidy/words/tests.rs"), "its cases"),
+    ("*", AllowedPlace::File("LICENSE"), "not our words"),
+    ("*", AllowedPlace::Folder("testdata"), "what others wrote, to be judged"),
+    ("registry", AllowedPlace::File("Cargo.lock"), "cargo writes it"),
     (
         "registry",
-        Place::File("crates/testkit/peers/redact/Cargo.lock"),
+        AllowedPlace::File("crates/testkit/peers/redact/Cargo.lock"),
         "cargo writes it",
     ),
-    ("registry", Place::Below("policies/"), "hosts that a policy speaks of"),
     (
         "registry",
-        Place::Below("crates/policy/"),
+        AllowedPlace::Below("policies/"),
         "hosts that a policy speaks of",
     ),
-    ("registry", Place::Tests, "hosts that a policy speaks of"),
-    ("machine path", Place::Tests, "the home of root, as a path in a sandbox"),
+    (
+        "registry",
+        AllowedPlace::Below("crates/policy/"),
+        "hosts that a policy speaks of",
+    ),
+    ("registry", AllowedPlace::Tests, "hosts that a policy speaks of"),
     (
         "machine path",
-        Place::Below("crates/probe/"),
+        AllowedPlace::Tests,
         "the home of root, as a path in a sandbox",
     ),
     (
         "machine path",
-        Place::Below("crates/testkit/"),
+        AllowedPlace::Below("crates/probe/"),
+        "the home of root, as a path in a sandbox",
+    ),
+    (
+        "machine path",
+        AllowedPlace::Below("crates/testkit/"),
         "the home of root, as a path in a sandbox",
     ),
 ];
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &ProjectTree) -> Vec<RuleFinding> {
     let mut findings = Vec::new();
     for file in tree.files() {
-        for ban in BANS.iter().filter(|ban| !is_meant(ban.name, file)) {
+        for ban in BANNED_WORDS.iter().filter(|ban| !is_allowed(ban.name, file)) {
             for (number, _) in file.text.lines().enumerate().filter(|(_, line)| (ban.has)(line)) {
                 let place = format!("{}:{}", file.path, number + 1);
-                findings.push(Finding::fault(RULE, place, format!("`{}`: {}", ban.name, ban.reason)));
+                findings.push(RuleFinding::fault(
+                    RULE,
+                    place,
+                    format!("`{}`: {}", ban.name, ban.reason),
+                ));
             }
         }
     }
     findings
 }
 
-fn is_meant(name: &str, file: &File) -> bool {
-    MEANT
+fn is_allowed(name: &str, file: &ProjectFile) -> bool {
+    ALLOWED_USES
         .iter()
         .filter(|(word, ..)| *word == "*" || *word == name)
         .any(|(_, place, _)| match place {
-            Place::File(path) => file.path == *path,
-            Place::Below(folder) => file.path.starts_with(folder),
-            Place::Folder(name) => file.parts().any(|part| part == *name),
-            Place::Tests => file.is_test(),
+            AllowedPlace::File(path) => file.path == *path,
+            AllowedPlace::Below(folder) => file.path.starts_with(folder),
+            AllowedPlace::Folder(name) => file.parts().any(|part| part == *name),
+            AllowedPlace::Tests => file.is_test(),
         })
 }
 
@@ -143,13 +155,13 @@ fn in_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-fn word(line: &str, wanted: &str) -> bool {
+fn has_word(line: &str, wanted: &str) -> bool {
     line.split(|c| !in_word(c)).any(|found| found == wanted)
 }
 
 /// Whether the word is there without the number of an issue after it.
-fn open_end(line: &str) -> bool {
-    word(line, "TODO")
+fn has_unnumbered_todo(line: &str) -> bool {
+    has_word(line, "TODO")
         && line.match_indices("TODO").any(|(at, found)| {
             let after = line[at + found.len()..].trim_start_matches(['(', ' ', ':']);
             !after
@@ -158,12 +170,12 @@ fn open_end(line: &str) -> bool {
         })
 }
 
-fn registry(line: &str) -> bool {
+fn names_registry(line: &str) -> bool {
     REGISTRIES.iter().any(|host| line.contains(host))
 }
 
 /// Whether the path is there as an absolute one: after a letter it is the middle of another.
-fn machine_path(line: &str) -> bool {
+fn has_machine_path(line: &str) -> bool {
     let absolute = |at: usize| !line[..at].ends_with(|c: char| in_word(c) || "./-*}$>".contains(c));
     MACHINE_PATHS
         .iter()
@@ -171,13 +183,13 @@ fn machine_path(line: &str) -> bool {
 }
 
 /// Whether the line claims an author. In quotes, as the role of a message, the last word names a thing; elsewhere it names somebody.
-fn authorship(line: &str) -> bool {
+fn claims_authorship(line: &str) -> bool {
     let line = line.to_lowercase();
     let role = line
         .replace("\"assistant\"", "")
         .replace("'assistant'", "")
         .replace("`assistant`", "");
-    AUTHORSHIP.iter().any(|words| line.contains(words)) || word(&role, "assistant")
+    AUTHORSHIP.iter().any(|words| line.contains(words)) || has_word(&role, "assistant")
 }
 
 #[cfg(test)]

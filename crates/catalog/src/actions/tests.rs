@@ -1,8 +1,8 @@
-use super::{Effect, are_opposite};
-use crate::slots::best;
+use super::{ToolEffect, are_opposite};
+use crate::slots::rank_best;
+use crate::terms::TermStemmer;
 use crate::testdata::listing;
-use crate::words::Stems;
-use crate::{Catalog, Hints, Index, Search, View};
+use crate::{Catalog, CatalogView, SearchIndex, ServerHints, ToolSearch};
 
 /// Tools of which some undo others, and some only read.
 fn shop() -> Catalog {
@@ -33,12 +33,12 @@ fn shop() -> Catalog {
 
 #[track_caller]
 fn ranked(catalog: &Catalog, question: &str) -> Vec<String> {
-    let index = Index::new(catalog);
-    let view = View::everything(catalog, &index);
-    let scores = view.score(&crate::question::Question::read(question));
-    let places = best(&scores).into_iter();
+    let index = SearchIndex::new(catalog);
+    let view = CatalogView::everything(catalog, &index);
+    let scores = view.score(&crate::query::SearchQuery::parse(question));
+    let places = rank_best(&scores).into_iter();
     places
-        .map(|(place, _)| catalog.tools()[place].short().to_owned())
+        .map(|(place, _)| catalog.tools()[place].short_name().to_owned())
         .collect()
 }
 
@@ -72,10 +72,10 @@ fn reading_comes_before_writing_where_nobody_asks_to_write() {
 #[test]
 fn tools_that_undo_each_other_never_share_a_slot() {
     let shop = shop();
-    let index = Index::new(&shop);
-    let found = View::everything(&shop, &index).search(&Search {
+    let index = SearchIndex::new(&shop);
+    let found = CatalogView::everything(&shop, &index).search(&ToolSearch {
         intents: vec!["block a customer".to_owned()],
-        ..Search::default()
+        ..ToolSearch::default()
     });
     let found = found.unwrap();
     let block = &found.intents[0].slots[0];
@@ -89,27 +89,27 @@ fn tools_that_undo_each_other_never_share_a_slot() {
 
 #[test]
 fn what_a_tool_does_is_in_its_hints_or_its_verb() {
-    let stems = Stems::new();
+    let stems = TermStemmer::new();
     let mut shop = listing(
         "x",
         &[("get_update", ""), ("update_get", ""), ("win_deal", ""), ("purge", "")],
     );
     shop.tools[2].hints.read_only = Some(false);
-    shop.tools[3].hints = Hints {
+    shop.tools[3].hints = ServerHints {
         read_only: Some(true),
-        ..Hints::default()
+        ..ServerHints::default()
     };
     let catalog = Catalog::new([shop]);
-    let effect = |name: &str| Effect::of(catalog.get(&format!("x.{name}")).unwrap(), &stems);
-    assert_eq!(effect("get_update"), Effect::Reads);
-    assert_eq!(effect("update_get"), Effect::Writes("updat".to_owned()));
-    assert_eq!(effect("win_deal"), Effect::Writes("win".to_owned()));
-    assert_eq!(effect("purge"), Effect::Reads);
+    let effect = |name: &str| ToolEffect::classify(catalog.get(&format!("x.{name}")).unwrap(), &stems);
+    assert_eq!(effect("get_update"), ToolEffect::Reads);
+    assert_eq!(effect("update_get"), ToolEffect::Writes("updat".to_owned()));
+    assert_eq!(effect("win_deal"), ToolEffect::Writes("win".to_owned()));
+    assert_eq!(effect("purge"), ToolEffect::Reads);
 }
 
 #[test]
 fn opposites_are_known_by_their_prefix_or_by_name() {
-    let stems = Stems::new();
+    let stems = TermStemmer::new();
     let opposite = |one: &str, other: &str| are_opposite(&stems.stem(one), &stems.stem(other));
     assert!(opposite("blocked", "unblock") && opposite("unblock", "block"));
     assert!(opposite("enabling", "disable") && opposite("approve", "rejected"));

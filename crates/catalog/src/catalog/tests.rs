@@ -2,23 +2,23 @@ use serde_json::json;
 
 use ringfence_policy::ToolName;
 
-use super::{Catalog, SHORT, canonical, identifier};
-use crate::tool::{Definition, Hints, Listing};
+use super::{Catalog, MAX_TOOL_NAME_BYTES, canonical_name, identifier};
+use crate::tool::{ServerHints, ServerListing, ToolDefinition};
 
-fn tool(name: &str) -> Definition {
-    Definition {
+fn tool(name: &str) -> ToolDefinition {
+    ToolDefinition {
         name: name.to_owned(),
         title: None,
         description: String::new(),
         input: json!({"type": "object"}),
         output: None,
-        hints: Hints::default(),
+        hints: ServerHints::default(),
         tags: Vec::new(),
     }
 }
 
 fn catalog(server: &str, names: &[&str]) -> Catalog {
-    Catalog::new([Listing {
+    Catalog::new([ServerListing {
         server: server.to_owned(),
         description: String::new(),
         tools: names.iter().map(|name| tool(name)).collect(),
@@ -62,7 +62,7 @@ fn a_tool_answers_to_each_of_its_spellings() {
         assert_eq!(found, Some("git-hub.list-issues"));
     }
     assert_eq!(
-        catalog.resolve("git_hub", "a_b").map(crate::tool::Tool::short),
+        catalog.resolve("git_hub", "a_b").map(crate::tool::Tool::short_name),
         Some("a.b")
     );
     assert!(catalog.resolve("git-hub", "nothing").is_none());
@@ -105,7 +105,7 @@ fn no_name_has_a_character_that_nobody_sees() {
         ("x\u{e0041}", "x_"),
         ("a\u{1b}[31m", "a_[31m"),
     ] {
-        assert_eq!(canonical(said, SHORT, false), shown);
+        assert_eq!(canonical_name(said, MAX_TOOL_NAME_BYTES, false), shown);
         assert!(format!("git.{said}").parse::<ToolName>().is_err(), "{said:?}");
     }
 }

@@ -7,11 +7,11 @@ use super::*;
 
 #[track_caller]
 fn problems(schema: &Value, arguments: &Value) -> Vec<String> {
-    let checker = Checker::new(schema).unwrap();
-    let Err(bad) = checker.check(arguments) else {
+    let checker = SchemaChecker::new(schema).unwrap();
+    let Err(bad) = checker.check_arguments(arguments) else {
         return Vec::new();
     };
-    bad.problems.iter().map(Problem::to_string).collect()
+    bad.problems.iter().map(SchemaMismatch::to_string).collect()
 }
 
 #[test]
@@ -24,7 +24,10 @@ fn a_problem_names_its_place_and_never_the_value() {
 #[test]
 fn the_answer_lists_every_parameter_with_type_and_mark() {
     let schema = json!({ "type": "object", "properties": { "b-c": { "enum": ["x", "y"] }, "a": { "type": "array", "items": { "type": "string" } } }, "required": ["b-c"] });
-    let bad = Checker::new(&schema).unwrap().check(&json!({})).unwrap_err();
+    let bad = SchemaChecker::new(&schema)
+        .unwrap()
+        .check_arguments(&json!({}))
+        .unwrap_err();
     assert_eq!(bad.parameters, "\"b-c\": \"x\" | \"y\" (required), a: string[]");
     assert!(bad.to_string().contains("parameters: \"b-c\""), "{bad}");
 }
@@ -35,8 +38,8 @@ fn at_most_five_problems_are_told() {
         .map(|n| (format!("f{n}"), json!({ "type": "string" })))
         .collect();
     let values: serde_json::Map<String, Value> = (0..40).map(|n| (format!("f{n}"), json!(n))).collect();
-    let checker = Checker::new(&json!({ "type": "object", "properties": fields })).unwrap();
-    let bad = checker.check(&Value::Object(values)).unwrap_err();
+    let checker = SchemaChecker::new(&json!({ "type": "object", "properties": fields })).unwrap();
+    let bad = checker.check_arguments(&Value::Object(values)).unwrap_err();
     assert_eq!((bad.problems.len(), bad.more), (5, true));
 }
 
@@ -51,37 +54,37 @@ fn arguments_that_are_no_object_are_refused() {
 #[test]
 fn a_reference_to_another_document_is_not_fetched_and_that_is_said() {
     let schema = json!({ "type": "object", "properties": { "a": { "$ref": "http://127.0.0.1:9/x.json" }, "f": { "$ref": "file:///etc/passwd" }, "b": { "type": "integer" } } });
-    let checker = Checker::new(&schema).unwrap();
+    let checker = SchemaChecker::new(&schema).unwrap();
     assert_eq!(
         checker.note(),
         Some("not checked, because the schema is not usable as it is: `$ref`")
     );
-    assert_eq!(checker.check(&json!({ "a": 1, "b": 2 })), Ok(()));
-    assert!(checker.check(&json!({ "b": "x" })).is_err());
+    assert_eq!(checker.check_arguments(&json!({ "a": 1, "b": 2 })), Ok(()));
+    assert!(checker.check_arguments(&json!({ "b": "x" })).is_err());
 }
 
 #[test]
 fn unusable_parts_are_dropped_one_by_one() {
     let schema = json!({ "type": "object", "properties": { "a": { "type": "any" }, "p": { "type": "string", "pattern": "(?=x)" }, "n": { "type": "integer", "minimum": 1, "exclusiveMinimum": true }, "broken": 5 }, "required": ["n"] });
-    let checker = Checker::new(&schema).unwrap();
+    let checker = SchemaChecker::new(&schema).unwrap();
     let note = checker.note().unwrap();
     assert!(
         note.contains("`pattern`") && note.contains("`type`") && note.contains("malformed"),
         "{note}"
     );
-    assert_eq!(checker.check(&json!({ "n": 2, "p": "y", "a": [] })), Ok(()));
-    assert!(checker.check(&json!({ "n": 1 })).is_err());
-    assert!(checker.check(&json!({ "p": 1, "n": 2 })).is_err());
+    assert_eq!(checker.check_arguments(&json!({ "n": 2, "p": "y", "a": [] })), Ok(()));
+    assert!(checker.check_arguments(&json!({ "n": 1 })).is_err());
+    assert!(checker.check_arguments(&json!({ "p": 1, "n": 2 })).is_err());
 }
 
 #[test]
 fn a_hostile_pattern_does_not_hang() {
     let schema = json!({ "type": "object", "properties": { "a": { "type": "string", "pattern": "^(a+)+$" } } });
-    let checker = Checker::new(&schema).unwrap();
+    let checker = SchemaChecker::new(&schema).unwrap();
     let start = Instant::now();
     assert!(
         checker
-            .check(&json!({ "a": format!("{}!", "a".repeat(50_000)) }))
+            .check_arguments(&json!({ "a": format!("{}!", "a".repeat(50_000)) }))
             .is_err()
     );
     assert!(start.elapsed() < Duration::from_secs(2));
@@ -103,13 +106,13 @@ fn a_schema_that_multiplies_or_means_itself_is_not_evaluated() {
     let itself = json!({ "required": ["a"], "allOf": [{ "$ref": "#" }] });
     let start = Instant::now();
     for schema in [doubling, itself] {
-        let checker = Checker::new(&schema).unwrap();
+        let checker = SchemaChecker::new(&schema).unwrap();
         assert!(
             checker.note().is_some_and(|note| note.starts_with("only required")),
             "{schema}"
         );
-        assert_eq!(checker.check(&json!({ "a": "x" })), Ok(()));
-        assert!(checker.check(&json!({})).is_err());
+        assert_eq!(checker.check_arguments(&json!({ "a": "x" })), Ok(()));
+        assert!(checker.check_arguments(&json!({})).is_err());
     }
     assert!(start.elapsed() < Duration::from_secs(2));
 }
@@ -161,7 +164,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn any_schema_gives_a_checker_that_answers(schema in any_json(), arguments in any_json()) {
-        let checker = Checker::new(&schema).unwrap();
-        let _answer = checker.check(&arguments);
+        let checker = SchemaChecker::new(&schema).unwrap();
+        let _answer = checker.check_arguments(&arguments);
     }
 }

@@ -1,9 +1,9 @@
-use super::{ending, gloss, synonyms};
-use crate::words::Stems;
+use super::{file_ending_words, gloss_chinese, synonyms};
+use crate::terms::TermStemmer;
 
 #[test]
 fn synonyms_go_both_ways() {
-    let stems = Stems::new();
+    let stems = TermStemmer::new();
     let (one, other) = (stems.term("delete").unwrap(), stems.term("remove").unwrap());
     assert!(synonyms(&one).contains(&other));
     assert!(synonyms(&other).contains(&one));
@@ -13,12 +13,12 @@ fn synonyms_go_both_ways() {
 #[test]
 fn the_longest_chinese_word_wins() {
     let mut found = Vec::new();
-    gloss("查询数据库", &mut |word: &str, _| found.push(word.to_owned()));
+    gloss_chinese("查询数据库", &mut |word: &str, _| found.push(word.to_owned()));
     assert_eq!(found, ["query", "search", "get", "database"]);
 }
 
 #[test]
 fn endings_are_known_by_what_they_hold() {
-    assert_eq!(ending("xlsx"), Some("excel spreadsheet workbook"));
-    assert_eq!(ending("nothing"), None);
+    assert_eq!(file_ending_words("xlsx"), Some("excel spreadsheet workbook"));
+    assert_eq!(file_ending_words("nothing"), None);
 }

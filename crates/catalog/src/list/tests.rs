@@ -1,11 +1,11 @@
 use crate::testdata::{catalog, definition, listing};
-use crate::{Catalog, Index, ListError, Listing, View};
+use crate::{Catalog, CatalogView, ListError, SearchIndex, ServerListing};
 
 #[test]
 fn servers_first_then_names() {
     let catalog = catalog();
-    let index = Index::new(&catalog);
-    let view = View::everything(&catalog, &index);
+    let index = SearchIndex::new(&catalog);
+    let view = CatalogView::everything(&catalog, &index);
     let servers = view.list(None, None, None).unwrap();
     assert_eq!(
         servers
@@ -25,8 +25,8 @@ fn servers_first_then_names() {
 #[test]
 fn an_unknown_server_is_answered_with_the_nearest() {
     let catalog = catalog();
-    let index = Index::new(&catalog);
-    let refused = View::everything(&catalog, &index).list(Some("weathr"), None, None);
+    let index = SearchIndex::new(&catalog);
+    let refused = CatalogView::everything(&catalog, &index).list(Some("weathr"), None, None);
     assert_eq!(
         refused,
         Err(ListError::UnknownServer {
@@ -41,12 +41,12 @@ fn long_lists_are_paged_and_cursors_checked() {
     let tools = (0..450)
         .map(|number| definition(&format!("tool{number:03}"), ""))
         .collect();
-    let catalog = Catalog::new([Listing {
+    let catalog = Catalog::new([ServerListing {
         tools,
         ..listing("many", &[])
     }]);
-    let index = Index::new(&catalog);
-    let view = View::everything(&catalog, &index);
+    let index = SearchIndex::new(&catalog);
+    let view = CatalogView::everything(&catalog, &index);
     let (mut seen, mut cursor) = (Vec::new(), None);
     loop {
         let page = view.list(Some("many"), None, cursor.as_deref()).unwrap();
@@ -69,12 +69,12 @@ fn long_lists_are_paged_and_cursors_checked() {
 fn a_servers_own_tags_are_its_domains() {
     let mut tagged = definition("x", "");
     tagged.tags = vec!["billing".to_owned()];
-    let catalog = Catalog::new([Listing {
+    let catalog = Catalog::new([ServerListing {
         tools: vec![tagged],
         ..listing("shop", &[])
     }]);
-    let index = Index::new(&catalog);
-    let view = View::everything(&catalog, &index);
+    let index = SearchIndex::new(&catalog);
+    let view = CatalogView::everything(&catalog, &index);
     assert_eq!(
         view.list(Some("shop"), Some("billing"), None).unwrap().tools,
         ["shop.x"]

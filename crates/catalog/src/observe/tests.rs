@@ -112,7 +112,7 @@ proptest! {
             prop_assert!(validator.is_valid(result), "{schema} refuses {result}");
         }
         prop_assert_eq!(&learnt(&results), &schema);
-        prop_assert!(Seen::schema(&schema, DEPTH + 1).keys() <= KEYS);
+        prop_assert!(ObservedShape::from_schema(&schema, MAX_DEPTH + 1).key_count() <= MAX_TOTAL_KEYS);
     }
 
     #[test]

@@ -1,13 +1,13 @@
-use crate::question::Question;
+use crate::query::SearchQuery;
 use crate::testdata::{catalog, listing};
-use crate::{Catalog, Index};
+use crate::{Catalog, SearchIndex};
 
 #[track_caller]
 fn check(catalog: &Catalog, question: &str, best: &str) {
-    let index = Index::new(catalog);
+    let index = SearchIndex::new(catalog);
     let visible = vec![true; catalog.tools().len()];
-    let scores = super::score(&[(&index, &visible)], &Question::read(question));
-    let first = super::super::slots::best(&scores)[0].0;
+    let scores = super::score(&[(&index, &visible)], &SearchQuery::parse(question));
+    let first = super::super::slots::rank_best(&scores)[0].0;
     assert_eq!(catalog.tools()[first].name.as_str(), best, "{question}");
 }
 
@@ -24,7 +24,7 @@ fn the_tool_that_is_meant_comes_first() {
 #[test]
 fn the_last_of_many_wishes_counts_as_much_as_the_first() {
     let catalog = catalog();
-    let index = Index::new(&catalog);
+    let index = SearchIndex::new(&catalog);
     let visible = vec![true; catalog.tools().len()];
     let score = |question: &str, name: &str| {
         let place = catalog
@@ -32,7 +32,7 @@ fn the_last_of_many_wishes_counts_as_much_as_the_first() {
             .iter()
             .position(|tool| tool.name.as_str() == name)
             .unwrap();
-        super::score(&[(&index, &visible)], &Question::read(question))[place]
+        super::score(&[(&index, &visible)], &SearchQuery::parse(question))[place]
     };
     let wishes =
         "Read the file. List the directory. Delete the file. Write the text. How much room is left? Search the inbox. ";
@@ -73,13 +73,13 @@ fn a_tool_described_in_chinese_is_found_like_its_twin_in_english() {
         ],
     );
     let catalog = Catalog::new([chinese, english]);
-    let index = Index::new(&catalog);
+    let index = SearchIndex::new(&catalog);
     for (question, cn, en) in [
         ("compare flight ticket prices", "cn.sc1", "en.se1"),
         ("filter flights by departure city", "cn.sc1", "en.se1"),
         ("draw a flowchart", "cn.sc2", "en.se2"),
     ] {
-        let scores = super::score(&[(&index, &[true; 4])], &Question::read(question));
+        let scores = super::score(&[(&index, &[true; 4])], &SearchQuery::parse(question));
         let of = |name: &str| {
             scores[catalog
                 .tools()
@@ -94,10 +94,10 @@ fn a_tool_described_in_chinese_is_found_like_its_twin_in_english() {
 #[test]
 fn nothing_in_common_is_no_score() {
     let catalog = catalog();
-    let index = Index::new(&catalog);
+    let index = SearchIndex::new(&catalog);
     let scores = super::score(
         &[(&index, &vec![true; catalog.tools().len()])],
-        &Question::read("qqqq zzzz"),
+        &SearchQuery::parse("qqqq zzzz"),
     );
     assert!(scores.iter().all(|score| *score == 0.0));
 }
@@ -105,7 +105,7 @@ fn nothing_in_common_is_no_score() {
 #[test]
 fn likeness_is_of_what_tools_do() {
     let catalog = catalog();
-    let index = Index::new(&catalog);
+    let index = SearchIndex::new(&catalog);
     let place = |name: &str| {
         catalog
             .tools()

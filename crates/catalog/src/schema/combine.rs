@@ -4,19 +4,19 @@
     reason = "only a few pairs of shapes have a meaning together"
 )]
 
-use super::{Literal, Object, Rest, Shape, Tuple};
+use super::{AdditionalKeys, LiteralShape, ObjectShape, SchemaShape, TupleShape};
 
 /// The most members of a union that results from an intersection.
-const PRODUCT: usize = 32;
+const MAX_UNION_PRODUCT: usize = 32;
 
 /// The union of these shapes.
-pub(crate) fn union(shapes: impl IntoIterator<Item = Shape>) -> Shape {
-    let mut members: Vec<Shape> = Vec::new();
+pub(crate) fn union(shapes: impl IntoIterator<Item = SchemaShape>) -> SchemaShape {
+    let mut members: Vec<SchemaShape> = Vec::new();
     for shape in shapes {
         let parts = match shape {
-            Shape::Unknown => return Shape::Unknown,
-            Shape::Never => continue,
-            Shape::Union(parts) => parts,
+            SchemaShape::Unknown => return SchemaShape::Unknown,
+            SchemaShape::Never => continue,
+            SchemaShape::Union(parts) => parts,
             other => vec![other],
         };
         for part in parts {
@@ -25,88 +25,112 @@ pub(crate) fn union(shapes: impl IntoIterator<Item = Shape>) -> Shape {
             }
         }
     }
-    swallow(&mut members);
+    remove_included(&mut members);
     match members.len() {
-        0 => Shape::Never,
+        0 => SchemaShape::Never,
         1 => members.swap_remove(0),
-        _ => Shape::Union(members),
+        _ => SchemaShape::Union(members),
     }
 }
 
 /// Removes the members that another one includes.
-fn swallow(members: &mut Vec<Shape>) {
-    let has = |shape: &Shape| members.contains(shape);
-    let (string, number, boolean) = (has(&Shape::String), has(&Shape::Number), has(&Shape::Boolean));
-    let integer = has(&Shape::Integer);
+fn remove_included(members: &mut Vec<SchemaShape>) {
+    let has = |shape: &SchemaShape| members.contains(shape);
+    let (string, number, boolean) = (
+        has(&SchemaShape::String),
+        has(&SchemaShape::Number),
+        has(&SchemaShape::Boolean),
+    );
+    let integer = has(&SchemaShape::Integer);
     members.retain(|member| match member {
-        Shape::Integer => !number,
-        Shape::Literal(Literal::String(_)) => !string,
-        Shape::Literal(Literal::Number(value)) => !number && (!integer || value.is_f64()),
-        Shape::Literal(Literal::Boolean(_)) => !boolean,
+        SchemaShape::Integer => !number,
+        SchemaShape::Literal(LiteralShape::String(_)) => !string,
+        SchemaShape::Literal(LiteralShape::Number(value)) => !number && (!integer || value.is_f64()),
+        SchemaShape::Literal(LiteralShape::Boolean(_)) => !boolean,
         _ => true,
     });
 }
 
 /// The intersection of two shapes; `None` if it cannot be expressed.
-pub(super) fn both(one: Shape, other: Shape) -> Option<Shape> {
+pub(super) fn intersect(one: SchemaShape, other: SchemaShape) -> Option<SchemaShape> {
     match (one, other) {
-        (Shape::Unknown, shape) | (shape, Shape::Unknown) => Some(shape),
-        (Shape::Never, _) | (_, Shape::Never) => Some(Shape::Never),
-        (Shape::Union(one), Shape::Union(other)) if one.len() * other.len() > PRODUCT => {
+        (SchemaShape::Unknown, shape) | (shape, SchemaShape::Unknown) => Some(shape),
+        (SchemaShape::Never, _) | (_, SchemaShape::Never) => Some(SchemaShape::Never),
+        (SchemaShape::Union(one), SchemaShape::Union(other)) if one.len() * other.len() > MAX_UNION_PRODUCT => {
             // An intersection of closed sets of literals needs no product.
             let kept: Vec<_> = one.into_iter().filter(|shape| other.contains(shape)).collect();
             (!kept.is_empty()).then(|| union(kept))
         }
-        (Shape::Union(members), shape) | (shape, Shape::Union(members)) => {
-            let met: Option<Vec<_>> = members.into_iter().map(|member| both(member, shape.clone())).collect();
+        (SchemaShape::Union(members), shape) | (shape, SchemaShape::Union(members)) => {
+            let met: Option<Vec<_>> = members
+                .into_iter()
+                .map(|member| intersect(member, shape.clone()))
+                .collect();
             met.map(union)
         }
         (one, other) if one == other => Some(one),
-        (Shape::Named(_), _) | (_, Shape::Named(_)) | (Shape::Tuple(_), Shape::Tuple(_)) => None,
-        (Shape::Number, Shape::Integer) | (Shape::Integer, Shape::Number) => Some(Shape::Integer),
-        (Shape::Literal(literal), shape) | (shape, Shape::Literal(literal)) => {
+        (SchemaShape::Named(_), _) | (_, SchemaShape::Named(_)) | (SchemaShape::Tuple(_), SchemaShape::Tuple(_)) => {
+            None
+        }
+        (SchemaShape::Number, SchemaShape::Integer) | (SchemaShape::Integer, SchemaShape::Number) => {
+            Some(SchemaShape::Integer)
+        }
+        (SchemaShape::Literal(literal), shape) | (shape, SchemaShape::Literal(literal)) => {
             let fits = match (&literal, &shape) {
-                (Literal::String(_), Shape::String)
-                | (Literal::Number(_), Shape::Number)
-                | (Literal::Boolean(_), Shape::Boolean) => true,
-                (Literal::Number(value), Shape::Integer) => !value.is_f64() || whole(value),
+                (LiteralShape::String(_), SchemaShape::String)
+                | (LiteralShape::Number(_), SchemaShape::Number)
+                | (LiteralShape::Boolean(_), SchemaShape::Boolean) => true,
+                (LiteralShape::Number(value), SchemaShape::Integer) => !value.is_f64() || is_whole_number(value),
                 _ => false,
             };
-            Some(if fits { Shape::Literal(literal) } else { Shape::Never })
+            Some(if fits {
+                SchemaShape::Literal(literal)
+            } else {
+                SchemaShape::Never
+            })
         }
-        (Shape::List(one), Shape::List(other)) => both(*one, *other).map(|item| Shape::List(Box::new(item))),
-        (Shape::Tuple(tuple), Shape::List(item)) | (Shape::List(item), Shape::Tuple(tuple)) => {
-            tuple_of(tuple, &item).map(Shape::Tuple)
+        (SchemaShape::List(one), SchemaShape::List(other)) => {
+            intersect(*one, *other).map(|item| SchemaShape::List(Box::new(item)))
         }
-        (Shape::Object(one), Shape::Object(other)) => merge(one, other).map(Shape::Object),
-        _ => Some(Shape::Never),
+        (SchemaShape::Tuple(tuple), SchemaShape::List(item)) | (SchemaShape::List(item), SchemaShape::Tuple(tuple)) => {
+            narrow_tuple(tuple, &item).map(SchemaShape::Tuple)
+        }
+        (SchemaShape::Object(one), SchemaShape::Object(other)) => merge_objects(one, other).map(SchemaShape::Object),
+        _ => Some(SchemaShape::Never),
     }
 }
 
-fn whole(value: &serde_json::Number) -> bool {
+fn is_whole_number(value: &serde_json::Number) -> bool {
     value.as_f64().is_some_and(|value| value.fract() == 0.0)
 }
 
-fn tuple_of(tuple: Tuple, item: &Shape) -> Option<Tuple> {
-    let items: Option<Vec<_>> = tuple.items.into_iter().map(|one| both(one, item.clone())).collect();
+fn narrow_tuple(tuple: TupleShape, item: &SchemaShape) -> Option<TupleShape> {
+    let items: Option<Vec<_>> = tuple
+        .items
+        .into_iter()
+        .map(|one| intersect(one, item.clone()))
+        .collect();
     let rest = match tuple.rest {
-        Some(rest) => Some(Box::new(both(*rest, item.clone())?)),
+        Some(rest) => Some(Box::new(intersect(*rest, item.clone())?)),
         None => None,
     };
     let needed = tuple.needed;
-    Some(Tuple {
+    Some(TupleShape {
         items: items?,
         needed,
         rest,
     })
 }
 
-fn merge(one: Object, other: Object) -> Option<Object> {
-    let rest = match (one.rest, other.rest) {
-        (Rest::Closed, _) | (_, Rest::Closed) => Rest::Closed,
-        (Rest::Open(one), Rest::Open(other)) => Rest::Open(Box::new(both(*one, *other)?)),
-        (Rest::Open(shape), Rest::Unsaid) | (Rest::Unsaid, Rest::Open(shape)) => Rest::Open(shape),
-        (Rest::Unsaid, Rest::Unsaid) => Rest::Unsaid,
+fn merge_objects(one: ObjectShape, other: ObjectShape) -> Option<ObjectShape> {
+    let rest = match (one.additional, other.additional) {
+        (AdditionalKeys::Closed, _) | (_, AdditionalKeys::Closed) => AdditionalKeys::Closed,
+        (AdditionalKeys::Open(one), AdditionalKeys::Open(other)) => {
+            AdditionalKeys::Open(Box::new(intersect(*one, *other)?))
+        }
+        (AdditionalKeys::Open(shape), AdditionalKeys::Unspecified)
+        | (AdditionalKeys::Unspecified, AdditionalKeys::Open(shape)) => AdditionalKeys::Open(shape),
+        (AdditionalKeys::Unspecified, AdditionalKeys::Unspecified) => AdditionalKeys::Unspecified,
     };
     let mut fields = one.fields;
     let mut places: std::collections::HashMap<String, usize> = fields
@@ -116,16 +140,19 @@ fn merge(one: Object, other: Object) -> Option<Object> {
         .collect();
     for field in other.fields {
         if let Some(known) = places.get(&field.name).and_then(|place| fields.get_mut(*place)) {
-            let shape = std::mem::replace(&mut known.shape, Shape::Never);
-            known.shape = both(shape, field.shape)?;
+            let shape = std::mem::replace(&mut known.shape, SchemaShape::Never);
+            known.shape = intersect(shape, field.shape)?;
             known.required |= field.required;
-            known.words = std::mem::take(&mut known.words).or(field.words);
+            known.annotations = std::mem::take(&mut known.annotations).completed_by(field.annotations);
         } else {
             places.insert(field.name.clone(), fields.len());
             fields.push(field);
         }
     }
-    let mut object = Object { fields, rest };
-    object.sort();
+    let mut object = ObjectShape {
+        fields,
+        additional: rest,
+    };
+    object.sort_fields();
     Some(object)
 }

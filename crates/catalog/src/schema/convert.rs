@@ -4,53 +4,53 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::combine::{both, union};
-use super::refs::{self, Target};
-use super::{Named, Shape, Types};
+use super::combine::{intersect, union};
+use super::references::{self, ReferenceTarget};
+use super::{NamedShape, SchemaShape, SchemaTypes};
 
 /// The deepest nesting of shapes; deeper parts are unknown.
-const DEPTH: usize = 14;
+const MAX_DEPTH: usize = 14;
 /// The most schemas of a document that are read for its root, and in total.
-const ROOT: usize = 3000;
-const ALL: usize = 5000;
+const MAX_ROOT_SCHEMAS: usize = 3000;
+const MAX_SCHEMAS: usize = 5000;
 /// The most references that get a name.
-const NAMES: usize = 200;
+const MAX_NAMES: usize = 200;
 /// The most branches of an `anyOf` or `oneOf`.
-const BRANCHES: usize = 64;
+const MAX_BRANCHES: usize = 64;
 /// The most branches if each one repeats the known fields, because it is intersected with them.
-const REPEATED: usize = 4;
+const MAX_REPEATED_BRANCHES: usize = 4;
 /// The most members of an `allOf`.
-const MEMBERS: usize = 64;
+const MAX_MEMBERS: usize = 64;
 /// The most references that are inlined within each other.
-const OPENED: usize = 8;
+const MAX_OPEN_REFERENCES: usize = 8;
 
 /// Converts a document to shapes, not yet simplified.
-pub(super) fn convert(document: &Value) -> Types {
-    let mut walk = Walk {
+pub(super) fn convert(document: &Value) -> SchemaTypes {
+    let mut walk = SchemaConverter {
         document,
         nodes: 0,
-        limit: ROOT,
+        limit: MAX_ROOT_SCHEMAS,
         named: Vec::new(),
         places: HashMap::new(),
         pending: Vec::new(),
         opened: Vec::new(),
         elided: BTreeSet::new(),
     };
-    let root = walk.shape(document, 0);
-    walk.name_all();
-    Types {
+    let root = walk.convert_schema(document, 0);
+    walk.convert_pending();
+    SchemaTypes {
         root,
         named: walk.named,
         elided: walk.elided,
     }
 }
 
-pub(super) struct Walk<'a> {
+pub(super) struct SchemaConverter<'a> {
     document: &'a Value,
     nodes: usize,
     /// The number of nodes at which the current part ends.
     limit: usize,
-    named: Vec<Named>,
+    named: Vec<NamedShape>,
     places: HashMap<&'a str, usize>,
     /// References that still have no shape. The queue avoids a deep recursion along a chain of references.
     pending: Vec<(usize, &'a Value)>,
@@ -58,149 +58,152 @@ pub(super) struct Walk<'a> {
     elided: BTreeSet<&'static str>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> SchemaConverter<'a> {
     /// Records that a part was left out.
-    pub(super) fn elide(&mut self, what: &'static str) -> Shape {
+    pub(super) fn elide(&mut self, what: &'static str) -> SchemaShape {
         self.elided.insert(what);
-        Shape::Unknown
+        SchemaShape::Unknown
     }
 
-    pub(super) fn shape(&mut self, schema: &'a Value, depth: usize) -> Shape {
+    pub(super) fn convert_schema(&mut self, schema: &'a Value, depth: usize) -> SchemaShape {
         self.nodes += 1;
         if self.nodes > self.limit {
             return self.elide("parts of a very large schema");
         }
-        if depth > DEPTH {
+        if depth > MAX_DEPTH {
             return self.elide("parts nested very deep");
         }
         match schema {
-            Value::Bool(true) => Shape::Unknown,
-            Value::Bool(false) => Shape::Never,
-            Value::Object(schema) => self.whole(schema, depth),
+            Value::Bool(true) => SchemaShape::Unknown,
+            Value::Bool(false) => SchemaShape::Never,
+            Value::Object(schema) => self.convert_combined(schema, depth),
             Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => self.elide("malformed parts"),
         }
     }
 
     /// Converts several schemas, each with a share of the remaining nodes.
-    pub(super) fn shapes(&mut self, schemas: &[&'a Value], depth: usize) -> Vec<Shape> {
+    pub(super) fn convert_schemas(&mut self, schemas: &[&'a Value], depth: usize) -> Vec<SchemaShape> {
         let limit = self.limit;
         let mut shapes = Vec::with_capacity(schemas.len());
         for (place, schema) in schemas.iter().enumerate() {
             let share = limit.saturating_sub(self.nodes) / (schemas.len() - place);
             self.limit = (self.nodes + share.max(1)).min(limit);
-            shapes.push(self.shape(schema, depth));
+            shapes.push(self.convert_schema(schema, depth));
         }
         self.limit = limit;
         shapes
     }
 
-    fn whole(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Shape {
-        let mut shape = self.plain(schema, depth);
-        let several =
-            list(schema, "allOf").len() + usize::from(schema.contains_key("anyOf") || schema.contains_key("oneOf"));
+    fn convert_combined(&mut self, schema: &'a Map<String, Value>, depth: usize) -> SchemaShape {
+        let mut shape = self.convert_keywords(schema, depth);
+        let several = keyword_list(schema, "allOf").len()
+            + usize::from(schema.contains_key("anyOf") || schema.contains_key("oneOf"));
         for key in ["$ref", "$dynamicRef", "$recursiveRef"] {
             if let Some(reference) = schema.get(key) {
-                let alone = shape == Shape::Unknown && several == 0;
-                let target = self.reference(reference, alone, depth);
-                shape = self.meet(shape, target);
+                let alone = shape == SchemaShape::Unknown && several == 0;
+                let target = self.convert_reference(reference, alone, depth);
+                shape = self.intersect_shapes(shape, target);
             }
         }
-        let members = list(schema, "allOf");
-        if members.len() > MEMBERS {
+        let members = keyword_list(schema, "allOf");
+        if members.len() > MAX_MEMBERS {
             self.elide("members of a very long `allOf`");
         }
-        for member in members.iter().take(MEMBERS) {
-            let alone = shape == Shape::Unknown && several == 1;
+        for member in members.iter().take(MAX_MEMBERS) {
+            let alone = shape == SchemaShape::Unknown && several == 1;
             let target = if alone {
-                self.shape(member, depth + 1)
+                self.convert_schema(member, depth + 1)
             } else {
-                self.opened(member, depth + 1)
+                self.convert_inlined(member, depth + 1)
             };
-            shape = self.meet(shape, target);
+            shape = self.intersect_shapes(shape, target);
         }
         for key in ["anyOf", "oneOf"] {
-            let target = self.branches(list(schema, key), &shape, depth);
-            shape = self.meet(shape, target);
+            let target = self.convert_branches(keyword_list(schema, key), &shape, depth);
+            shape = self.intersect_shapes(shape, target);
         }
-        if schema.get("nullable") == Some(&Value::Bool(true)) && shape != Shape::Unknown {
-            shape = union([shape, Shape::Null]);
+        if schema.get("nullable") == Some(&Value::Bool(true)) && shape != SchemaShape::Unknown {
+            shape = union([shape, SchemaShape::Null]);
         }
         shape
     }
 
-    fn branches(&mut self, branches: &'a [Value], base: &Shape, depth: usize) -> Shape {
-        let alone = *base == Shape::Unknown;
-        let repeats = matches!(base, Shape::Object(object) if !object.fields.is_empty());
+    fn convert_branches(&mut self, branches: &'a [Value], base: &SchemaShape, depth: usize) -> SchemaShape {
+        let alone = *base == SchemaShape::Unknown;
+        let repeats = matches!(base, SchemaShape::Object(object) if !object.fields.is_empty());
         if branches.is_empty() {
-            return Shape::Unknown;
+            return SchemaShape::Unknown;
         }
-        if branches.len() > BRANCHES || (repeats && branches.len() > REPEATED) {
+        if branches.len() > MAX_BRANCHES || (repeats && branches.len() > MAX_REPEATED_BRANCHES) {
             return self.elide("alternatives, of which there are many");
         }
         if alone {
             let branches: Vec<_> = branches.iter().collect();
-            return union(self.shapes(&branches, depth + 1));
+            return union(self.convert_schemas(&branches, depth + 1));
         }
-        let shapes: Vec<_> = branches.iter().map(|branch| self.opened(branch, depth + 1)).collect();
+        let shapes: Vec<_> = branches
+            .iter()
+            .map(|branch| self.convert_inlined(branch, depth + 1))
+            .collect();
         union(shapes)
     }
 
-    /// Like [`Walk::shape`], but inlines a referenced shape instead of naming it.
-    fn opened(&mut self, schema: &'a Value, depth: usize) -> Shape {
+    /// Like [`SchemaConverter::convert_schema`], but inlines a referenced shape instead of naming it.
+    fn convert_inlined(&mut self, schema: &'a Value, depth: usize) -> SchemaShape {
         let reference = schema
             .as_object()
             .filter(|schema| schema.len() == 1)
             .and_then(|schema| schema.get("$ref"));
         match reference {
-            Some(reference) => self.reference(reference, false, depth),
-            None => self.shape(schema, depth),
+            Some(reference) => self.convert_reference(reference, false, depth),
+            None => self.convert_schema(schema, depth),
         }
     }
 
-    fn reference(&mut self, reference: &'a Value, alone: bool, depth: usize) -> Shape {
+    fn convert_reference(&mut self, reference: &'a Value, alone: bool, depth: usize) -> SchemaShape {
         let Some(reference) = reference.as_str() else {
             return self.elide("malformed parts");
         };
-        let target = match refs::follow(self.document, reference) {
-            Target::Here(target) => target,
-            Target::Elsewhere => return self.elide("references to other documents, which are never fetched"),
-            Target::Nowhere => return self.elide("references that lead nowhere"),
+        let target = match references::resolve_reference(self.document, reference) {
+            ReferenceTarget::Here(target) => target,
+            ReferenceTarget::Elsewhere => return self.elide("references to other documents, which are never fetched"),
+            ReferenceTarget::Nowhere => return self.elide("references that lead nowhere"),
         };
         if alone {
-            return self.named(reference, target);
+            return self.named_reference(reference, target);
         }
-        if self.opened.len() >= OPENED || self.opened.contains(&reference) {
+        if self.opened.len() >= MAX_OPEN_REFERENCES || self.opened.contains(&reference) {
             return self.elide("combinations of a schema with itself");
         }
         self.opened.push(reference);
-        let shape = self.opened(target, depth + 1);
+        let shape = self.convert_inlined(target, depth + 1);
         self.opened.pop();
         shape
     }
 
-    fn named(&mut self, reference: &'a str, target: &'a Value) -> Shape {
+    fn named_reference(&mut self, reference: &'a str, target: &'a Value) -> SchemaShape {
         if let Some(place) = self.places.get(reference) {
-            return Shape::Named(*place);
+            return SchemaShape::Named(*place);
         }
         let place = self.named.len();
-        if place >= NAMES {
+        if place >= MAX_NAMES {
             return self.elide("parts of a very large schema");
         }
         let name = reference.rsplit(['/', '#']).next().unwrap_or_default().to_owned();
-        self.named.push(Named {
+        self.named.push(NamedShape {
             name,
-            shape: Shape::Unknown,
+            shape: SchemaShape::Unknown,
         });
         self.places.insert(reference, place);
         self.pending.push((place, target));
-        Shape::Named(place)
+        SchemaShape::Named(place)
     }
 
-    fn name_all(&mut self) {
+    fn convert_pending(&mut self) {
         while let Some((place, target)) = self.pending.pop() {
-            let share = ALL.saturating_sub(self.nodes) / (self.pending.len() + 1);
+            let share = MAX_SCHEMAS.saturating_sub(self.nodes) / (self.pending.len() + 1);
             self.limit = self.nodes + share;
-            let made = self.shape(target, 0);
+            let made = self.convert_schema(target, 0);
             if let Some(named) = self.named.get_mut(place) {
                 named.shape = made;
             }
@@ -208,8 +211,8 @@ impl<'a> Walk<'a> {
     }
 
     /// The intersection of both shapes, or the first one if it cannot be expressed.
-    pub(super) fn meet(&mut self, one: Shape, other: Shape) -> Shape {
-        both(one.clone(), other).unwrap_or_else(|| {
+    pub(super) fn intersect_shapes(&mut self, one: SchemaShape, other: SchemaShape) -> SchemaShape {
+        intersect(one.clone(), other).unwrap_or_else(|| {
             self.elided.insert("combinations of schemas");
             one
         })
@@ -217,6 +220,6 @@ impl<'a> Walk<'a> {
 }
 
 /// The list under a keyword; empty if the value is not a list.
-pub(super) fn list<'a>(schema: &'a Map<String, Value>, key: &str) -> &'a [Value] {
+pub(super) fn keyword_list<'a>(schema: &'a Map<String, Value>, key: &str) -> &'a [Value] {
     schema.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

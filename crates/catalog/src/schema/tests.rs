@@ -5,20 +5,20 @@ use serde_json::{Map, json};
 use super::*;
 
 #[track_caller]
-fn root(schema: &Value) -> Shape {
-    Types::of(schema).root
+fn root(schema: &Value) -> SchemaShape {
+    SchemaTypes::from_schema(schema).root
 }
 
 #[test]
 fn types_are_inferred_from_keywords() {
-    assert_eq!(root(&json!({ "minLength": 1 })), Shape::String);
-    assert_eq!(root(&json!({ "maximum": 1 })), Shape::Number);
+    assert_eq!(root(&json!({ "minLength": 1 })), SchemaShape::String);
+    assert_eq!(root(&json!({ "maximum": 1 })), SchemaShape::Number);
     assert_eq!(
         root(&json!({ "items": { "type": "null" } })),
-        Shape::List(Box::new(Shape::Null))
+        SchemaShape::List(Box::new(SchemaShape::Null))
     );
-    assert_eq!(root(&json!({ "format": "int64" })), Shape::Integer);
-    assert_eq!(root(&json!({ "description": "nothing" })), Shape::Unknown);
+    assert_eq!(root(&json!({ "format": "int64" })), SchemaShape::Integer);
+    assert_eq!(root(&json!({ "description": "nothing" })), SchemaShape::Unknown);
 }
 
 #[test]
@@ -28,25 +28,25 @@ fn a_name_that_means_itself_is_unknown() {
         json!({ "$ref": "#/$defs/a", "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } } }),
         json!({ "allOf": [{ "$ref": "#" }, { "$ref": "#" }] }),
     ] {
-        assert_eq!(root(&schema), Shape::Unknown, "{schema}");
+        assert_eq!(root(&schema), SchemaShape::Unknown, "{schema}");
     }
     let partly =
         json!({ "$ref": "#/$defs/a", "$defs": { "a": { "anyOf": [{ "$ref": "#/$defs/a" }, { "type": "string" }] } } });
-    assert_eq!(root(&partly), Shape::String);
+    assert_eq!(root(&partly), SchemaShape::String);
 }
 
 #[test]
 fn contradictions_are_never() {
-    assert_eq!(root(&json!({ "type": "string", "const": 5 })), Shape::Never);
+    assert_eq!(root(&json!({ "type": "string", "const": 5 })), SchemaShape::Never);
     assert_eq!(
         root(&json!({ "allOf": [{ "type": "string" }, { "type": "integer" }] })),
-        Shape::Never
+        SchemaShape::Never
     );
 }
 
 #[test]
 fn what_is_left_out_is_said() {
-    let elided = |schema: Value| Types::of(&schema).elided.into_iter().collect::<Vec<_>>();
+    let elided = |schema: Value| SchemaTypes::from_schema(&schema).elided.into_iter().collect::<Vec<_>>();
     assert_eq!(
         elided(json!({ "$ref": "https://example.com/x" })),
         ["references to other documents, which are never fetched"]
@@ -84,7 +84,7 @@ fn a_megabyte_is_done_in_well_under_a_second() {
         json!({ "$ref": "#/$defs/d0", "$defs": chain }),
         json!({ "anyOf": union }),
     ] {
-        assert!(!Types::of(&schema).elided.is_empty());
+        assert!(!SchemaTypes::from_schema(&schema).elided.is_empty());
     }
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }

@@ -1,14 +1,14 @@
 use crate::testdata::catalog;
-use crate::{Detail, Found, Index, Search, SearchError, View};
+use crate::{CatalogView, DetailLevel, SearchError, SearchIndex, SearchPage, ToolSearch};
 
-fn search(intents: &[&str]) -> Search {
-    Search {
+fn search(intents: &[&str]) -> ToolSearch {
+    ToolSearch {
         intents: intents.iter().map(|intent| (*intent).to_owned()).collect(),
-        ..Search::default()
+        ..ToolSearch::default()
     }
 }
 
-fn names(found: &Found) -> Vec<&str> {
+fn names(found: &SearchPage) -> Vec<&str> {
     let slots = found.intents.iter().flat_map(|answer| &answer.slots);
     slots
         .flat_map(|slot| std::iter::once(&slot.tool.name).chain(&slot.alike))
@@ -19,8 +19,8 @@ fn names(found: &Found) -> Vec<&str> {
 #[test]
 fn every_intent_is_answered_and_twins_share_a_slot() {
     let catalog = catalog();
-    let index = Index::new(&catalog);
-    let view = View::everything(&catalog, &index);
+    let index = SearchIndex::new(&catalog);
+    let view = CatalogView::everything(&catalog, &index);
     let found = view.search(&search(&["read a file", "send an email", "zzzz"])).unwrap();
     let first = &found.intents[0].slots[0];
     let mut twins = vec![first.tool.name.as_str()];
@@ -38,16 +38,16 @@ fn every_intent_is_answered_and_twins_share_a_slot() {
     );
 }
 
-fn count(found: &Found, server: &str) -> usize {
+fn count(found: &SearchPage, server: &str) -> usize {
     names(found).iter().filter(|name| name.starts_with(server)).count()
 }
 
 #[test]
 fn the_same_question_has_the_same_answer_and_says_its_cost() {
     let catalog = catalog();
-    let index = Index::new(&catalog);
+    let index = SearchIndex::new(&catalog);
     let ask = || {
-        View::everything(&catalog, &index)
+        CatalogView::everything(&catalog, &index)
             .search(&search(&["read the weather and send it by mail"]))
             .unwrap()
     };
@@ -57,15 +57,15 @@ fn the_same_question_has_the_same_answer_and_says_its_cost() {
     free.tokens = 0;
     assert_eq!(
         found.tokens,
-        crate::tokens::count(&serde_json::to_string(&free).unwrap())
+        crate::tokens::count_tokens(&serde_json::to_string(&free).unwrap())
     );
 }
 
 #[test]
 fn nothing_to_look_for_and_too_much_are_refused() {
     let catalog = catalog();
-    let index = Index::new(&catalog);
-    let view = View::everything(&catalog, &index);
+    let index = SearchIndex::new(&catalog);
+    let view = CatalogView::everything(&catalog, &index);
     for empty in [search(&[]), search(&["", " … "])] {
         assert_eq!(view.search(&empty), Err(SearchError::Empty));
     }
@@ -73,7 +73,7 @@ fn nothing_to_look_for_and_too_much_are_refused() {
         view.search(&search(&["x"; 21])),
         Err(SearchError::TooMany { given: 21 })
     );
-    let wrong = Search {
+    let wrong = ToolSearch {
         cursor: Some("1-0".to_owned()),
         ..search(&["file"])
     };
@@ -83,15 +83,15 @@ fn nothing_to_look_for_and_too_much_are_refused() {
 #[test]
 fn pages_show_every_tool_once() {
     let catalog = catalog();
-    let index = Index::new(&catalog);
-    let view = View::everything(&catalog, &index);
-    let mut ask = Search {
+    let index = SearchIndex::new(&catalog);
+    let view = CatalogView::everything(&catalog, &index);
+    let mut ask = ToolSearch {
         limit: Some(1),
-        detail: Detail::Names,
+        detail: DetailLevel::Names,
         ..search(&["file", "mail"])
     };
     let whole = view
-        .search(&Search {
+        .search(&ToolSearch {
             limit: Some(50),
             ..ask.clone()
         })

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{Offer, tags, text};
-use crate::schema::Types;
+use super::{OfferedTool, text, tool_tags};
+use crate::schema::SchemaTypes;
 use crate::tool::Tool;
-use ringfence_policy::is_unseen;
+use ringfence_policy::is_invisible;
 
 /// Keywords of JSON Schema whose keys are free and whose values are schemas.
-const NAMED: [&str; 5] = [
+const SCHEMA_MAP_KEYWORDS: [&str; 5] = [
     "properties",
     "patternProperties",
     "$defs",
@@ -19,7 +19,7 @@ const NAMED: [&str; 5] = [
     "dependentSchemas",
 ];
 /// Keywords that restrict values, and so are copied unchanged.
-const EXACT: [&str; 7] = [
+const VERBATIM_KEYWORDS: [&str; 7] = [
     "type",
     "const",
     "enum",
@@ -29,7 +29,7 @@ const EXACT: [&str; 7] = [
     "$dynamicRef",
 ];
 /// Keywords that restrict values, but are left out if their value is long.
-const SHORT: [&str; 11] = [
+const SHORT_VALUE_KEYWORDS: [&str; 11] = [
     "$id",
     "$schema",
     "$anchor",
@@ -43,20 +43,20 @@ const SHORT: [&str; 11] = [
     "examples",
 ];
 
-pub(super) fn stub(offer: &Offer<'_>) -> String {
-    visible(&entry(offer).to_string())
+pub(super) fn render_stub(offer: &OfferedTool<'_>) -> String {
+    escape_invisible(&entry(offer).to_string())
 }
 
-pub(super) fn stubs(offers: &[Offer<'_>]) -> String {
+pub(super) fn render_stubs(offers: &[OfferedTool<'_>]) -> String {
     let entries: Vec<Value> = offers.iter().map(entry).collect();
-    visible(&Value::Array(entries).to_string())
+    escape_invisible(&Value::Array(entries).to_string())
 }
 
 /// Escapes every invisible character, which JSON contains only in strings.
-fn visible(json: &str) -> String {
+fn escape_invisible(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        if !c.is_control() && !is_unseen(c) {
+        if !c.is_control() && !is_invisible(c) {
             out.push(c);
             continue;
         }
@@ -69,54 +69,57 @@ fn visible(json: &str) -> String {
 }
 
 /// A schema as it is shown: restrictions unchanged, any other text as a quotation.
-fn shown(schema: &Value) -> Value {
+fn show_schema(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
             let members = members
                 .iter()
-                .filter_map(|(key, value)| Some((key.clone(), member(key, value)?)));
+                .filter_map(|(key, value)| Some((key.clone(), show_keyword(key, value)?)));
             Value::Object(members.collect())
         }
-        Value::Array(items) => Value::Array(items.iter().map(shown).collect()),
-        Value::String(words) => Value::String(text::remark(words)),
+        Value::Array(items) => Value::Array(items.iter().map(show_schema).collect()),
+        Value::String(words) => Value::String(text::quoted_remark(words)),
         Value::Null | Value::Bool(_) | Value::Number(_) => schema.clone(),
     }
 }
 
 /// The shown form of one keyword; `None` leaves it out.
-fn member(key: &str, value: &Value) -> Option<Value> {
-    if EXACT.contains(&key) {
+fn show_keyword(key: &str, value: &Value) -> Option<Value> {
+    if VERBATIM_KEYWORDS.contains(&key) {
         return Some(value.clone());
     }
-    if SHORT.contains(&key) {
-        let is_long = value.to_string().chars().nth(text::FIELD).is_some();
+    if SHORT_VALUE_KEYWORDS.contains(&key) {
+        let is_long = value.to_string().chars().nth(text::MAX_FIELD_CHARS).is_some();
         return (!is_long).then(|| value.clone());
     }
-    match value.as_object().filter(|_| NAMED.contains(&key)) {
+    match value.as_object().filter(|_| SCHEMA_MAP_KEYWORDS.contains(&key)) {
         Some(named) => {
-            let named = named.iter().map(|(name, schema)| (name.clone(), shown(schema)));
+            let named = named.iter().map(|(name, schema)| (name.clone(), show_schema(schema)));
             Some(Value::Object(named.collect()))
         }
-        None => Some(shown(value)),
+        None => Some(show_schema(value)),
     }
 }
 
-fn entry(offer: &Offer<'_>) -> Value {
+fn entry(offer: &OfferedTool<'_>) -> Value {
     let tool = offer.tool;
     let mut entry = Map::new();
     entry.insert("name".to_owned(), json!(tool.name.as_str()));
-    entry.insert("call".to_owned(), json!(format!("{}.{}", tool.path(), tool.ident)));
-    let words = text::quoted(&tool.definition.description);
+    entry.insert(
+        "call".to_owned(),
+        json!(format!("{}.{}", tool.program_path(), tool.ident)),
+    );
+    let words = text::quoted_lines(&tool.definition.description);
     if !words.is_empty() {
         entry.insert("server_says".to_owned(), json!(words.join("\n")));
     }
-    entry.insert("input".to_owned(), shown(&tool.definition.input));
+    entry.insert("input".to_owned(), show_schema(&tool.definition.input));
     match (&tool.definition.output, offer.observed) {
-        (Some(output), _) => entry.insert("output".to_owned(), shown(output)),
-        (None, Some(observed)) => entry.insert("observed_output".to_owned(), shown(observed)),
+        (Some(output), _) => entry.insert("output".to_owned(), show_schema(output)),
+        (None, Some(observed)) => entry.insert("observed_output".to_owned(), show_schema(observed)),
         (None, None) => None,
     };
-    let tags = tags(offer);
+    let tags = tool_tags(offer);
     if !tags.is_empty() {
         entry.insert("tags".to_owned(), json!(tags));
     }
@@ -124,12 +127,12 @@ fn entry(offer: &Offer<'_>) -> Value {
 }
 
 pub(super) fn signature(tool: &Tool) -> String {
-    let types = Types::of(&tool.definition.input);
+    let types = SchemaTypes::from_schema(&tool.definition.input);
     let mut parameters = Map::new();
-    for field in types.arguments().iter().flat_map(|object| &object.fields) {
+    for field in types.argument_objects().iter().flat_map(|object| &object.fields) {
         let mark = if field.required { "" } else { "?" };
-        let shape = super::typescript::brief(&types, &field.shape);
+        let shape = super::typescript::brief_type(&types, &field.shape);
         parameters.insert(format!("{}{mark}", field.name), Value::String(shape));
     }
-    visible(&json!({ "name": tool.name.as_str(), "parameters": parameters }).to_string())
+    escape_invisible(&json!({ "name": tool.name.as_str(), "parameters": parameters }).to_string())
 }

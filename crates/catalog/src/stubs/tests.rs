@@ -3,22 +3,22 @@ use serde_json::json;
 
 use super::*;
 use crate::catalog::Catalog;
-use crate::tool::{Definition, Hints, Listing};
+use crate::tool::{ServerHints, ServerListing, ToolDefinition};
 
 fn catalog(name: &str, description: &str, input: Value, output: Option<Value>) -> Catalog {
-    let definition = Definition {
+    let definition = ToolDefinition {
         name: name.to_owned(),
         title: None,
         description: description.to_owned(),
         input,
         output,
-        hints: Hints {
+        hints: ServerHints {
             read_only: Some(true),
-            ..Hints::default()
+            ..ServerHints::default()
         },
         tags: Vec::new(),
     };
-    Catalog::new([Listing {
+    Catalog::new([ServerListing {
         server: "git-hub".to_owned(),
         description: String::new(),
         tools: vec![definition],
@@ -44,7 +44,7 @@ fn issues() -> Catalog {
     )
 }
 
-const NOTES: fn() -> Notes = || Notes {
+const NOTES: fn() -> StubNotes = || StubNotes {
     approval: Some("required".to_owned()),
     rates: vec!["10/min".to_owned()],
     pii: Some("results have aliases for email".to_owned()),
@@ -74,7 +74,7 @@ fn a_tool_in_typescript() {
 }
 "#;
     assert_eq!(
-        stub(&catalog.tools()[0], Language::TypeScript, &NOTES(), None),
+        render_stub(&catalog.tools()[0], StubLanguage::TypeScript, &NOTES(), None),
         expected
     );
 }
@@ -103,7 +103,10 @@ async def list_issues(*, owner: str, state: Literal["open", "closed"] = ..., **a
     @pii results have aliases for email
     """
 "#;
-    assert_eq!(stub(&catalog.tools()[0], Language::Python, &NOTES(), None), expected);
+    assert_eq!(
+        render_stub(&catalog.tools()[0], StubLanguage::Python, &NOTES(), None),
+        expected
+    );
 }
 
 #[test]
@@ -111,10 +114,10 @@ fn a_signature_is_one_line() {
     let catalog = issues();
     let tool = &catalog.tools()[0];
     assert_eq!(
-        signature(tool, Language::TypeScript, None),
+        signature(tool, StubLanguage::TypeScript, None),
         "tools.git_hub.list_issues({ owner: string; \"per-page\"?: number; state?: \"open\" | \"closed\" }): Promise<{ id: number }[]>"
     );
-    let python = signature(tool, Language::Python, None);
+    let python = signature(tool, StubLanguage::Python, None);
     assert!(
         python.starts_with("async git_hub.list_issues(*, owner: str, state: Literal[\"open\", \"closed\"] = ..."),
         "{python}"
@@ -125,24 +128,24 @@ fn a_signature_is_one_line() {
 fn a_result_is_as_said_or_as_observed_or_unknown() {
     let plain = catalog("t", "", json!({ "type": "object" }), None);
     let tool = &plain.tools()[0];
-    let unknown = stub(tool, Language::TypeScript, &Notes::default(), None);
+    let unknown = render_stub(tool, StubLanguage::TypeScript, &StubNotes::default(), None);
     assert!(
         unknown.contains("Promise<unknown>") && !unknown.contains("@observed"),
         "{unknown}"
     );
     let observed = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
-    let learnt = stub(tool, Language::TypeScript, &Notes::default(), Some(&observed));
+    let learnt = render_stub(tool, StubLanguage::TypeScript, &StubNotes::default(), Some(&observed));
     assert!(
         learnt.contains("Promise<{ n: number }>") && learnt.contains("@observed"),
         "{learnt}"
     );
     let line = |language, observed| signature(tool, language, observed);
     assert_eq!(
-        line(Language::TypeScript, Some(&observed)),
+        line(StubLanguage::TypeScript, Some(&observed)),
         "tools.git_hub.t({ [key: string]: unknown }): Promise<{ n: number }> // result as observed"
     );
-    assert!(line(Language::TypeScript, None).ends_with(": Promise<unknown>"));
-    let python = line(Language::Python, Some(&observed));
+    assert!(line(StubLanguage::TypeScript, None).ends_with(": Promise<unknown>"));
+    let python = line(StubLanguage::Python, Some(&observed));
     assert!(
         python.ends_with("  # result as observed") && !python.contains("-> Any"),
         "{python}"
@@ -152,7 +155,7 @@ fn a_result_is_as_said_or_as_observed_or_unknown() {
 #[test]
 fn a_long_description_is_cut_and_says_so() {
     let long = catalog("t", &"word ".repeat(1000), json!({}), None);
-    let text = stub(&long.tools()[0], Language::TypeScript, &Notes::default(), None);
+    let text = render_stub(&long.tools()[0], StubLanguage::TypeScript, &StubNotes::default(), None);
     assert!(
         text.len() < 1000 && text.contains("(cut: 4399 characters more)"),
         "{text}"
@@ -163,12 +166,12 @@ fn a_long_description_is_cut_and_says_so() {
 fn the_parts_that_types_leave_open_are_counted() {
     let input =
         json!({ "type": "object", "properties": { "a": {}, "b": { "type": "array" }, "c": { "type": "string" } } });
-    let expected = Vagueness {
+    let expected = UntypedCounts {
         parameters: 3,
         unknown: 1,
         partly: 2,
     };
-    assert_eq!(vagueness(&catalog("t", "", input, None).tools()[0]), expected);
+    assert_eq!(count_untyped(&catalog("t", "", input, None).tools()[0]), expected);
 }
 
 /// The text without comments and literals, which must contain no character from a server.
@@ -189,12 +192,12 @@ proptest! {
     fn words_never_leave_their_comment(words in any::<String>(), name in any::<String>()) {
         let input = json!({ "type": "object", "properties": { "a": { "type": "string", "description": words, "default": words } } });
         let catalog = catalog(&name, &words, input, None);
-        let script = stub(&catalog.tools()[0], Language::TypeScript, &Notes::default(), None);
+        let script = render_stub(&catalog.tools()[0], StubLanguage::TypeScript, &StubNotes::default(), None);
         let ident = &catalog.tools()[0].ident;
         let outside: String = bare(&script).split_whitespace().collect::<Vec<_>>().join(" ");
         let expected = format!("declare namespace tools.git_hub {{ function {ident}(args?: {{ a?: string }}): Promise<unknown> }}");
         prop_assert_eq!(outside.replace("; }", " }"), expected);
-        let python = stub(&catalog.tools()[0], Language::Python, &Notes::default(), None);
+        let python = render_stub(&catalog.tools()[0], StubLanguage::Python, &StubNotes::default(), None);
         prop_assert_eq!(python.matches("\"\"\"").count() % 2, 0, "{}", python);
         let odd = ['\u{0}', '\u{2028}', '\r'];
         prop_assert!(!python.contains(odd));
@@ -203,54 +206,57 @@ proptest! {
 
 #[test]
 fn skills_are_declared_beside_tools() {
-    let skills = Catalog::new([Listing {
+    let skills = Catalog::new([ServerListing {
         server: "skills".to_owned(),
         description: String::new(),
-        tools: vec![Definition {
+        tools: vec![ToolDefinition {
             name: "monthly-report".to_owned(),
             title: None,
             description: "Adds up.".to_owned(),
             input: json!({ "type": "object", "properties": { "month": { "type": "string" } }, "required": ["month"] }),
             output: Some(json!({ "type": "number" })),
-            hints: Hints::default(),
+            hints: ServerHints::default(),
             tags: Vec::new(),
         }],
     }]);
     let issues = issues();
-    let offers: Vec<Offer<'_>> = issues
+    let offers: Vec<OfferedTool<'_>> = issues
         .tools()
         .iter()
         .chain(skills.tools())
-        .map(|tool| Offer {
+        .map(|tool| OfferedTool {
             tool,
-            notes: Notes::default(),
+            notes: StubNotes::default(),
             observed: None,
         })
         .collect();
     let file = |language, name: &str| {
-        let files = files(&offers, language);
+        let files = stub_files(&offers, language);
         files.into_iter().find(|(path, _)| path == name).unwrap().1
     };
-    let typescript = file(Language::TypeScript, "skills.d.ts");
+    let typescript = file(StubLanguage::TypeScript, "skills.d.ts");
     assert!(typescript.starts_with("declare namespace skills {\n"), "{typescript}");
     assert!(typescript.contains("function monthly_report("), "{typescript}");
     assert!(
         typescript.contains("export import monthly_report = skills.monthly_report;"),
         "{typescript}"
     );
-    assert!(!file(Language::TypeScript, "tools.d.ts").contains("monthly_report"));
-    let python = file(Language::Python, "skills.pyi");
+    assert!(!file(StubLanguage::TypeScript, "tools.d.ts").contains("monthly_report"));
+    let python = file(StubLanguage::Python, "skills.pyi");
     assert!(
         python.contains("async def monthly_report(*, month: str) -> float"),
         "{python}"
     );
-    assert!(!file(Language::Python, "tools/__init__.pyi").contains("skills"));
+    assert!(!file(StubLanguage::Python, "tools/__init__.pyi").contains("skills"));
     let tool = &skills.tools()[0];
-    assert!(signature(tool, Language::TypeScript, None).starts_with("skills.monthly_report("));
-    assert!(stub(tool, Language::Python, &Notes::default(), None).starts_with("# import skills\n"));
+    assert!(signature(tool, StubLanguage::TypeScript, None).starts_with("skills.monthly_report("));
+    assert!(render_stub(tool, StubLanguage::Python, &StubNotes::default(), None).starts_with("# import skills\n"));
     // The module exists without any skill, so that it can be imported.
-    for (language, name) in [(Language::TypeScript, "skills.d.ts"), (Language::Python, "skills.pyi")] {
-        assert!(files(&[], language).iter().any(|(path, _)| path == name));
+    for (language, name) in [
+        (StubLanguage::TypeScript, "skills.d.ts"),
+        (StubLanguage::Python, "skills.pyi"),
+    ] {
+        assert!(stub_files(&[], language).iter().any(|(path, _)| path == name));
     }
 }
 
@@ -274,9 +280,11 @@ fn in_json_too_a_servers_words_are_capped_cleaned_and_marked() {
     });
     let output = json!({ "type": "object", "properties": { "n": { "type": "integer", "description": words } } });
     let catalog = catalog("t", &words, input, Some(output));
-    let text = stub(&catalog.tools()[0], Language::Json, &Notes::default(), None);
+    let text = render_stub(&catalog.tools()[0], StubLanguage::Json, &StubNotes::default(), None);
     assert!(
-        !text.chars().any(|c| ringfence_policy::is_unseen(c) || c.is_control()),
+        !text
+            .chars()
+            .any(|c| ringfence_policy::is_invisible(c) || c.is_control()),
         "{text}"
     );
     assert!(text.len() < 3_000, "{}", text.len());
@@ -313,9 +321,9 @@ fn in_json_too_a_servers_words_are_capped_cleaned_and_marked() {
 fn what_cannot_be_seen_in_a_summary_is_in_no_comment() {
     let odd = "a\u{3164}b\u{115f}c\u{34f}d\u{1d173}e";
     let catalog = catalog("t", odd, json!({}), None);
-    for language in [Language::TypeScript, Language::Python, Language::Json] {
-        let text = stub(&catalog.tools()[0], language, &Notes::default(), None);
+    for language in [StubLanguage::TypeScript, StubLanguage::Python, StubLanguage::Json] {
+        let text = render_stub(&catalog.tools()[0], language, &StubNotes::default(), None);
         assert!(text.contains("> abcde"), "{text}");
     }
-    assert_eq!(crate::said::summary(odd), "abcde");
+    assert_eq!(crate::sanitize::summary(odd), "abcde");
 }

@@ -3,24 +3,27 @@
 
 use std::fmt::Write as _;
 
-use ringfence_policy::is_unseen;
+use ringfence_policy::is_invisible;
 
 /// The most characters of a tool's description.
-pub(super) const DESCRIPTION: usize = 600;
+pub(super) const MAX_DESCRIPTION_CHARS: usize = 600;
 /// The most characters of a field's description.
-pub(super) const FIELD: usize = 240;
+pub(super) const MAX_FIELD_CHARS: usize = 240;
 
 /// Text from a server as lines, each marked as a quotation.
-pub(super) fn quoted(text: &str) -> Vec<String> {
-    let mut left = DESCRIPTION;
+pub(super) fn quoted_lines(text: &str) -> Vec<String> {
+    let mut left = MAX_DESCRIPTION_CHARS;
     let mut lines = Vec::new();
-    let clean: Vec<String> = text.lines().map(clean).filter(|line| !line.is_empty()).collect();
+    let clean: Vec<String> = text.lines().map(clean_line).filter(|line| !line.is_empty()).collect();
     let total: usize = clean.iter().map(|line| line.chars().count()).sum();
     for line in clean {
         let length = line.chars().count();
         if length > left {
             let head: String = line.chars().take(left).collect();
-            lines.push(format!("> {head}… (cut: {} characters more)", total - DESCRIPTION));
+            lines.push(format!(
+                "> {head}… (cut: {} characters more)",
+                total - MAX_DESCRIPTION_CHARS
+            ));
             break;
         }
         left -= length;
@@ -30,9 +33,9 @@ pub(super) fn quoted(text: &str) -> Vec<String> {
 }
 
 /// Text from a server on one line, marked as a quotation; empty if there is none.
-pub(super) fn remark(text: &str) -> String {
-    let clean = clean(text);
-    match clean.char_indices().nth(FIELD) {
+pub(super) fn quoted_remark(text: &str) -> String {
+    let clean = clean_line(text);
+    match clean.char_indices().nth(MAX_FIELD_CHARS) {
         Some((end, _)) => format!("> {}…", clean.get(..end).unwrap_or_default()),
         None if clean.is_empty() => clean,
         None => format!("> {clean}"),
@@ -40,7 +43,7 @@ pub(super) fn remark(text: &str) -> String {
 }
 
 /// One line with white space collapsed, without invisible and direction characters, and without words that look like a tag.
-pub(super) fn clean(text: &str) -> String {
+pub(super) fn clean_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(4096));
     let mut gap = false;
     for c in text.chars() {
@@ -48,7 +51,7 @@ pub(super) fn clean(text: &str) -> String {
             gap = true;
             continue;
         }
-        if is_unseen(c) {
+        if is_invisible(c) {
             continue;
         }
         if gap && !line.is_empty() {
@@ -65,7 +68,7 @@ pub(super) fn clean(text: &str) -> String {
 
 /// A text as a TypeScript literal.
 pub(super) fn script_literal(text: &str) -> String {
-    literal(text, |literal, c| {
+    escape_literal(text, |literal, c| {
         let mut units = [0u16; 2];
         for unit in c.encode_utf16(&mut units) {
             let _infallible = write!(literal, "\\u{unit:04x}");
@@ -75,12 +78,12 @@ pub(super) fn script_literal(text: &str) -> String {
 
 /// A text as a Python literal.
 pub(super) fn python_literal(text: &str) -> String {
-    literal(text, |literal, c| {
+    escape_literal(text, |literal, c| {
         let _infallible = write!(literal, "\\U{:08x}", u32::from(c));
     })
 }
 
-fn literal(text: &str, escape: fn(&mut String, char)) -> String {
+fn escape_literal(text: &str, escape: fn(&mut String, char)) -> String {
     let mut literal = String::with_capacity(text.len() + 2);
     literal.push('"');
     for c in text.chars() {
@@ -88,7 +91,7 @@ fn literal(text: &str, escape: fn(&mut String, char)) -> String {
             '"' => literal.push_str("\\\""),
             '\\' => literal.push_str("\\\\"),
             '\n' => literal.push_str("\\n"),
-            c if c.is_control() || is_unseen(c) || (c.is_whitespace() && c != ' ') => escape(&mut literal, c),
+            c if c.is_control() || is_invisible(c) || (c.is_whitespace() && c != ' ') => escape(&mut literal, c),
             c => literal.push(c),
         }
     }
@@ -97,14 +100,14 @@ fn literal(text: &str, escape: fn(&mut String, char)) -> String {
 }
 
 /// Whether a name is an identifier in both languages, apart from reserved words.
-pub(super) fn plain_name(name: &str) -> bool {
+pub(super) fn is_plain_name(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// A type name made from any text, such as `IssueLabel` from `issue-label`.
-pub(super) fn pascal(text: &str) -> String {
+pub(super) fn pascal_case(text: &str) -> String {
     let mut name = String::new();
     for word in text
         .split(|c: char| !c.is_ascii_alphanumeric())
@@ -125,7 +128,7 @@ pub(super) fn pascal(text: &str) -> String {
 }
 
 /// Indents every line by one step.
-pub(super) fn indented(text: &str, by: &str) -> String {
+pub(super) fn indent_lines(text: &str, by: &str) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     for line in text.lines() {
         if !line.is_empty() {

@@ -6,7 +6,7 @@ use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
 /// The character classes of the pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharKind {
     Upper,
     Lower,
     /// Letters that have no case.
@@ -19,16 +19,16 @@ enum Kind {
     Mark,
 }
 
-impl Kind {
-    fn of(c: char) -> Kind {
+impl CharKind {
+    fn classify(c: char) -> CharKind {
         match c {
-            'a'..='z' => Kind::Lower,
-            'A'..='Z' => Kind::Upper,
-            '0'..='9' => Kind::Number,
-            '\r' | '\n' => Kind::Break,
-            _ if c.is_whitespace() => Kind::Space,
-            _ if c.is_ascii() => Kind::Mark,
-            _ => Kind::beyond_ascii(c),
+            'a'..='z' => CharKind::Lower,
+            'A'..='Z' => CharKind::Upper,
+            '0'..='9' => CharKind::Number,
+            '\r' | '\n' => CharKind::Break,
+            _ if c.is_whitespace() => CharKind::Space,
+            _ if c.is_ascii() => CharKind::Mark,
+            _ => CharKind::beyond_ascii(c),
         }
     }
 
@@ -36,28 +36,28 @@ impl Kind {
         clippy::wildcard_enum_match_arm,
         reason = "the pattern names these categories and no others"
     )]
-    fn beyond_ascii(c: char) -> Kind {
+    fn beyond_ascii(c: char) -> CharKind {
         use GeneralCategory as G;
         match c.general_category() {
-            G::UppercaseLetter | G::TitlecaseLetter => Kind::Upper,
-            G::LowercaseLetter => Kind::Lower,
-            G::ModifierLetter | G::OtherLetter => Kind::Letter,
-            G::NonspacingMark | G::SpacingMark | G::EnclosingMark => Kind::Joined,
-            G::DecimalNumber | G::LetterNumber | G::OtherNumber => Kind::Number,
-            _ => Kind::Mark,
+            G::UppercaseLetter | G::TitlecaseLetter => CharKind::Upper,
+            G::LowercaseLetter => CharKind::Lower,
+            G::ModifierLetter | G::OtherLetter => CharKind::Letter,
+            G::NonspacingMark | G::SpacingMark | G::EnclosingMark => CharKind::Joined,
+            G::DecimalNumber | G::LetterNumber | G::OtherNumber => CharKind::Number,
+            _ => CharKind::Mark,
         }
     }
 
     fn may_begin(self) -> bool {
-        matches!(self, Kind::Upper | Kind::Letter | Kind::Joined)
+        matches!(self, CharKind::Upper | CharKind::Letter | CharKind::Joined)
     }
 
     fn may_follow(self) -> bool {
-        matches!(self, Kind::Lower | Kind::Letter | Kind::Joined)
+        matches!(self, CharKind::Lower | CharKind::Letter | CharKind::Joined)
     }
 
     fn is_space(self) -> bool {
-        matches!(self, Kind::Space | Kind::Break)
+        matches!(self, CharKind::Space | CharKind::Break)
     }
 }
 
@@ -65,7 +65,7 @@ impl Kind {
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let length = Some(first(rest)).filter(|length| *length > 0)?;
+        let length = Some(first_piece_length(rest)).filter(|length| *length > 0)?;
         let (piece, after) = rest.split_at_checked(length)?;
         rest = after;
         Some(piece)
@@ -73,21 +73,21 @@ pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The length of the first piece; 0 only for an empty text.
-fn first(text: &str) -> usize {
+fn first_piece_length(text: &str) -> usize {
     let Some(c) = text.chars().next() else { return 0 };
-    let kind = Kind::of(c);
-    if let Some(length) = word(text, c, kind) {
+    let kind = CharKind::classify(c);
+    if let Some(length) = word_length(text, c, kind) {
         return length;
     }
-    if kind == Kind::Number {
-        return length(text, Some(3), |kind| kind == Kind::Number);
+    if kind == CharKind::Number {
+        return run_length(text, Some(3), |kind| kind == CharKind::Number);
     }
-    marks(text, c).unwrap_or_else(|| spaces(text))
+    marks_length(text, c).unwrap_or_else(|| spaces_length(text))
 }
 
 /// A word, with one character before it that is neither a letter, a number nor a line break.
-fn word(text: &str, c: char, kind: Kind) -> Option<usize> {
-    let before = if matches!(kind, Kind::Space | Kind::Mark | Kind::Joined) {
+fn word_length(text: &str, c: char, kind: CharKind) -> Option<usize> {
+    let before = if matches!(kind, CharKind::Space | CharKind::Mark | CharKind::Joined) {
         c.len_utf8()
     } else {
         0
@@ -95,34 +95,34 @@ fn word(text: &str, c: char, kind: Kind) -> Option<usize> {
     let after = text.get(before..)?;
     // The pattern tries words that end in lower case before words of capitals, each first with the preceding character, then
     // without.
-    let length = small(after)
+    let length = lowercase_length(after)
         .map(|length| before + length)
-        .or_else(|| small(text))
-        .or_else(|| capitals(after).map(|length| before + length))
-        .or_else(|| capitals(text))?;
-    Some(length + contraction(text.get(length..)?))
+        .or_else(|| lowercase_length(text))
+        .or_else(|| capitals_length(after).map(|length| before + length))
+        .or_else(|| capitals_length(text))?;
+    Some(length + contraction_length(text.get(length..)?))
 }
 
 /// Capitals, then at least one letter that may follow; the capitals give back letters if necessary.
-fn small(text: &str) -> Option<usize> {
-    let run = length(text, None, Kind::may_begin);
-    let follows = length(text.get(run..)?, None, Kind::may_follow);
+fn lowercase_length(text: &str) -> Option<usize> {
+    let run = run_length(text, None, CharKind::may_begin);
+    let follows = run_length(text.get(run..)?, None, CharKind::may_follow);
     if follows > 0 {
         return Some(run + follows);
     }
     let mut last = text.get(..run)?.char_indices().rev();
-    let (place, c) = last.find(|(_, c)| Kind::of(*c).may_follow())?;
+    let (place, c) = last.find(|(_, c)| CharKind::classify(*c).may_follow())?;
     Some(place + c.len_utf8())
 }
 
-fn capitals(text: &str) -> Option<usize> {
-    let run = length(text, None, Kind::may_begin);
-    let follows = length(text.get(run..)?, None, Kind::may_follow);
+fn capitals_length(text: &str) -> Option<usize> {
+    let run = run_length(text, None, CharKind::may_begin);
+    let follows = run_length(text.get(run..)?, None, CharKind::may_follow);
     (run > 0).then_some(run + follows)
 }
 
 /// `'s`, `'re` and the like after a word.
-fn contraction(text: &str) -> usize {
+fn contraction_length(text: &str) -> usize {
     let mut chars = text.chars();
     if chars.next() != Some('\'') {
         return 0;
@@ -140,10 +140,10 @@ fn contraction(text: &str) -> usize {
 }
 
 /// Punctuation with one space before it, and line breaks or slashes after it.
-fn marks(text: &str, c: char) -> Option<usize> {
+fn marks_length(text: &str, c: char) -> Option<usize> {
     let before = usize::from(c == ' ');
-    let run = length(text.get(before..)?, None, |kind| {
-        matches!(kind, Kind::Mark | Kind::Joined)
+    let run = run_length(text.get(before..)?, None, |kind| {
+        matches!(kind, CharKind::Mark | CharKind::Joined)
     });
     if run == 0 {
         return None;
@@ -154,8 +154,8 @@ fn marks(text: &str, c: char) -> Option<usize> {
 }
 
 /// White space: up to its last line break, otherwise all but the last character, which belongs to the next piece.
-fn spaces(text: &str) -> usize {
-    let run = length(text, None, Kind::is_space);
+fn spaces_length(text: &str) -> usize {
+    let run = run_length(text, None, CharKind::is_space);
     let spaces = text.get(..run).unwrap_or_default();
     if let Some(last) = spaces.rfind(['\r', '\n']) {
         return last + 1;
@@ -169,10 +169,10 @@ fn spaces(text: &str) -> usize {
 }
 
 /// The length in bytes of the leading characters of a kind, at most `most` of them.
-fn length(text: &str, most: Option<usize>, is: impl Fn(Kind) -> bool) -> usize {
+fn run_length(text: &str, most: Option<usize>, is: impl Fn(CharKind) -> bool) -> usize {
     text.chars()
         .take(most.unwrap_or(usize::MAX))
-        .take_while(|c| is(Kind::of(*c)))
+        .take_while(|c| is(CharKind::classify(*c)))
         .map(char::len_utf8)
         .sum()
 }

@@ -2,22 +2,22 @@ use proptest::prelude::*;
 use ringfence_policy::{Ceiling, Draft, Policy};
 
 use crate::testdata::catalog;
-use crate::{Catalog, Detail, Index, Language, ListError, Search, View};
+use crate::{Catalog, CatalogView, DetailLevel, ListError, SearchIndex, StubLanguage, ToolSearch};
 
 fn policy() -> Policy {
     let text =
         "version: 1\ntools:\n  default: allow\n  rules:\n    - { deny: \"*.delete_*\" }\n    - { deny: \"disk.**\" }\n";
     let draft: Draft = Draft::parse(text, "test").unwrap();
-    Draft::builtin().layer(&draft).under(&Ceiling::own_word()).unwrap()
+    Draft::builtin().layer(&draft).under(&Ceiling::unlimited()).unwrap()
 }
 
-fn answers(view: &View<'_>, text: &str) -> String {
-    let search = Search {
+fn answers(view: &CatalogView<'_>, text: &str) -> String {
+    let search = ToolSearch {
         intents: vec![text.to_owned(), "delete a file from the disk".to_owned()],
         task: Some(text.to_owned()),
-        detail: Detail::Full,
+        detail: DetailLevel::Full,
         limit: Some(50),
-        ..Search::default()
+        ..ToolSearch::default()
     };
     let names = [
         text.to_owned(),
@@ -25,7 +25,9 @@ fn answers(view: &View<'_>, text: &str) -> String {
         "disk.usage".to_owned(),
         "disk.usag".to_owned(),
     ];
-    let described = view.describe(&names, Detail::Full, Language::TypeScript).unwrap();
+    let described = view
+        .describe(&names, DetailLevel::Full, StubLanguage::TypeScript)
+        .unwrap();
     assert!(described.tools.iter().all(|tool| !denied(&tool.name)));
     assert!(
         described
@@ -76,29 +78,29 @@ fn tells(answered: &str) -> bool {
 #[test]
 fn a_denied_tool_is_in_no_answer_and_is_counted_once() {
     let catalog = catalog();
-    let index = Index::new(&catalog);
-    let view = View::new(&catalog, &index, &policy());
+    let index = SearchIndex::new(&catalog);
+    let view = CatalogView::new(&catalog, &index, &policy());
     let text = answers(&view, "read usage");
     assert!(!tells(&text), "{text}");
     assert_eq!(view.list(None, None, None).unwrap().hidden_by_policy, 3);
-    let all = View::everything(&catalog, &index);
+    let all = CatalogView::everything(&catalog, &index);
     assert_eq!(all.list(None, None, None).unwrap().hidden_by_policy, 0);
 }
 
 #[test]
 fn a_small_catalog_beside_another_is_seen_with_it() {
     let catalog = catalog();
-    let index = Index::new(&catalog);
+    let index = SearchIndex::new(&catalog);
     let small = Catalog::new([crate::testdata::listing(
         "skills",
         &[("weekly-post", "Send the weekly post to everybody.")],
     )]);
-    let beside = Index::beside(&small, &index);
+    let beside = SearchIndex::new_beside(&small, &index);
     let policy = policy();
-    let both = View::new(&catalog, &index, &policy).beside(&small, &beside, &policy);
-    let search = crate::Search {
+    let both = CatalogView::new(&catalog, &index, &policy).with_catalog(&small, &beside, &policy);
+    let search = crate::ToolSearch {
         intents: vec!["send the weekly post".to_owned(), "read a file".to_owned()],
-        ..crate::Search::default()
+        ..crate::ToolSearch::default()
     };
     let found = both.search(&search).unwrap();
     let first = |answer: usize| found.intents[answer].slots[0].tool.name.clone();
@@ -115,14 +117,14 @@ fn a_small_catalog_beside_another_is_seen_with_it() {
     );
     let names = ["skills.weekly_post", "skills.weekly_pots", "files.write_file"].map(str::to_owned);
     let described = both
-        .describe(&names, crate::Detail::Signature, crate::Language::TypeScript)
+        .describe(&names, crate::DetailLevel::Signature, crate::StubLanguage::TypeScript)
         .unwrap();
     let signature = described.tools[0].signature.as_deref().unwrap();
     assert!(signature.starts_with("skills.weekly_post("), "{signature}");
     assert_eq!(described.tools.len(), 2);
     assert_eq!(described.unknown[0].nearest, ["skills.weekly-post"]);
     // The same query of the catalog alone has another cursor, and the same order.
-    let alone = View::new(&catalog, &index, &policy);
+    let alone = CatalogView::new(&catalog, &index, &policy);
     assert_ne!(alone.fingerprint(), both.fingerprint());
     let answer = alone.search(&search).unwrap();
     assert_eq!(answer.intents[1].slots[0].tool.name, "files.read_file");
@@ -134,8 +136,8 @@ proptest! {
     #[test]
     fn whatever_is_asked_denied_tools_stay_unseen(text in "(delete|disk|usage|file|\\.|_| |\\PC){0,12}") {
         let catalog: Catalog = catalog();
-        let index = Index::new(&catalog);
-        let view = View::new(&catalog, &index, &policy());
+        let index = SearchIndex::new(&catalog);
+        let view = CatalogView::new(&catalog, &index, &policy());
         let answered = answers(&view, &text);
         prop_assert!(!tells(&answered), "{answered}");
     }

@@ -5,7 +5,7 @@ use std::fs;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use ringfence_catalog::{Catalog, Definition, Hints, Language, Listing, Tool};
+use ringfence_catalog::{Catalog, ServerHints, ServerListing, StubLanguage, Tool, ToolDefinition};
 use serde_json::{Value, json};
 
 use crate::programs::write_stubs;
@@ -45,14 +45,14 @@ const NAMES: [&str; 21] = [
     "arguments_",
 ];
 
-fn definition(name: &str, words: &str, input: Value) -> Definition {
-    Definition {
+fn definition(name: &str, words: &str, input: Value) -> ToolDefinition {
+    ToolDefinition {
         name: name.to_owned(),
         title: None,
         description: words.to_owned(),
         output: Some(input.clone()),
         input,
-        hints: Hints::default(),
+        hints: ServerHints::default(),
         tags: Vec::new(),
     }
 }
@@ -68,7 +68,7 @@ fn schema(words: &str) -> Value {
 
 #[test]
 fn hostile_names_and_words_stay_where_they_are_put() {
-    let listings = NAMES.iter().map(|server| Listing {
+    let listings = NAMES.iter().map(|server| ServerListing {
         server: format!("{server}{server}"),
         description: WORDS[0].to_owned(),
         tools: NAMES
@@ -82,8 +82,8 @@ fn hostile_names_and_words_stay_where_they_are_put() {
     assert_eq!(tools.len(), NAMES.len() * NAMES.len());
     let Some(compilers) = crate::compilers() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    write_stubs(folder.path(), &tools, Language::TypeScript);
-    write_stubs(folder.path(), &tools, Language::Python);
+    write_stubs(folder.path(), &tools, StubLanguage::TypeScript);
+    write_stubs(folder.path(), &tools, StubLanguage::Python);
     let probe = "const declared: string = stolen;\nexport default declared;\n";
     fs::write(folder.path().join("probe.ts"), probe).expect("a program is written");
     let script = compilers.typescript(folder.path(), &["ringfence.d.ts", "tools.d.ts", "probe.ts"]);
@@ -164,7 +164,7 @@ fn any_json_as_a_schema_comes_out_as_code_that_compiles() {
         definition(&format!("t{number}"), &words, schema)
     });
     let tools = tools.collect();
-    let catalog = Catalog::new([Listing {
+    let catalog = Catalog::new([ServerListing {
         server: "s".to_owned(),
         description: String::new(),
         tools,
@@ -172,8 +172,8 @@ fn any_json_as_a_schema_comes_out_as_code_that_compiles() {
     let tools: Vec<&Tool> = catalog.tools().iter().collect();
     let Some(compilers) = crate::compilers() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    write_stubs(folder.path(), &tools, Language::TypeScript);
-    write_stubs(folder.path(), &tools, Language::Python);
+    write_stubs(folder.path(), &tools, StubLanguage::TypeScript);
+    write_stubs(folder.path(), &tools, StubLanguage::Python);
     let script = compilers.typescript(folder.path(), &["ringfence.d.ts", "tools.d.ts"]);
     assert!(
         script.lines.is_empty(),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ringfence_catalog::{Language, Tool};
+use ringfence_catalog::{StubLanguage, Tool};
 use serde_json::json;
 
 use crate::programs::{catalog, write_stubs};
@@ -80,8 +80,8 @@ fn programs_know_what_a_sandbox_gives_them() {
     let Some(compilers) = crate::compilers() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path();
-    write_stubs(place, &tools, Language::TypeScript);
-    write_stubs(place, &tools, Language::Python);
+    write_stubs(place, &tools, StubLanguage::TypeScript);
+    write_stubs(place, &tools, StubLanguage::Python);
     for (name, text) in [
         ("good.ts", SCRIPT),
         ("bad.ts", REFUSED),
@@ -127,8 +127,8 @@ fn programs_know_what_a_sandbox_gives_them() {
 fn a_program_without_tools_is_checked_too() {
     let Some(compilers) = crate::compilers() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    write_stubs(folder.path(), &[], Language::TypeScript);
-    write_stubs(folder.path(), &[], Language::Python);
+    write_stubs(folder.path(), &[], StubLanguage::TypeScript);
+    write_stubs(folder.path(), &[], StubLanguage::Python);
     fs::write(folder.path().join("a.ts"), "export default args.length;\n").expect("a program is written");
     let script = compilers.typescript(folder.path(), &["ringfence.d.ts", "tools.d.ts", "a.ts"]);
     assert!(script.lines.is_empty(), "{}", script.output);

@@ -4,22 +4,24 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use ringfence_catalog::{Catalog, Definition, Hints, Language, Listing, Notes, Offer, Tool, files};
+use ringfence_catalog::{
+    Catalog, OfferedTool, ServerHints, ServerListing, StubLanguage, StubNotes, Tool, ToolDefinition, stub_files,
+};
 use serde_json::Value;
 
 /// One server `s` with a tool per schema, named `t0`, `t1`, …
 pub(crate) fn catalog(schemas: &[Value]) -> Catalog {
-    let tools = schemas.iter().enumerate().map(|(number, schema)| Definition {
+    let tools = schemas.iter().enumerate().map(|(number, schema)| ToolDefinition {
         name: format!("t{number}"),
         title: None,
         description: "A tool.".to_owned(),
         input: schema.clone(),
         output: Some(schema.clone()),
-        hints: Hints::default(),
+        hints: ServerHints::default(),
         tags: Vec::new(),
     });
     let tools = tools.collect();
-    Catalog::new([Listing {
+    Catalog::new([ServerListing {
         server: "s".to_owned(),
         description: String::new(),
         tools,
@@ -27,16 +29,16 @@ pub(crate) fn catalog(schemas: &[Value]) -> Catalog {
 }
 
 /// Writes the stubs that a checker reads.
-pub(crate) fn write_stubs(folder: &Path, tools: &[&Tool], language: Language) {
-    let offers: Vec<Offer<'_>> = tools
+pub(crate) fn write_stubs(folder: &Path, tools: &[&Tool], language: StubLanguage) {
+    let offers: Vec<OfferedTool<'_>> = tools
         .iter()
-        .map(|tool| Offer {
+        .map(|tool| OfferedTool {
             tool,
-            notes: Notes::default(),
+            notes: StubNotes::default(),
             observed: None,
         })
         .collect();
-    for (path, text) in files(&offers, language) {
+    for (path, text) in stub_files(&offers, language) {
         let place = folder.join(path);
         fs::create_dir_all(place.parent().expect("a file is in a folder")).expect("a folder");
         fs::write(place, text).expect("a stub is written");

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ringfence_catalog::Checker;
+use ringfence_catalog::SchemaChecker;
 use serde_json::{Map, Value, json};
 
 use crate::values::{Calls, judge};
@@ -21,7 +21,7 @@ fn values_made_from_real_schemas_are_judged_alike() {
         invalid: Vec::new(),
     };
     for (number, schema) in schemas.iter().enumerate() {
-        let checker = Checker::new(schema).expect("a schema compiles");
+        let checker = SchemaChecker::new(schema).expect("a schema compiles");
         let Some(whole) = arguments(schema, |_| true) else {
             continue;
         };
@@ -29,12 +29,12 @@ fn values_made_from_real_schemas_are_judged_alike() {
             continue;
         };
         for value in [&whole, &least] {
-            if checker.check(value).is_ok() {
+            if checker.check_arguments(value).is_ok() {
                 calls.valid.push((number, value.clone()));
             }
         }
         for spoilt in spoilt(schema, &whole) {
-            if checker.check(&spoilt).is_err() {
+            if checker.check_arguments(&spoilt).is_err() {
                 calls.invalid.push((number, spoilt));
             }
         }

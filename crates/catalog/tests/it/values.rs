@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ringfence_catalog::{Checker, Language, Tool};
+use ringfence_catalog::{SchemaChecker, StubLanguage, Tool};
 use serde_json::Value;
 
 use crate::cases::cases;
@@ -23,8 +23,8 @@ pub(crate) fn judge(compilers: &crate::compilers::Compilers, schemas: &[Value], 
     assert_eq!(tools.len(), schemas.len());
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path();
-    write_stubs(place, &tools, Language::TypeScript);
-    write_stubs(place, &tools, Language::Python);
+    write_stubs(place, &tools, StubLanguage::TypeScript);
+    write_stubs(place, &tools, StubLanguage::Python);
     for (name, text) in [
         ("valid.ts", typescript(&calls.valid)),
         ("invalid.ts", typescript(&calls.invalid)),
@@ -76,13 +76,22 @@ fn types_and_the_check_at_run_time_agree_with_the_schema() {
         invalid: Vec::new(),
     };
     for (number, case) in cases.iter().enumerate() {
-        let checker = Checker::new(&case.schema).expect("a schema compiles");
+        let checker = SchemaChecker::new(&case.schema).expect("a schema compiles");
         for value in &case.valid {
-            assert_eq!(checker.check(value), Ok(()), "{} refuses {value}", case.schema);
+            assert_eq!(
+                checker.check_arguments(value),
+                Ok(()),
+                "{} refuses {value}",
+                case.schema
+            );
             calls.valid.push((number, value.clone()));
         }
         for value in &case.invalid {
-            assert!(checker.check(value).is_err(), "{} accepts {value}", case.schema);
+            assert!(
+                checker.check_arguments(value).is_err(),
+                "{} accepts {value}",
+                case.schema
+            );
             calls.invalid.push((number, value.clone()));
         }
     }

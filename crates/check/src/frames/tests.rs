@@ -1,17 +1,17 @@
 use super::*;
 
-fn decode(pieces: &[&[u8]]) -> Result<Vec<String>, FrameError> {
-    let (mut decoder, mut seen) = (Decoder::default(), Vec::new());
+fn decode(pieces: &[&[u8]]) -> Result<Vec<String>, LspFrameError> {
+    let (mut decoder, mut seen) = (LspDecoder::default(), Vec::new());
     for piece in pieces {
         decoder.push(piece, &mut |incoming| {
             seen.push(match incoming {
-                Incoming::Answer { number, result } => {
+                LspIncoming::Answer { number, result } => {
                     format!(
                         "{number}={}",
                         result.map_or_else(|| "none".to_owned(), |result| result.get().to_owned())
                     )
                 }
-                Incoming::Request { id, method, items } => format!("{id}?{method}/{items}"),
+                LspIncoming::Request { id, method, items } => format!("{id}?{method}/{items}"),
             });
         })?;
     }
@@ -40,28 +40,31 @@ fn messages_are_put_together_from_any_pieces() {
 #[test]
 fn nonsense_ends_the_conversation() {
     let check = |bytes: &[u8], expected| assert_eq!(decode(&[bytes]), Err(expected), "{bytes:?}");
-    check(&[b'x'; 2000], FrameError::Header);
-    check(b"Content-Length: -1\r\n\r\n", FrameError::Header);
-    check(b"Content-Length: +1\r\n\r\n", FrameError::Header);
-    check(b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n", FrameError::Header);
-    check(b"Content-Type: x\r\n\r\n", FrameError::Header);
-    check(b"\r\n\r\n", FrameError::Header);
-    check(b"\xff: 1\r\n\r\n", FrameError::Header);
-    check(b"Content-Length: 8388609\r\n\r\n", FrameError::TooLong);
-    check(b"Content-Length: 99999999999999999999999\r\n\r\n", FrameError::TooLong);
-    check(&framed("{"), FrameError::Message);
-    check(&framed("{}"), FrameError::Message);
-    check(&framed(r#"{"id":"x","result":1}"#), FrameError::Message);
-    check(&framed(&"[".repeat(100_000)), FrameError::Message);
-    let long = format!(r#"{{"id":1,"method":"{}"}}"#, "m".repeat(LONGEST_REQUEST));
-    check(&framed(&long), FrameError::TooLong);
+    check(&[b'x'; 2000], LspFrameError::Header);
+    check(b"Content-Length: -1\r\n\r\n", LspFrameError::Header);
+    check(b"Content-Length: +1\r\n\r\n", LspFrameError::Header);
+    check(b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n", LspFrameError::Header);
+    check(b"Content-Type: x\r\n\r\n", LspFrameError::Header);
+    check(b"\r\n\r\n", LspFrameError::Header);
+    check(b"\xff: 1\r\n\r\n", LspFrameError::Header);
+    check(b"Content-Length: 8388609\r\n\r\n", LspFrameError::TooLong);
+    check(
+        b"Content-Length: 99999999999999999999999\r\n\r\n",
+        LspFrameError::TooLong,
+    );
+    check(&framed("{"), LspFrameError::Message);
+    check(&framed("{}"), LspFrameError::Message);
+    check(&framed(r#"{"id":"x","result":1}"#), LspFrameError::Message);
+    check(&framed(&"[".repeat(100_000)), LspFrameError::Message);
+    let long = format!(r#"{{"id":1,"method":"{}"}}"#, "m".repeat(MAX_REQUEST_BYTES));
+    check(&framed(&long), LspFrameError::TooLong);
 }
 
 #[test]
 fn a_request_of_the_checker_is_answered_with_nothing() {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     let body = r#"{"jsonrpc":"2.0","id":1,"result":[null,null]}"#;
-    let answer = text(nothing(&json!(1), "workspace/configuration", 2));
+    let answer = text(encode_empty_answer(&json!(1), "workspace/configuration", 2));
     assert_eq!(answer, format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-    assert!(text(nothing(&json!("a"), "client/registerCapability", 2)).ends_with("\"result\":null}"));
+    assert!(text(encode_empty_answer(&json!("a"), "client/registerCapability", 2)).ends_with("\"result\":null}"));
 }

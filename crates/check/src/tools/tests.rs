@@ -3,8 +3,8 @@ use super::*;
 #[test]
 fn what_the_advice_installs_is_what_is_found() {
     let home = tempfile::tempdir().unwrap();
-    let none = Tools::find(home.path());
-    assert_eq!(none, Tools::default());
+    let none = CheckerTools::find(home.path());
+    assert_eq!(none, CheckerTools::default());
     let advice = none.advice(home.path());
     let commands: Vec<&str> = advice.iter().map(|one| one.command.as_str()).collect();
     let tools = home.path().join("tools");
@@ -18,24 +18,24 @@ fn what_the_advice_installs_is_what_is_found() {
     assert_eq!(commands, expected);
     let tsc = tools
         .join("npm/node_modules/@typescript")
-        .join(package())
+        .join(compiler_package())
         .join("lib/tsc");
     let ty = tools.join("py/bin/ty");
     for file in [&tsc, &ty] {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, "").unwrap();
     }
-    let found = Tools::find(home.path());
+    let found = CheckerTools::find(home.path());
     let (tsc, ty) = (Some(tsc), Some(ty));
-    assert_eq!(found, Tools { tsc, ty: ty.clone() });
+    assert_eq!(found, CheckerTools { tsc, ty: ty.clone() });
     assert!(found.advice(home.path()).is_empty());
-    let named = Tools {
+    let named = CheckerTools {
         tsc: Some("/mine/tsc".into()),
         ty: None,
     };
     assert_eq!(
-        named.or(found),
-        Tools {
+        named.with_fallback(found),
+        CheckerTools {
             tsc: Some("/mine/tsc".into()),
             ty
         }
@@ -44,6 +44,6 @@ fn what_the_advice_installs_is_what_is_found() {
 
 #[test]
 fn a_path_is_quoted_for_a_shell() {
-    assert_eq!(quoted(Path::new("/a/b-c")), "/a/b-c");
-    assert_eq!(quoted(Path::new("/it's here")), r"'/it'\''s here'");
+    assert_eq!(shell_quoted(Path::new("/a/b-c")), "/a/b-c");
+    assert_eq!(shell_quoted(Path::new("/it's here")), r"'/it'\''s here'");
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use ringfence_catalog::{Catalog, Definition, Hints, Listing, Notes, Offer};
-use ringfence_check::{CheckError, Location, PlaceError, Tools, TypeCheck};
-use ringfence_sandbox::{Language, Native};
+use ringfence_catalog::{Catalog, OfferedTool, ServerHints, ServerListing, StubNotes, ToolDefinition};
+use ringfence_check::{CheckerSandboxError, CheckerTools, TypeCheck, TypeCheckError, TypeErrorLocation};
+use ringfence_sandbox::{JobLanguage, NativeBackend};
 use serde_json::json;
 
 const TS_STUBS: &str = r#"declare const args: string[];
@@ -49,27 +49,27 @@ fn py_stubs() -> Vec<(String, String)> {
     .to_vec()
 }
 
-fn stubs(language: Language) -> Vec<(String, String)> {
-    if language == Language::Python {
+fn stubs(language: JobLanguage) -> Vec<(String, String)> {
+    if language == JobLanguage::Python {
         py_stubs()
     } else {
         ts_stubs()
     }
 }
 
-fn native() -> Arc<Native> {
+fn native() -> Arc<NativeBackend> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    Arc::new(Native::new(&format!("ringfence-check-{}-{number}", std::process::id())).unwrap())
+    Arc::new(NativeBackend::new(&format!("ringfence-check-{}-{number}", std::process::id())).unwrap())
 }
 
-fn tools() -> Tools {
-    Tools::below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools"))
+fn tools() -> CheckerTools {
+    CheckerTools::find_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools"))
 }
 
 /// The checkers of this machine; `None`, with a message on standard error, where the one for `language` is not installed.
 #[expect(clippy::print_stderr, reason = "a test that cannot run says so")]
-fn checker(language: Language) -> Option<TypeCheck> {
+fn checker(language: JobLanguage) -> Option<TypeCheck> {
     let check = TypeCheck::new(native(), tools());
     if check.covers(language) {
         return Some(check);
@@ -82,11 +82,14 @@ fn checker(language: Language) -> Option<TypeCheck> {
     None
 }
 
-async fn errors(check: &TypeCheck, language: Language, source: &str) -> Vec<Location> {
-    check.program(language, "main", source, &stubs(language)).await.unwrap()
+async fn errors(check: &TypeCheck, language: JobLanguage, source: &str) -> Vec<TypeErrorLocation> {
+    check
+        .check_program(language, "main", source, &stubs(language))
+        .await
+        .unwrap()
 }
 
-fn short(found: &[Location]) -> Vec<(u32, u32, &str)> {
+fn short(found: &[TypeErrorLocation]) -> Vec<(u32, u32, &str)> {
     found
         .iter()
         .map(|one| (one.line, one.column, one.code.as_str()))
@@ -95,7 +98,7 @@ fn short(found: &[Location]) -> Vec<(u32, u32, &str)> {
 
 #[tokio::test]
 async fn typescript_is_checked_against_its_stubs() {
-    let Some(check) = checker(Language::TypeScript) else {
+    let Some(check) = checker(JobLanguage::TypeScript) else {
         return;
     };
     let source = "import { github } from \"tools\";\n\
@@ -103,7 +106,7 @@ async fn typescript_is_checked_against_its_stubs() {
         /* 😀 */ await tools.github.list_isues({ owner: \"a\" });\n\
         issues[0].titel;\n\
         await tools.github.list_issues({ owner: \"a\", labels: [\"bugs\"] });\n";
-    let found = errors(&check, Language::TypeScript, source).await;
+    let found = errors(&check, JobLanguage::TypeScript, source).await;
     let expected = [
         (2, 43, "TS2322"),
         (3, 28, "TS2551"),
@@ -127,14 +130,16 @@ async fn typescript_is_checked_against_its_stubs() {
 
 #[tokio::test]
 async fn python_is_checked_against_its_stubs() {
-    let Some(check) = checker(Language::Python) else { return };
+    let Some(check) = checker(JobLanguage::Python) else {
+        return;
+    };
     let source = "from tools import github\n\
         issues = await github.list_issues(owner=1)\n\
         '😀'; await github.list_isues(owner='a')\n\
         issues[0]['titel']\n\
         await github.list_issues()\n\
         from tools import gitlab\n";
-    let found = errors(&check, Language::Python, source).await;
+    let found = errors(&check, JobLanguage::Python, source).await;
     let lines: Vec<u32> = found.iter().map(|one| one.line).collect();
     assert_eq!(lines, [2, 3, 4, 5, 6], "{found:#?}");
     assert_eq!(
@@ -180,7 +185,10 @@ async fn what_a_program_may_be_passes() {
         "rows = []\nfor arg in args: rows.append({'arg': arg})\nrows",
         "",
     ];
-    for (language, programs) in [(Language::TypeScript, &typescript[..]), (Language::Python, &python[..])] {
+    for (language, programs) in [
+        (JobLanguage::TypeScript, &typescript[..]),
+        (JobLanguage::Python, &python[..]),
+    ] {
         let Some(check) = checker(language) else { continue };
         for source in programs {
             let found = errors(&check, language, source).await;
@@ -192,9 +200,9 @@ async fn what_a_program_may_be_passes() {
 
 #[tokio::test]
 async fn other_stubs_replace_the_former_ones() {
-    for language in [Language::TypeScript, Language::Python] {
+    for language in [JobLanguage::TypeScript, JobLanguage::Python] {
         let Some(check) = checker(language) else { continue };
-        let (uses_github, uses_slack, slack) = if language == Language::Python {
+        let (uses_github, uses_slack, slack) = if language == JobLanguage::Python {
             let slack = (
                 "tools/slack.pyi".to_owned(),
                 "async def post(*, text: str) -> None: ...\n".to_owned(),
@@ -217,7 +225,7 @@ async fn other_stubs_replace_the_former_ones() {
         };
         for _ in 0..2 {
             let github = stubs(language);
-            let ask = |source, stubs| check.program(language, "main", source, stubs);
+            let ask = |source, stubs| check.check_program(language, "main", source, stubs);
             assert!(ask(uses_github, &github).await.unwrap().is_empty());
             assert!(!ask(uses_slack, &github).await.unwrap().is_empty());
             assert!(ask(uses_slack, &slack).await.unwrap().is_empty());
@@ -241,11 +249,11 @@ async fn a_program_learns_nothing_of_the_host() {
         format!("/// <reference path=\"{there}/secret.ts\" />\nlet x: {secret}"),
         "import stolen from '../../../../../../../etc/hostname'".to_owned(),
     ];
-    let Some(check) = checker(Language::TypeScript) else {
+    let Some(check) = checker(JobLanguage::TypeScript) else {
         return;
     };
     for source in &typescript {
-        let found = errors(&check, Language::TypeScript, source).await;
+        let found = errors(&check, JobLanguage::TypeScript, source).await;
         let told = found
             .iter()
             .any(|one| one.message.contains("root:") || one.message.contains("daemon"));
@@ -260,9 +268,9 @@ async fn a_program_learns_nothing_of_the_host() {
         let gone = source
             .replace("/secret.ts", &format!("/{other}.ts"))
             .replace("/shadow.ts", &format!("/{other}.ts"));
-        let existing = errors(&check, Language::TypeScript, source).await;
-        let missing = errors(&check, Language::TypeScript, &gone).await;
-        let codes = |found: &[Location]| found.iter().map(|one| one.code.clone()).collect::<Vec<_>>();
+        let existing = errors(&check, JobLanguage::TypeScript, source).await;
+        let missing = errors(&check, JobLanguage::TypeScript, &gone).await;
+        let codes = |found: &[TypeErrorLocation]| found.iter().map(|one| one.code.clone()).collect::<Vec<_>>();
         assert_eq!(codes(&existing), codes(&missing), "{source}");
         assert!(
             existing
@@ -275,7 +283,7 @@ async fn a_program_learns_nothing_of_the_host() {
 
 #[tokio::test]
 async fn several_programs_at_once_get_their_own_answers() {
-    for language in [Language::TypeScript, Language::Python] {
+    for language in [JobLanguage::TypeScript, JobLanguage::Python] {
         let Some(check) = checker(language) else { continue };
         let check = Arc::new(check);
         let mut asked = tokio::task::JoinSet::new();
@@ -314,7 +322,7 @@ async fn a_checker_that_is_none_holds_nothing_up() {
         }
         let check = TypeCheck::new(
             native(),
-            Tools {
+            CheckerTools {
                 tsc: Some(program),
                 ty: None,
             },
@@ -322,12 +330,12 @@ async fn a_checker_that_is_none_holds_nothing_up() {
         let began = Instant::now();
         for turn in 0..3 {
             let error = check
-                .program(Language::TypeScript, "main.ts", "1", &[])
+                .check_program(JobLanguage::TypeScript, "main.ts", "1", &[])
                 .await
                 .unwrap_err();
-            let rests = matches!(error, CheckError::Rests { .. });
+            let rests = matches!(error, TypeCheckError::BackingOff { .. });
             assert_eq!(rests, turn == 2, "{name}, turn {turn}: {error}");
-            assert!(rests || matches!(error, CheckError::Ended), "{name}: {error}");
+            assert!(rests || matches!(error, TypeCheckError::Ended), "{name}: {error}");
         }
         assert!(began.elapsed().as_secs() < 5, "{name}");
         check.end().await;
@@ -335,44 +343,47 @@ async fn a_checker_that_is_none_holds_nothing_up() {
     std::fs::write(folder.path().join("script"), "#!/usr/bin/env node").unwrap();
     let check = TypeCheck::new(
         native(),
-        Tools {
+        CheckerTools {
             tsc: Some(folder.path().join("nowhere")),
             ty: None,
         },
     );
     let error = check
-        .program(Language::TypeScript, "main.ts", "1", &[])
+        .check_program(JobLanguage::TypeScript, "main.ts", "1", &[])
         .await
         .unwrap_err();
     assert!(
-        matches!(error, CheckError::Place(PlaceError::Program { .. })),
+        matches!(error, TypeCheckError::Sandbox(CheckerSandboxError::Program { .. })),
         "{error}"
     );
     let check = TypeCheck::new(
         native(),
-        Tools {
+        CheckerTools {
             tsc: Some(folder.path().join("script")),
             ty: None,
         },
     );
     let error = check
-        .program(Language::TypeScript, "main.ts", "1", &[])
+        .check_program(JobLanguage::TypeScript, "main.ts", "1", &[])
         .await
         .unwrap_err();
     assert!(
-        matches!(error, CheckError::Place(PlaceError::NoLibrary { .. })),
+        matches!(error, TypeCheckError::Sandbox(CheckerSandboxError::NoLibrary { .. })),
         "{error}"
     );
-    let error = check.program(Language::Python, "main.py", "1", &[]).await.unwrap_err();
-    assert!(matches!(error, CheckError::Absent), "{error}");
+    let error = check
+        .check_program(JobLanguage::Python, "main.py", "1", &[])
+        .await
+        .unwrap_err();
+    assert!(matches!(error, TypeCheckError::Absent), "{error}");
 }
 
 #[tokio::test]
 async fn a_program_that_takes_too_long_to_check_is_given_up_and_the_next_is_checked() {
-    let Some(check) = checker(Language::TypeScript) else {
+    let Some(check) = checker(JobLanguage::TypeScript) else {
         return;
     };
-    assert!(errors(&check, Language::TypeScript, "1").await.is_empty());
+    assert!(errors(&check, JobLanguage::TypeScript, "1").await.is_empty());
     let endless = "type Grow<T extends any[], N> = T['length'] extends N ? T : Grow<[...T, 0], N>;\n\
         type Pairs = { [A in Grow<[], 900>['length']]: 0 };\n\
         type P<A extends string> = `${A}${A}`;\n\
@@ -385,23 +396,23 @@ async fn a_program_that_takes_too_long_to_check_is_given_up_and_the_next_is_chec
     let source = format!("{endless}{}", many.concat());
     let began = Instant::now();
     let answer = check
-        .program(Language::TypeScript, "main.ts", &source, &ts_stubs())
+        .check_program(JobLanguage::TypeScript, "main.ts", &source, &ts_stubs())
         .await;
     assert!(began.elapsed().as_secs() < 8, "{:?}", began.elapsed());
     assert!(
-        matches!(answer, Err(CheckError::Slow { .. } | CheckError::Ended)),
+        matches!(answer, Err(TypeCheckError::TimedOut { .. } | TypeCheckError::Ended)),
         "{answer:?}"
     );
-    let found = errors(&check, Language::TypeScript, "nowhere").await;
+    let found = errors(&check, JobLanguage::TypeScript, "nowhere").await;
     assert_eq!(found.len(), 1);
     check.end().await;
 }
 
 #[tokio::test]
 async fn a_resident_checker_answers_at_once() {
-    for language in [Language::TypeScript, Language::Python] {
+    for language in [JobLanguage::TypeScript, JobLanguage::Python] {
         let Some(check) = checker(language) else { continue };
-        let line = if language == Language::Python {
+        let line = if language == JobLanguage::Python {
             "from tools import github\nissues = await github.list_issues(owner='a')\nprint([one['title'] for one in issues])\n"
         } else {
             "{ const issues = await tools.github.list_issues({ owner: 'a' });\nconsole.log(issues.map((one) => one.title)); }\n"
@@ -439,26 +450,26 @@ async fn programs_are_checked_against_the_stubs_of_the_catalog() {
         "properties": { "issues": { "type": "array", "items": { "type": "object", "properties": { "title": { "type": "string" } }, "required": ["title"] } } },
         "required": ["issues"],
     });
-    let listing = Listing {
+    let listing = ServerListing {
         server: "git-hub".to_owned(),
         description: String::new(),
-        tools: vec![Definition {
+        tools: vec![ToolDefinition {
             name: "list-issues".to_owned(),
             title: None,
             description: "Lists. */ \"\"\" issues".to_owned(),
             input,
             output: Some(output),
-            hints: Hints::default(),
+            hints: ServerHints::default(),
             tags: Vec::new(),
         }],
     };
     let catalog = Catalog::new([listing]);
-    let offers: Vec<Offer<'_>> = catalog
+    let offers: Vec<OfferedTool<'_>> = catalog
         .tools()
         .iter()
-        .map(|tool| Offer {
+        .map(|tool| OfferedTool {
             tool,
-            notes: Notes::default(),
+            notes: StubNotes::default(),
             observed: None,
         })
         .collect();
@@ -471,17 +482,17 @@ async fn programs_are_checked_against_the_stubs_of_the_catalog() {
     );
     let cases = [
         (
-            Language::TypeScript,
-            ringfence_catalog::Language::TypeScript,
+            JobLanguage::TypeScript,
+            ringfence_catalog::StubLanguage::TypeScript,
             typescript,
         ),
-        (Language::Python, ringfence_catalog::Language::Python, python),
+        (JobLanguage::Python, ringfence_catalog::StubLanguage::Python, python),
     ];
     for (language, of_stubs, good) in cases {
         let Some(check) = checker(language) else { continue };
-        let stubs = ringfence_catalog::files(&offers, of_stubs);
-        let none = ringfence_catalog::files(&[], of_stubs);
-        let ask = async |source: String, stubs| check.program(language, "main", &source, stubs).await.unwrap();
+        let stubs = ringfence_catalog::stub_files(&offers, of_stubs);
+        let none = ringfence_catalog::stub_files(&[], of_stubs);
+        let ask = async |source: String, stubs| check.check_program(language, "main", &source, stubs).await.unwrap();
         let found = ask(good.clone(), &stubs).await;
         assert!(found.is_empty(), "{good}\n{found:#?}\n{stubs:#?}");
         assert_eq!(ask(good.replace("'open'", "'opened'"), &stubs).await.len(), 1);

@@ -9,9 +9,9 @@ pub(crate) enum ApprovalsCommand {
     /// One approval request, with everything that an answer is bound to
     Show(ApprovalsShow),
     /// Let a waiting call continue
-    Approve(Approve),
+    Approve(ApproveArgs),
     /// Refuse a waiting call
-    Deny(Deny),
+    Deny(DenyArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,7 @@ pub(crate) struct ApprovalsShow {
 
 /// How long an approval holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum For {
+pub(crate) enum GrantScope {
     /// Only the call that was asked about
     Once,
     /// Every call of this tool for which the same session asks
@@ -50,13 +50,13 @@ pub(crate) enum For {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Approve {
+pub(crate) struct ApproveArgs {
     /// The id of the request, or its beginning
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// How long the approval holds
     #[arg(long = "for", value_enum, default_value = "once")]
-    pub(crate) scope: For,
+    pub(crate) scope: GrantScope,
     /// Approve for good, by a rule in `rules.yaml` of the data folder, which is shown first; policy files stay unchanged
     #[arg(long, conflicts_with = "scope")]
     pub(crate) always: bool,
@@ -67,21 +67,21 @@ pub(crate) struct Approve {
     #[arg(short = 'y', long, requires = "always")]
     pub(crate) yes: bool,
     #[command(flatten)]
-    pub(crate) say: Say,
+    pub(crate) say: AnswerArgs,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Deny {
+pub(crate) struct DenyArgs {
     /// The id of the request, or its beginning
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) say: Say,
+    pub(crate) say: AnswerArgs,
 }
 
 /// The flags that every answer takes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Say {
+pub(crate) struct AnswerArgs {
     /// A note for readers of the answer; with a denial the program sees it too
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,

@@ -5,20 +5,20 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
     /// List sessions, newest first
-    List(List),
+    List(SessionListArgs),
     /// Show one session: its executions, limits and violations
-    Show(Show),
+    Show(SessionShowArgs),
     /// Kill everything of a session now
-    Stop(StopWhat),
+    Stop(SessionStopArgs),
     /// End a session and delete its files; its journal stays
-    Rm(Remove),
+    Rm(SessionRmArgs),
     /// Run a past execution again offline, without any call, and report whether it does the same and what another policy
     /// would decide
-    Replay(Replay),
+    Replay(SessionReplayArgs),
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Replay {
+pub(crate) struct SessionReplayArgs {
     /// The id of a session or of one execution, or its beginning
     #[arg(value_name = "ID")]
     pub(crate) id: String,
@@ -31,7 +31,7 @@ pub(crate) struct Replay {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct List {
+pub(crate) struct SessionListArgs {
     /// List only open sessions
     #[arg(long)]
     pub(crate) open: bool,
@@ -45,7 +45,7 @@ pub(crate) struct List {
 
 /// The arguments of `session show` and `audit show`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Show {
+pub(crate) struct SessionShowArgs {
     /// The id of the session, or its beginning; `session show` also takes its name
     #[arg(value_name = "ID")]
     pub(crate) session: String,
@@ -55,7 +55,7 @@ pub(crate) struct Show {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct StopWhat {
+pub(crate) struct SessionStopArgs {
     /// The id of the session, its beginning, or its name
     #[arg(value_name = "ID", required_unless_present = "all")]
     pub(crate) session: Option<String>,
@@ -65,22 +65,22 @@ pub(crate) struct StopWhat {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Remove {
+pub(crate) struct SessionRmArgs {
     /// The id of the session, its beginning, or its name
     #[arg(value_name = "ID")]
     pub(crate) session: String,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Audit {
+pub(crate) enum AuditCommand {
     /// Print the newest records
-    Tail(Follow),
+    Tail(AuditTailArgs),
     /// Print the records of one session
-    Show(Show),
+    Show(SessionShowArgs),
     /// Check the hash chains; exit 1 if one is broken
-    Verify(Verify),
+    Verify(AuditVerifyArgs),
     /// Print the whole journal as lines of JSON
-    Export(Export),
+    Export(AuditExportArgs),
     /// Remove records that are old enough; signed heads stay, and a record tells what was removed
     Prune(PruneArgs),
     /// Continue after a detected loss, such as a restored older copy or a missing mark; a record tells so
@@ -93,7 +93,7 @@ pub(crate) struct PruneArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) keep: Option<String>,
     #[command(flatten)]
-    pub(crate) rules: super::Rules,
+    pub(crate) rules: super::PolicyArgs,
     /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -107,7 +107,7 @@ pub(crate) struct AcceptLossArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Follow {
+pub(crate) struct AuditTailArgs {
     /// The number of records to print
     #[arg(short = 'n', long = "lines", default_value_t = 20, value_name = "N")]
     pub(crate) count: u32,
@@ -120,14 +120,14 @@ pub(crate) struct Follow {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Verify {
+pub(crate) struct AuditVerifyArgs {
     /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Export {
+pub(crate) struct AuditExportArgs {
     /// Include the signed heads, so that the chains can be verified elsewhere
     #[arg(long)]
     pub(crate) heads: bool,

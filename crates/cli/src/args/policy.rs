@@ -4,26 +4,26 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::Rules;
+use super::PolicyArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
     /// Check a policy file and its examples
-    Check(Check),
+    Check(PolicyCheckArgs),
     /// Show the policy in force, with everything Ringfence adds
-    Show(Shown),
+    Show(PolicyShowArgs),
     /// Explain why a tool, host or path is allowed or denied, or what a limit is
-    Explain(Box<Explain>),
+    Explain(Box<PolicyExplainArgs>),
     /// Compare two policies, in words
-    Diff(Compare),
+    Diff(PolicyDiffArgs),
     /// Print the JSON Schema of policy files
     Schema,
     /// Print the least policy that would have allowed what a session tried
-    Learn(Learn),
+    Learn(PolicyLearnArgs),
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Learn {
+pub(crate) struct PolicyLearnArgs {
     /// The id of the session, or its beginning; else the newest session
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Learn {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Check {
+pub(crate) struct PolicyCheckArgs {
     /// The policy file, or the name of a preset
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
@@ -46,9 +46,9 @@ pub(crate) struct Check {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Shown {
+pub(crate) struct PolicyShowArgs {
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
     /// Print the policy as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -56,9 +56,9 @@ pub(crate) struct Shown {
 
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("question").required(true))]
-pub(crate) struct Explain {
+pub(crate) struct PolicyExplainArgs {
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
     /// Explain whether this tool may be called
     #[arg(long, value_name = "NAME", group = "question")]
     pub(crate) tool: Option<String>,
@@ -101,7 +101,7 @@ pub(crate) struct Explain {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Compare {
+pub(crate) struct PolicyDiffArgs {
     /// The policy before: a file or a preset
     #[arg(value_name = "A")]
     pub(crate) before: PathBuf,

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use super::Rules;
+use super::PolicyArgs;
 
 /// Parses an address with a port; `localhost` means `127.0.0.1`.
-fn address(text: &str) -> Result<SocketAddr, String> {
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let plain = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}"),
         None => text.to_owned(),
@@ -14,11 +14,11 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Serve {
+pub(crate) struct ServeArgs {
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
     /// Where to listen for HTTP: 127.0.0.1:7411 unless `listen` in `ringfence.yaml` says otherwise
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "stdio", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "stdio", value_parser = parse_address)]
     pub(crate) listen: Option<SocketAddr>,
     /// Speak MCP on standard input and output instead of HTTP
     #[arg(long)]

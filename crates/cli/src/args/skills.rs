@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::{Lang, Place};
+use super::{Lang, RunArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillsCommand {
@@ -48,7 +48,7 @@ pub(crate) struct SkillsList {
 
 /// The arguments that select one skill.
 #[derive(Debug, clap::Args)]
-pub(crate) struct SkillWhich {
+pub(crate) struct SkillSelector {
     /// The name of the skill
     pub(crate) name: String,
     /// The owner of the skill; else yours comes before the team's
@@ -62,7 +62,7 @@ pub(crate) struct SkillWhich {
 #[derive(Debug, clap::Args)]
 pub(crate) struct SkillsShow {
     #[command(flatten)]
-    pub(crate) which: SkillWhich,
+    pub(crate) which: SkillSelector,
     /// Print the skill as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -116,7 +116,7 @@ pub(crate) struct SkillsRun {
     #[arg(value_name = "INPUT")]
     pub(crate) input: Option<String>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: RunArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -146,7 +146,7 @@ pub(crate) struct SkillsImport {
 #[derive(Debug, clap::Args)]
 pub(crate) struct SkillsExport {
     #[command(flatten)]
-    pub(crate) which: SkillWhich,
+    pub(crate) which: SkillSelector,
     /// The destination: a name that ends in `.tar.gz` or `.zip`, else a folder
     pub(crate) path: PathBuf,
 }

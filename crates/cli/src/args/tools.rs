@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::Rules;
+use super::PolicyArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
@@ -36,7 +36,7 @@ pub(crate) struct ToolsList {
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
     /// Print the tools as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -63,7 +63,7 @@ pub(crate) struct ToolsSearch {
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
     /// Print the matches as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -78,7 +78,7 @@ pub(crate) struct ToolsShow {
     #[arg(long, value_enum, default_value = "ts")]
     pub(crate) lang: StubLang,
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
     /// Print the tool as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -96,7 +96,7 @@ pub(crate) struct ToolsStubs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -105,7 +105,7 @@ pub(crate) struct ToolsAccept {
     #[arg(value_name = "TOOL")]
     pub(crate) tool: String,
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
 }
 
 /// The amount of detail about a tool.
@@ -147,7 +147,7 @@ pub(crate) enum ServersCommand {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServersList {
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
     /// Print the servers as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -159,7 +159,7 @@ pub(crate) struct ServersTest {
     #[arg(value_name = "NAME")]
     pub(crate) server: Option<String>,
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
     /// Print the results as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -171,5 +171,5 @@ pub(crate) struct ServersLogin {
     #[arg(value_name = "NAME")]
     pub(crate) server: String,
     #[command(flatten)]
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyArgs,
 }

@@ -5,16 +5,16 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub(crate) enum VaultCommand {
     /// Store a secret that is read from standard input; a terminal does not show it
-    Set(VaultName),
+    Set(VaultNameArgs),
     /// List the names of the secrets
     List(VaultList),
     /// Remove a secret from the vault
-    Rm(VaultName),
+    Rm(VaultNameArgs),
 }
 
 /// The name that `vault set` and `vault rm` take.
 #[derive(Debug, clap::Args)]
-pub(crate) struct VaultName {
+pub(crate) struct VaultNameArgs {
     /// The name of the secret, which a server's entry refers to as `vault:NAME`
     #[arg(value_name = "NAME")]
     pub(crate) name: String,

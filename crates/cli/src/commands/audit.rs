@@ -5,35 +5,42 @@ mod retention;
 use std::io;
 use std::process::ExitCode;
 
-use ringfence_journal::{LOST_HINT, Record, Report};
-use ringfence_store::{Contents, Missed, Store, set_aside};
+use ringfence_journal::{LOST_HINT, Record, VerificationReport};
+use ringfence_store::{ExportContents, MissedRecords, Store, rejected_files};
 use serde_json::json;
 
-use super::{ids, no_session, store};
-use crate::args::{Audit, Export, Follow, Show, Verify};
-use crate::fault::{Fault, NOT_HELD, chain};
-use crate::print::{Printer, Style, count, event};
-use crate::settings::Settings;
+use super::{ids, open_store, session_not_found};
+use crate::args::{AuditCommand, AuditExportArgs, AuditTailArgs, AuditVerifyArgs, SessionShowArgs};
+use crate::fault::{CliFault, EXIT_CHECK_FAILED, error_chain};
+use crate::print::{Printer, Style, counted, event};
+use crate::settings::CliSettings;
 
 /// Runs the subcommand of `audit`.
-pub(crate) async fn start(command: Audit, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+pub(crate) async fn dispatch(
+    command: AuditCommand,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
     let command = match command {
-        Audit::Prune(args) => return retention::prune(&args, settings, printer).await,
-        Audit::AcceptLoss(args) => return retention::accept_loss(&args, settings, printer).await,
-        reading @ (Audit::Tail(_) | Audit::Show(_) | Audit::Verify(_) | Audit::Export(_)) => reading,
+        AuditCommand::Prune(args) => return retention::prune(&args, settings, printer).await,
+        AuditCommand::AcceptLoss(args) => return retention::accept_loss(&args, settings, printer).await,
+        reading @ (AuditCommand::Tail(_)
+        | AuditCommand::Show(_)
+        | AuditCommand::Verify(_)
+        | AuditCommand::Export(_)) => reading,
     };
-    let store = store(settings).await?;
-    let missed = store.undelivered().await?;
+    let store = open_store(settings).await?;
+    let missed = store.missed_records().await?;
     let result = match command {
-        Audit::Tail(follow) => tail(&follow, &store, printer).await,
-        Audit::Show(show) => self::show(&show, &store, printer).await,
-        Audit::Verify(verify) => self::verify(&verify, &store, &missed, printer).await,
-        Audit::Export(export) => self::export(&export, &store).await,
-        Audit::Prune(_) | Audit::AcceptLoss(_) => Ok(ExitCode::SUCCESS),
+        AuditCommand::Tail(follow) => tail_records(&follow, &store, printer).await,
+        AuditCommand::Show(show) => self::show_records(&show, &store, printer).await,
+        AuditCommand::Verify(verify) => self::verify_chains(&verify, &store, &missed, printer).await,
+        AuditCommand::Export(export) => self::export_journal(&export, &store).await,
+        AuditCommand::Prune(_) | AuditCommand::AcceptLoss(_) => Ok(ExitCode::SUCCESS),
     };
-    store.leave().await;
+    store.close_for_exit().await;
     for one in &missed {
-        let (records, reason) = (count(one.records, "record"), &one.reason);
+        let (records, reason) = (counted(one.records, "record"), &one.reason);
         printer.notice(&format!(
             "{} did not take {records} since {}, last at {}: {reason}; `ringfence audit export` has them",
             one.sink, one.since, one.last
@@ -42,8 +49,8 @@ pub(crate) async fn start(command: Audit, settings: &Settings, printer: &Printer
     result
 }
 
-async fn tail(follow: &Follow, store: &Store, printer: &Printer) -> Result<ExitCode, Fault> {
-    let mut tail = store.tail(follow.count).await?;
+async fn tail_records(follow: &AuditTailArgs, store: &Store, printer: &Printer) -> Result<ExitCode, CliFault> {
+    let mut tail = store.tail_last(follow.count).await?;
     loop {
         let page = if follow.more {
             tail.next_page().await?
@@ -54,34 +61,40 @@ async fn tail(follow: &Follow, store: &Store, printer: &Printer) -> Result<ExitC
             return Ok(ExitCode::SUCCESS);
         }
         for numbered in &page {
-            print(&numbered.record, follow.json, printer)?;
+            print_record(&numbered.record, follow.json, printer)?;
         }
     }
 }
 
-async fn show(show: &Show, store: &Store, printer: &Printer) -> Result<ExitCode, Fault> {
-    let id = ids::session(store, &show.session).await?;
-    let records = store.show(id).await?;
+async fn show_records(show: &SessionShowArgs, store: &Store, printer: &Printer) -> Result<ExitCode, CliFault> {
+    let id = ids::resolve_session_id(store, &show.session).await?;
+    let records = store.session_records(id).await?;
     if records.is_empty() {
-        return Err(no_session(id));
+        return Err(session_not_found(id));
     }
     for record in &records {
-        print(record, show.json, printer)?;
+        print_record(record, show.json, printer)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(record: &Record, json: bool, printer: &Printer) -> Result<(), Fault> {
+fn print_record(record: &Record, json: bool, printer: &Printer) -> Result<(), CliFault> {
     if json {
-        printer.exact(&format!("{}\n", record.line()))
+        printer.print_exact(&format!("{}\n", record.to_json_line()))
     } else {
-        printer.line(&event::words(record))
+        printer.print_line(&event::record_line(record))
     }
 }
 
-async fn verify(verify: &Verify, store: &Store, missed: &[Missed], printer: &Printer) -> Result<ExitCode, Fault> {
+async fn verify_chains(
+    verify: &AuditVerifyArgs,
+    store: &Store,
+    missed: &[MissedRecords],
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
     let report = store.verify(|_| ()).await?;
-    let aside = set_aside(store.home()).map_err(|error| Fault::ours("store.folder", chain(&error)))?;
+    let aside =
+        rejected_files(store.home()).map_err(|error| CliFault::internal("store.folder", error_chain(&error)))?;
     let loss = store.loss();
     let is_ok = report.is_ok() && aside.is_empty() && loss.is_none();
     if verify.json {
@@ -91,11 +104,11 @@ async fn verify(verify: &Verify, store: &Store, missed: &[Missed], printer: &Pri
             object.insert("undelivered".to_owned(), json!(missed));
             object.insert("set_aside".to_owned(), json!(aside));
             object.insert("loss".to_owned(), json!(loss.map(|loss| loss.to_string())));
-            object.insert("cannot_show".to_owned(), json!(report.cannot_show()));
+            object.insert("cannot_show".to_owned(), json!(report.limitations()));
         }
-        printer.json(&object)?;
+        printer.print_json(&object)?;
     } else {
-        printer.data(&words(&report, report.is_ok() && loss.is_none(), printer))?;
+        printer.print_escaped(&report_text(&report, report.is_ok() && loss.is_none(), printer))?;
     }
     if let Some(loss) = loss {
         printer.notice(&format!("nothing is written: {loss}; {LOST_HINT}"));
@@ -109,16 +122,16 @@ async fn verify(verify: &Verify, store: &Store, missed: &[Missed], printer: &Pri
     Ok(if is_ok {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(NOT_HELD)
+        ExitCode::from(EXIT_CHECK_FAILED)
     })
 }
 
-fn words(report: &Report, is_ok: bool, printer: &Printer) -> String {
+fn report_text(report: &VerificationReport, is_ok: bool, printer: &Printer) -> String {
     let mut lines = Vec::new();
-    let (records, sessions) = (count(report.records, "record"), count(report.sessions, "session"));
+    let (records, sessions) = (counted(report.records, "record"), counted(report.sessions, "session"));
     let checked = format!(
         "{records} in {sessions}, {} checked",
-        count(report.heads, "signed head")
+        counted(report.heads, "signed head")
     );
     if is_ok {
         lines.push(format!("{}: {checked}", printer.paint("unbroken", Style::Good)));
@@ -145,8 +158,8 @@ fn words(report: &Report, is_ok: bool, printer: &Printer) -> String {
     }
     if report.pruned_sessions > 0 {
         let (records, sessions) = (
-            count(report.pruned_records, "record"),
-            count(report.pruned_sessions, "session"),
+            counted(report.pruned_records, "record"),
+            counted(report.pruned_sessions, "session"),
         );
         lines.push(format!(
             "  removed since, as signed records say: {records} in {sessions}"
@@ -159,21 +172,21 @@ fn words(report: &Report, is_ok: bool, printer: &Printer) -> String {
         ));
         for loss in &report.losses {
             let (at, cause, by) = (loss.at, loss.cause.name(), loss.by);
-            let words = event::loss_words(loss.marked, loss.found);
+            let words = event::loss_text(loss.marked, loss.found);
             lines.push(format!("    {at:.0} {words}: {cause}, {by}, record {}", loss.session));
         }
     }
     lines.push("this check cannot show:".to_owned());
-    lines.extend(report.cannot_show().iter().map(|what| format!("  {what}")));
+    lines.extend(report.limitations().iter().map(|what| format!("  {what}")));
     lines.push(String::new());
     lines.join("\n")
 }
 
-async fn export(export: &Export, store: &Store) -> Result<ExitCode, Fault> {
+async fn export_journal(export: &AuditExportArgs, store: &Store) -> Result<ExitCode, CliFault> {
     let contents = if export.heads {
-        Contents::RecordsAndHeads
+        ExportContents::RecordsAndHeads
     } else {
-        Contents::Records
+        ExportContents::Records
     };
     let out = io::BufWriter::with_capacity(1 << 16, io::stdout());
     store.export(out, contents).await?;

@@ -5,49 +5,49 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ringfence_engine::{Engine, Execution, Program, RunCode};
+use ringfence_engine::{Engine, ExecutionReport, ExecutionRequest, RunProgram};
 use ringfence_journal::SessionId;
 use ringfence_policy::{Ceiling, Draft, Policy};
 
 use super::run;
-use crate::fault::{Fault, NOT_HELD, chain};
-use crate::print::{Printer, Style, count, event};
-use crate::settings::Settings;
+use crate::fault::{CliFault, EXIT_CHECK_FAILED, error_chain};
+use crate::print::{Printer, Style, counted, event};
+use crate::settings::CliSettings;
 use crate::settings::config::Config;
 use crate::signals::Interrupt;
 
 mod attempts;
-mod company;
+mod code_mode;
 
-use attempts::Attempt;
+use attempts::DemoAttempt;
 
 /// Runs the whole demo. The data folder is temporary and removed at the end, unless `RINGFENCE_HOME` names one.
-pub(crate) async fn show(settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+pub(crate) async fn run_demo(settings: &CliSettings, printer: &Printer) -> Result<ExitCode, CliFault> {
     let started = Instant::now();
     let folder = tempfile::Builder::new().prefix("ringfence-demo-").tempdir();
-    let folder =
-        folder.map_err(|error| Fault::ours("start.folder", format!("cannot make a temporary folder: {error}")))?;
+    let folder = folder
+        .map_err(|error| CliFault::internal("start.folder", format!("cannot make a temporary folder: {error}")))?;
     let home = if settings.home_is_named {
         settings.home()?
     } else {
         folder.path().join("home")
     };
-    let interrupt = run::listen()?;
-    let engine = run::open_at(home, &Config::default(), company::servers()?, &interrupt).await?;
+    let interrupt = run::listen_for_signals()?;
+    let engine = run::open_engine_at(home, &Config::default(), code_mode::example_servers()?, &interrupt).await?;
     let demo = Demo {
         engine: &engine,
         printer,
         interrupt: &interrupt,
         sessions: RefCell::default(),
     };
-    let result = demo.show(folder.path()).await;
-    run::leave(engine).await;
+    let result = demo.run_all(folder.path()).await;
+    run::shutdown_engine(engine).await;
     let held = result?;
-    printer.line(&next_steps(printer, settings, started))?;
+    printer.print_line(&next_steps(printer, settings, started))?;
     Ok(if held {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(NOT_HELD)
+        ExitCode::from(EXIT_CHECK_FAILED)
     })
 }
 
@@ -61,47 +61,50 @@ struct Demo<'a> {
 
 impl Demo<'_> {
     /// Runs all parts; returns whether everything forbidden was blocked and the journal verifies.
-    async fn show(&self, folder: &Path) -> Result<bool, Fault> {
-        let refused = self.code_mode().await?;
-        let held = self.attempt(folder).await?;
-        let sound = self.journal().await?;
+    async fn run_all(&self, folder: &Path) -> Result<bool, CliFault> {
+        let refused = self.run_code_mode().await?;
+        let held = self.run_attempts(folder).await?;
+        let sound = self.show_journal().await?;
         Ok(refused && held && sound)
     }
 
     /// Runs a program to its end. Approval requests are not printed: nobody can answer them before they expire.
-    async fn run(&self, policy: Policy, program: Program) -> Result<Execution, Fault> {
+    async fn run_program(&self, policy: Policy, program: RunProgram) -> Result<ExecutionReport, CliFault> {
         let nobody = &mut ();
-        let run = self.engine.run(RunCode::new(policy, program), nobody);
+        let run = self.engine.run(ExecutionRequest::new(policy, program), nobody);
         tokio::pin!(run);
         let execution = loop {
             tokio::select! {
                 execution = &mut run => break execution?,
-                () = run::wished(self.interrupt) => self.engine.cancel_all(),
+                () = run::wait_for_cancel(self.interrupt) => self.engine.cancel_all(),
             }
         };
         self.sessions.borrow_mut().push(execution.session_id);
         Ok(execution)
     }
 
-    async fn attempt(&self, folder: &Path) -> Result<bool, Fault> {
-        let secret = secret(folder)?;
-        self.printer.line("")?;
-        self.printer.line(
+    async fn run_attempts(&self, folder: &Path) -> Result<bool, CliFault> {
+        let secret = write_secret(folder)?;
+        self.printer.print_line("")?;
+        self.printer.print_line(
             &self
                 .printer
                 .paint("Six programs that try what they should not", Style::Strong),
         )?;
         let mut held = true;
-        for attempt in attempts::all(&secret) {
-            let execution = self.run(policy(attempt.set)?, attempt.program.clone()).await?;
-            let blocked = attempt.blocked(&execution);
+        for attempt in attempts::demo_attempts(&secret) {
+            let execution = self
+                .run_program(demo_policy(attempt.set)?, attempt.program.clone())
+                .await?;
+            let blocked = attempt.blocked_by(&execution);
             held &= blocked.is_some();
-            self.printer.line(&self.row(&attempt, blocked.as_deref()))?;
+            self.printer
+                .print_line(&self.attempt_row(&attempt, blocked.as_deref()))?;
         }
         Ok(held)
     }
 
-    fn row(&self, attempt: &Attempt, blocked: Option<&str>) -> String {
+    fn attempt_row(&self, attempt: &DemoAttempt, blocked: Option<&str>) -> String {
         let word = match blocked {
             Some(_) => self.printer.paint("blocked", Style::Good),
             None => self.printer.paint("NOT BLOCKED", Style::Bad),
@@ -114,15 +117,15 @@ impl Demo<'_> {
     }
 
     /// Prints the notable events of the demo's sessions; returns whether the chains of the journal are unbroken.
-    async fn journal(&self) -> Result<bool, Fault> {
+    async fn show_journal(&self) -> Result<bool, CliFault> {
         let store = self.engine.store();
-        self.printer.line("")?;
+        self.printer.print_line("")?;
         self.printer
-            .line(&self.printer.paint("What was written down", Style::Strong))?;
+            .print_line(&self.printer.paint("What was written down", Style::Strong))?;
         let sessions = self.sessions.borrow().clone();
         for session in sessions {
             for event in store
-                .show(session)
+                .session_records(session)
                 .await?
                 .iter()
                 .filter_map(|record| record.event().ok())
@@ -133,18 +136,18 @@ impl Demo<'_> {
                     "execution_ended" | "violation" | "limit_hit" | "call_refused" | "server_used"
                 ) {
                     self.printer
-                        .line(&format!("  {name:<16} {}", event::what(&event.kind)))?;
+                        .print_line(&format!("  {name:<16} {}", event::describe_event(&event.kind)))?;
                 }
             }
         }
         let report = store.verify(|_| ()).await?;
-        let (records, sessions) = (count(report.records, "record"), count(report.sessions, "session"));
+        let (records, sessions) = (counted(report.records, "record"), counted(report.sessions, "session"));
         let word = if report.is_ok() {
             self.printer.paint("unbroken", Style::Good)
         } else {
             self.printer.paint("BROKEN", Style::Bad)
         };
-        self.printer.line(&format!(
+        self.printer.print_line(&format!(
             "  {records} in {sessions}, hashed and signed: the chain is {word}"
         ))?;
         Ok(report.is_ok())
@@ -152,26 +155,28 @@ impl Demo<'_> {
 }
 
 /// The preset `demo` with some keys changed.
-fn policy(set: &[(&str, &str)]) -> Result<Policy, Fault> {
+fn demo_policy(set: &[(&str, &str)]) -> Result<Policy, CliFault> {
     let mut draft = Draft::preset("demo").unwrap_or_else(Draft::builtin);
     for (key, value) in set {
-        draft = draft.set(key, value).map_err(crate::settings::rules::unparsed)?;
+        draft = draft
+            .set(key, value)
+            .map_err(crate::settings::policy_layers::parse_fault)?;
     }
     draft
-        .under(&Ceiling::own_word())
-        .map_err(|error| Fault::refused("policy.incomplete", chain(&error)))
+        .under(&Ceiling::unlimited())
+        .map_err(|error| CliFault::refused("policy.incomplete", error_chain(&error)))
 }
 
 /// Writes a file on the host that a program tries to read.
-fn secret(folder: &Path) -> Result<PathBuf, Fault> {
+fn write_secret(folder: &Path) -> Result<PathBuf, CliFault> {
     let path = folder.join("secret.txt");
-    std::fs::write(&path, attempts::SECRET)
-        .map_err(|error| Fault::ours("start.folder", format!("cannot write `{}`: {error}", path.display())))?;
+    std::fs::write(&path, attempts::HOST_SECRET)
+        .map_err(|error| CliFault::internal("start.folder", format!("cannot write `{}`: {error}", path.display())))?;
     Ok(path)
 }
 
 /// The commands to try next, as they work on this machine with these settings.
-fn next_steps(printer: &Printer, settings: &Settings, started: Instant) -> String {
+fn next_steps(printer: &Printer, settings: &CliSettings, started: Instant) -> String {
     let milliseconds = started.elapsed().as_millis();
     let took = format!("{}.{} s", milliseconds / 1000, milliseconds % 1000 / 100);
     let kept = if settings.home_is_named {

@@ -4,26 +4,26 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ringfence_gateway::Notice;
+use ringfence_gateway::ServerNotice;
 use ringfence_policy::{Ceiling, Draft, Policy};
 use ringfence_sandbox::is_hard_by_nature;
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
-use super::inside::{self, Inside};
-use crate::args::Machine;
-use crate::fault::{Fault, NOT_HELD, chain};
-use crate::print::{Printer, Style, count};
-use crate::settings::Settings;
+use super::inspect::{self, SandboxInspection};
+use crate::args::DoctorArgs;
+use crate::fault::{CliFault, EXIT_CHECK_FAILED, error_chain};
+use crate::print::{Printer, Style, counted};
+use crate::settings::CliSettings;
 use crate::settings::config::Config;
 
 mod machine;
 
 /// The result of one check of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
+pub(crate) struct DoctorFinding {
     what: &'static str,
-    state: State,
+    state: FindingState,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
@@ -32,7 +32,7 @@ pub(crate) struct Finding {
 /// The rating of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum FindingState {
     /// The item works as it should.
     Good,
     /// The item works, but in a weaker way, or its state is not visible from here.
@@ -41,88 +41,95 @@ enum State {
     Missing,
 }
 
-impl Finding {
-    fn good(what: &'static str, detail: impl Into<String>) -> Finding {
-        Finding {
+impl DoctorFinding {
+    fn good(what: &'static str, detail: impl Into<String>) -> DoctorFinding {
+        DoctorFinding {
             what,
-            state: State::Good,
+            state: FindingState::Good,
             detail: detail.into(),
             hint: None,
         }
     }
 
-    fn limited(what: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Finding {
-        Finding {
-            state: State::Limited,
+    fn limited(what: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> DoctorFinding {
+        DoctorFinding {
+            state: FindingState::Limited,
             hint: Some(hint.into()),
-            ..Finding::good(what, detail)
+            ..DoctorFinding::good(what, detail)
         }
     }
 
-    fn missing(what: &'static str, detail: impl Into<String>, hint: Option<String>) -> Finding {
-        Finding {
-            state: State::Missing,
+    fn missing(what: &'static str, detail: impl Into<String>, hint: Option<String>) -> DoctorFinding {
+        DoctorFinding {
+            state: FindingState::Missing,
             hint,
-            ..Finding::good(what, detail)
+            ..DoctorFinding::good(what, detail)
         }
     }
 }
 
 /// Examines the machine; exit code 1 means that no sandbox can be made.
-pub(crate) async fn examine(args: &Machine, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+pub(crate) async fn examine_machine(
+    args: &DoctorArgs,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
     let config = Config::find(args.config.as_deref(), settings, printer)?;
-    let policy = Draft::builtin().under(&Ceiling::own_word());
-    let policy = policy.map_err(|error| Fault::refused("policy.incomplete", chain(&error)))?;
-    let mut findings = vec![machine::system(), machine::user()];
-    let seen = inside::look(&policy, None).await;
+    let policy = Draft::builtin().under(&Ceiling::unlimited());
+    let policy = policy.map_err(|error| CliFault::refused("policy.incomplete", error_chain(&error)))?;
+    let mut findings = vec![machine::system_finding(), machine::user_finding()];
+    let seen = inspect::inspect_sandbox(&policy, None).await;
     match &seen {
-        Ok(seen) => findings.extend(sandbox(seen)),
-        Err(fault) => findings.push(Finding::missing(
+        Ok(seen) => findings.extend(sandbox_findings(seen)),
+        Err(fault) => findings.push(DoctorFinding::missing(
             "sandbox",
             fault.message.clone(),
-            Some(machine::why_no_sandbox()),
+            Some(machine::no_sandbox_reasons()),
         )),
     }
-    findings.push(machine::landlock());
-    findings.push(machine::notify());
-    findings.push(python(&policy, config.python.as_deref(), seen.is_ok()).await);
-    findings.push(limits());
-    findings.push(machine::budget(config.doors.budget));
-    findings.push(home(settings));
-    findings.extend(checkers(&config, settings));
+    findings.push(machine::landlock_finding());
+    findings.push(machine::notify_finding());
+    findings.push(python_finding(&policy, config.python.as_deref(), seen.is_ok()).await);
+    findings.push(open_files_finding());
+    findings.push(machine::budget_finding(config.doors.budget));
+    findings.push(home_finding(settings));
+    findings.extend(checker_findings(&config, settings));
     for notice in config.servers.notices() {
         let hint = match notice {
-            Notice::Host { .. } => "give its entry a `policy` to run it in a sandbox of its own",
-            Notice::Ignored { .. } => "remove the key, which other clients know",
+            ServerNotice::Host { .. } => "give its entry a `policy` to run it in a sandbox of its own",
+            ServerNotice::Ignored { .. } => "remove the key, which other clients know",
         };
-        findings.push(Finding::limited("tool server", notice.to_string(), hint));
+        findings.push(DoctorFinding::limited("tool server", notice.to_string(), hint));
     }
-    let soft = seen.as_ref().map(soft_rules).unwrap_or_default();
+    let soft = seen.as_ref().map(soft_rule_names).unwrap_or_default();
     let works = seen.is_ok();
     if args.json {
         let enforcement = seen.as_ref().map(|seen| seen.enforcement.clone()).unwrap_or_default();
-        printer.json(
+        printer.print_json(
             &serde_json::json!({ "ok": works, "findings": findings, "enforcement": enforcement, "soft": soft }),
         )?;
     } else {
-        printer.data(&words(&findings, &soft, works, printer))?;
+        printer.print_escaped(&findings_text(&findings, &soft, works, printer))?;
     }
     Ok(if works {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(NOT_HELD)
+        ExitCode::from(EXIT_CHECK_FAILED)
     })
 }
 
 /// Reports the installed type checkers, and how to install the missing ones.
-fn checkers(config: &Config, settings: &Settings) -> Vec<Finding> {
+fn checker_findings(config: &Config, settings: &CliSettings) -> Vec<DoctorFinding> {
     let Ok(home) = settings.home() else { return Vec::new() };
-    let tools = config.checkers.clone().or(ringfence_engine::Tools::find(&home));
+    let tools = config
+        .checkers
+        .clone()
+        .with_fallback(ringfence_engine::CheckerTools::find(&home));
     let found = [("tsc", &tools.tsc), ("ty", &tools.ty)];
-    let mut findings: Vec<Finding> = found
+    let mut findings: Vec<DoctorFinding> = found
         .into_iter()
         .filter_map(|(name, path)| {
-            Some(Finding::good(
+            Some(DoctorFinding::good(
                 "type checker",
                 format!("{name}: {}", path.as_ref()?.display()),
             ))
@@ -131,18 +138,18 @@ fn checkers(config: &Config, settings: &Settings) -> Vec<Finding> {
     let advice = tools.advice(&home);
     findings.extend(advice.into_iter().map(|advice| {
         let hint = format!("{}; or name it as `{}` in `ringfence.yaml`", advice.command, advice.key);
-        Finding::limited("type checker", advice.what, hint)
+        DoctorFinding::limited("type checker", advice.what, hint)
     }));
     findings
 }
 
-fn words(findings: &[Finding], soft: &[String], works: bool, printer: &Printer) -> String {
+fn findings_text(findings: &[DoctorFinding], soft: &[String], works: bool, printer: &Printer) -> String {
     let mut lines = Vec::new();
     for finding in findings {
         let mark = match finding.state {
-            State::Good => printer.paint("good   ", Style::Good),
-            State::Limited => printer.paint("limited", Style::Warn),
-            State::Missing => printer.paint("missing", Style::Bad),
+            FindingState::Good => printer.paint("good   ", Style::Good),
+            FindingState::Limited => printer.paint("limited", Style::Warn),
+            FindingState::Missing => printer.paint("missing", Style::Bad),
         };
         lines.push(format!("{mark}  {:<16} {}", finding.what, finding.detail));
         lines.extend(
@@ -168,7 +175,7 @@ fn words(findings: &[Finding], soft: &[String], works: bool, printer: &Printer) 
 }
 
 /// The rules that another machine could enforce in a harder way.
-fn soft_rules(seen: &Inside) -> Vec<String> {
+fn soft_rule_names(seen: &SandboxInspection) -> Vec<String> {
     let soft = seen
         .enforcement
         .iter()
@@ -176,27 +183,27 @@ fn soft_rules(seen: &Inside) -> Vec<String> {
     soft.map(|held| format!("`{}` by {}", held.rule, held.by)).collect()
 }
 
-fn sandbox(seen: &Inside) -> Vec<Finding> {
-    let mut findings = vec![Finding::good(
+fn sandbox_findings(seen: &SandboxInspection) -> Vec<DoctorFinding> {
+    let mut findings = vec![DoctorFinding::good(
         "sandbox",
         format!("made one and ran a program in it: {} ms", seen.took.as_millis()),
     )];
     findings.extend(seen.always.iter().map(|fact| match fact.split_once(": ") {
-        Some(("own namespaces", kinds)) => Finding::good("namespaces", kinds),
-        Some(("system calls", how)) => Finding::good("system calls", how.split(';').next().unwrap_or(how)),
-        Some(("capabilities", "none")) => Finding::good("capabilities", "none"),
-        Some(("capabilities", kept)) => Finding::missing("capabilities", format!("some are left: {kept}"), None),
-        Some(("no new privileges", "yes")) => Finding::good("privileges", "no program can gain new ones"),
-        Some(("no new privileges", _)) => Finding::missing("privileges", "a program could gain new ones", None),
-        _ => Finding::good("network", "none but an empty loopback"),
+        Some(("own namespaces", kinds)) => DoctorFinding::good("namespaces", kinds),
+        Some(("system calls", how)) => DoctorFinding::good("system calls", how.split(';').next().unwrap_or(how)),
+        Some(("capabilities", "none")) => DoctorFinding::good("capabilities", "none"),
+        Some(("capabilities", kept)) => DoctorFinding::missing("capabilities", format!("some are left: {kept}"), None),
+        Some(("no new privileges", "yes")) => DoctorFinding::good("privileges", "no program can gain new ones"),
+        Some(("no new privileges", _)) => DoctorFinding::missing("privileges", "a program could gain new ones", None),
+        _ => DoctorFinding::good("network", "none but an empty loopback"),
     }));
     if let Some(support) = &seen.support {
-        findings.extend(machine::control_groups(support));
+        findings.extend(machine::control_group_findings(support));
     }
     findings
 }
 
-async fn python(policy: &Policy, configured: Option<&Path>, works: bool) -> Finding {
+async fn python_finding(policy: &Policy, configured: Option<&Path>, works: bool) -> DoctorFinding {
     const WHAT: &str = "python";
     let known = configured
         .map(Path::to_owned)
@@ -204,7 +211,7 @@ async fn python(policy: &Policy, configured: Option<&Path>, works: bool) -> Find
         .chain(["/usr/bin/python3", "/usr/local/bin/python3"].map(PathBuf::from));
     let Some(path) = known.into_iter().find(|path| configured.is_some() || path.exists()) else {
         let hint = "install `python3`, or name an interpreter as `runtimes.python` in `ringfence.yaml`";
-        return Finding::limited(
+        return DoctorFinding::limited(
             WHAT,
             "none; TypeScript, JavaScript, shell and programs work without",
             hint,
@@ -212,13 +219,13 @@ async fn python(policy: &Policy, configured: Option<&Path>, works: bool) -> Find
     };
     let path = path.display();
     if !works {
-        return Finding::good(WHAT, format!("{path} (not tried)"));
+        return DoctorFinding::good(WHAT, format!("{path} (not tried)"));
     }
-    match inside::python(policy, configured).await {
-        Ok(version) => Finding::good(WHAT, format!("{path}, {version}, runs in a sandbox")),
+    match inspect::python_version(policy, configured).await {
+        Ok(version) => DoctorFinding::good(WHAT, format!("{path}, {version}, runs in a sandbox")),
         Err(fault) => {
             let hint = "look at `runtimes.python` in `ringfence.yaml`";
-            Finding::limited(
+            DoctorFinding::limited(
                 WHAT,
                 format!("{path} does not run in a sandbox: {fault}"),
                 fault.hint.as_deref().unwrap_or(hint),
@@ -227,43 +234,46 @@ async fn python(policy: &Policy, configured: Option<&Path>, works: bool) -> Find
     }
 }
 
-fn limits() -> Finding {
+fn open_files_finding() -> DoctorFinding {
     const ENOUGH: u64 = 1024;
     let files = getrlimit(Resource::Nofile).maximum;
     let processes = getrlimit(Resource::Nproc).maximum;
     let shown = |limit: Option<u64>| limit.map_or_else(|| "no limit".to_owned(), |limit| limit.to_string());
     let detail = format!("open files {}, processes {}", shown(files), shown(processes));
     if files.is_some_and(|files| files < ENOUGH) {
-        return Finding::limited(
+        return DoctorFinding::limited(
             "limits",
             detail,
             "raise the hard limit of open files to 1024 or more (`ulimit -Hn`)",
         );
     }
-    Finding::good("limits", detail)
+    DoctorFinding::good("limits", detail)
 }
 
-fn home(settings: &Settings) -> Finding {
+fn home_finding(settings: &CliSettings) -> DoctorFinding {
     const WHAT: &str = "data folder";
     let home = match settings.home() {
         Ok(home) => home,
-        Err(fault) => return Finding::missing(WHAT, fault.message, fault.hint),
+        Err(fault) => return DoctorFinding::missing(WHAT, fault.message, fault.hint),
     };
     let shown = home.display();
     let nearest = home.ancestors().find(|folder| folder.exists()).unwrap_or(&home);
     if rustix::fs::access(nearest, rustix::fs::Access::WRITE_OK).is_err() {
         let hint = Some("choose another with `RINGFENCE_HOME`".to_owned());
-        return Finding::missing(WHAT, format!("`{shown}` cannot be written"), hint);
+        return DoctorFinding::missing(WHAT, format!("`{shown}` cannot be written"), hint);
     }
-    match ringfence_store::set_aside(&home) {
+    match ringfence_store::rejected_files(&home) {
         Ok(aside) if aside.is_empty() => {}
         Ok(aside) => {
             let hint = "`ringfence audit verify` names them; keep them elsewhere once they were looked at";
-            let detail = format!("`{shown}`: {} of records put aside", count(aside.len() as u64, "file"));
-            return Finding::limited(WHAT, detail, hint);
+            let detail = format!(
+                "`{shown}`: {} of records put aside",
+                counted(aside.len() as u64, "file")
+            );
+            return DoctorFinding::limited(WHAT, detail, hint);
         }
-        Err(error) => return Finding::missing(WHAT, format!("`{shown}` cannot be looked at: {error}"), None),
+        Err(error) => return DoctorFinding::missing(WHAT, format!("`{shown}` cannot be looked at: {error}"), None),
     }
     let made = if home.exists() { "" } else { ", made at the first run" };
-    Finding::good(WHAT, format!("`{shown}`{made}"))
+    DoctorFinding::good(WHAT, format!("`{shown}`{made}"))
 }

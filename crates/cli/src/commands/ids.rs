@@ -3,8 +3,8 @@
 use ringfence_journal::SessionId;
 use ringfence_store::{IdKind, Store};
 
-use super::session_id;
-use crate::fault::{Fault, NOT_HELD};
+use super::parse_session_id;
+use crate::fault::{CliFault, EXIT_CHECK_FAILED};
 
 /// The most ids to list where a beginning matches several.
 const MAX_CANDIDATES: u32 = 8;
@@ -12,13 +12,13 @@ const MAX_CANDIDATES: u32 = 8;
 const ID_LENGTH: usize = 28;
 
 /// Resolves a session by its id or by the beginning of it.
-pub(crate) async fn session(store: &Store, text: &str) -> Result<SessionId, Fault> {
-    session_id(&whole(store, text, &[IdKind::Session]).await?)
+pub(crate) async fn resolve_session_id(store: &Store, text: &str) -> Result<SessionId, CliFault> {
+    parse_session_id(&resolve_id(store, text, &[IdKind::Session]).await?)
 }
 
 /// Finds the one id of these kinds that begins with `text`. If none does, returns `text` unchanged, and the caller
 /// reports what is wrong with it.
-pub(crate) async fn whole(store: &Store, text: &str, kinds: &[IdKind]) -> Result<String, Fault> {
+pub(crate) async fn resolve_id(store: &Store, text: &str, kinds: &[IdKind]) -> Result<String, CliFault> {
     let is_beginning = |kind: &&IdKind| text.starts_with(kind.prefix()) && text.len() < ID_LENGTH;
     let Some(kind) = kinds.iter().find(is_beginning) else {
         return Ok(text.to_owned());
@@ -34,9 +34,9 @@ pub(crate) async fn whole(store: &Store, text: &str, kinds: &[IdKind]) -> Result
                 lines.push("  and more".to_owned());
             }
             let message = format!("several ids begin with `{text}`:\n{}", lines.join("\n"));
-            Err(Fault::ours("id.ambiguous", message)
-                .hint("write more of it")
-                .exit(NOT_HELD))
+            Err(CliFault::internal("id.ambiguous", message)
+                .with_hint("write more of it")
+                .with_exit(EXIT_CHECK_FAILED))
         }
     }
 }

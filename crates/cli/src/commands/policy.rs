@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use crate::args::PolicyCommand;
-use crate::fault::Fault;
+use crate::fault::CliFault;
 use crate::print::Printer;
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 
 mod check;
 mod diff;
@@ -13,20 +13,24 @@ mod explain;
 mod learn;
 mod show;
 
-pub(crate) use learn::Lesson;
+pub(crate) use learn::LearnedPolicy;
 
 /// Runs the subcommand of `policy`.
-pub(crate) async fn start(command: PolicyCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+pub(crate) async fn dispatch(
+    command: PolicyCommand,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
     match command {
-        PolicyCommand::Check(check) => check::check(&check, printer),
-        PolicyCommand::Show(shown) => show::show(&shown, settings, printer).await,
-        PolicyCommand::Explain(explain) => explain::explain(&explain, settings, printer).await,
-        PolicyCommand::Diff(compare) => diff::diff(&compare, printer),
+        PolicyCommand::Check(check) => check::check_policy(&check, printer),
+        PolicyCommand::Show(shown) => show::show_policy(&shown, settings, printer).await,
+        PolicyCommand::Explain(explain) => explain::explain_decision(&explain, settings, printer).await,
+        PolicyCommand::Diff(compare) => diff::diff_policies(&compare, printer),
         PolicyCommand::Schema => {
             let schema = serde_json::to_string_pretty(&ringfence_policy::schema());
-            let schema = schema.map_err(|error| Fault::ours("output.json", error.to_string()))?;
-            printer.line(&schema).map(|()| ExitCode::SUCCESS)
+            let schema = schema.map_err(|error| CliFault::internal("output.json", error.to_string()))?;
+            printer.print_line(&schema).map(|()| ExitCode::SUCCESS)
         }
-        PolicyCommand::Learn(learn) => learn::learn(&learn, settings, printer).await,
+        PolicyCommand::Learn(learn) => learn::learn_policy(&learn, settings, printer).await,
     }
 }

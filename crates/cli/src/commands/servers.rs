@@ -2,99 +2,105 @@
 
 use std::process::ExitCode;
 
-use ringfence_gateway::{Condition, Document, Era, Place, Server, Source, Upstreams};
+use ringfence_gateway::{
+    ConfiguredServer, OpenApiDocument, ProtocolEra, ServerKind, StdioPlacement, UpstreamHealth, Upstreams,
+};
 use serde_json::json;
 
-use super::changes::Changes;
-use super::tools::Desk;
+use super::server_events::ServerEvents;
+use super::tools::OperatorCatalog;
 use crate::args::{ServersCommand, ServersList, ServersTest};
-use crate::fault::{Fault, NOT_HELD};
-use crate::print::{Printer, Style, count};
-use crate::settings::Settings;
+use crate::fault::{CliFault, EXIT_CHECK_FAILED};
+use crate::print::{Printer, Style, counted};
+use crate::settings::CliSettings;
 
 /// Runs the subcommand of `servers`.
-pub(crate) async fn start(command: ServersCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+pub(crate) async fn dispatch(
+    command: ServersCommand,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
     match command {
-        ServersCommand::List(args) => list(&args, settings, printer).await,
-        ServersCommand::Test(args) => test(&args, settings, printer).await,
-        ServersCommand::Login(args) => super::login::login(&args, settings, printer).await,
+        ServersCommand::List(args) => list_servers(&args, settings, printer).await,
+        ServersCommand::Test(args) => test_servers(&args, settings, printer).await,
+        ServersCommand::Login(args) => super::login::login_to_server(&args, settings, printer).await,
     }
 }
 
-fn place(server: &Server) -> (&'static str, String) {
+fn server_location(server: &ConfiguredServer) -> (&'static str, String) {
     match &server.source {
-        Source::Program(program) => match &program.place {
-            Place::Host => ("on the host", program.command.clone()),
-            Place::Sandbox(policy) => ("in a sandbox", format!("{} under `{policy}`", program.command)),
+        ServerKind::Program(program) => match &program.place {
+            StdioPlacement::Host => ("on the host", program.command.clone()),
+            StdioPlacement::Sandbox(policy) => ("in a sandbox", format!("{} under `{policy}`", program.command)),
         },
-        Source::Remote(remote) => ("remote", remote.url.to_string()),
-        Source::Interface(interface) => match &interface.document {
-            Document::File(path) => ("openapi", path.display().to_string()),
-            Document::Url(url) => ("openapi", url.to_string()),
+        ServerKind::Remote(remote) => ("remote", remote.url.to_string()),
+        ServerKind::Interface(interface) => match &interface.document {
+            OpenApiDocument::File(path) => ("openapi", path.display().to_string()),
+            OpenApiDocument::Url(url) => ("openapi", url.to_string()),
         },
     }
 }
 
-fn tools_of(upstreams: &Upstreams, server: &str) -> Option<usize> {
-    let known = upstreams.known();
+fn tool_count(upstreams: &Upstreams, server: &str) -> Option<usize> {
+    let known = upstreams.snapshot();
     known.catalog.server(server).map(|entry| entry.tools.len())
 }
 
 /// The tools of a server whose definition differs from the pinned one.
-fn drifted(upstreams: &Upstreams, server: &str, printer: &Printer) -> Vec<String> {
-    let drifted = upstreams.drifted(&upstreams.known().catalog, server);
+fn drifted_tools(upstreams: &Upstreams, server: &str, printer: &Printer) -> Vec<String> {
+    let drifted = upstreams.drifted(&upstreams.snapshot().catalog, server);
     drifted.unwrap_or_else(|error| {
         printer.notice(&error.to_string());
         Vec::new()
     })
 }
 
-async fn list(args: &ServersList, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let desk = Desk::open(&args.rules, settings, printer).await?;
+async fn list_servers(args: &ServersList, settings: &CliSettings, printer: &Printer) -> Result<ExitCode, CliFault> {
+    let desk = OperatorCatalog::open(&args.rules, settings, printer).await?;
     let upstreams = desk.gateway().upstreams().clone();
     let mut rows = Vec::new();
     if !args.json && upstreams.servers().iter().next().is_some() {
-        printer.line(&format!("{:<20}  {:<17}  {:<14}  WHAT", "NAME", "RUNS", "TOOLS"))?;
+        printer.print_line(&format!("{:<20}  {:<17}  {:<14}  WHAT", "NAME", "RUNS", "TOOLS"))?;
     }
     for server in upstreams.servers().iter() {
-        let (where_it_runs, what) = place(server);
-        let tools = tools_of(&upstreams, &server.name);
-        let drifted = drifted(&upstreams, &server.name, printer);
+        let (where_it_runs, what) = server_location(server);
+        let tools = tool_count(&upstreams, &server.name);
+        let drifted = drifted_tools(&upstreams, &server.name, printer);
         if args.json {
             rows.push(json!({
                 "name": server.name, "place": where_it_runs, "what": what, "tools": tools, "drifted": drifted,
             }));
         } else {
-            let known = tools.map_or_else(|| "not listed yet".to_owned(), |tools| count(tools as u64, "tool"));
-            printer.line(&format!(
+            let known = tools.map_or_else(|| "not listed yet".to_owned(), |tools| counted(tools as u64, "tool"));
+            printer.print_line(&format!(
                 "{:<20}  {where_it_runs:<17}  {known:<14}  {what}",
                 server.name
             ))?;
             for tool in drifted {
-                printer.line(&format!("{:<20}  `{tool}` is not what it was when first used", ""))?;
+                printer.print_line(&format!("{:<20}  `{tool}` is not what it was when first used", ""))?;
             }
         }
     }
-    desk.leave().await;
+    desk.shutdown().await;
     if args.json {
-        printer.json(&json!({ "servers": rows }))?;
+        printer.print_json(&json!({ "servers": rows }))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn test(args: &ServersTest, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let desk = Desk::open(&args.rules, settings, printer).await?;
+async fn test_servers(args: &ServersTest, settings: &CliSettings, printer: &Printer) -> Result<ExitCode, CliFault> {
+    let desk = OperatorCatalog::open(&args.rules, settings, printer).await?;
     let upstreams = desk.gateway().upstreams().clone();
-    let mut changes = Changes::at(desk.gateway());
+    let mut changes = ServerEvents::from_gateway(desk.gateway());
     let tested = upstreams.refresh(args.server.as_deref()).await;
-    changes.say_rest(printer);
+    changes.print_pending(printer);
     let mut rows = Vec::new();
     let mut failed = false;
     let width = tested.keys().map(|server| server.chars().count()).max().unwrap_or(0);
     for (server, result) in &tested {
         failed |= result.is_err();
-        let era = match upstreams.condition(server) {
-            Ok(Condition::Connected { era: Some(era) }) => protocol(era),
+        let era = match upstreams.health(server) {
+            Ok(UpstreamHealth::Connected { era: Some(era) }) => protocol_name(era),
             _ => "",
         };
         match result {
@@ -102,11 +108,11 @@ async fn test(args: &ServersTest, settings: &Settings, printer: &Printer) -> Res
                 Ok(status) => json!({ "name": server, "ok": true, "tools": status.tools, "protocol": era }),
                 Err(error) => json!({ "name": server, "ok": false, "error": error.to_string() }),
             }),
-            Ok(status) => printer.line(
+            Ok(status) => printer.print_line(
                 format!(
                     "{}  {server:<width$}  {}  {era}",
                     printer.paint("ok    ", Style::Good),
-                    count(status.tools as u64, "tool")
+                    counted(status.tools as u64, "tool")
                 )
                 .trim_end(),
             )?,
@@ -114,27 +120,27 @@ async fn test(args: &ServersTest, settings: &Settings, printer: &Printer) -> Res
                 let text = error.to_string();
                 // The line begins with the name of the server already.
                 let why = text.strip_prefix(&format!("server `{server}`: ")).unwrap_or(&text);
-                printer.line(&format!(
+                printer.print_line(&format!(
                     "{}  {server:<width$}  {why}",
                     printer.paint("failed", Style::Bad)
                 ))?;
             }
         }
     }
-    desk.leave().await;
+    desk.shutdown().await;
     if args.json {
-        printer.json(&json!({ "servers": rows }))?;
+        printer.print_json(&json!({ "servers": rows }))?;
     }
     Ok(if failed {
-        ExitCode::from(NOT_HELD)
+        ExitCode::from(EXIT_CHECK_FAILED)
     } else {
         ExitCode::SUCCESS
     })
 }
 
-fn protocol(era: Era) -> &'static str {
+fn protocol_name(era: ProtocolEra) -> &'static str {
     match era {
-        Era::Modern => "protocol 2026-07-28",
-        Era::Legacy | Era::Slow | Era::Silent => "protocol 2025-11-25 or before",
+        ProtocolEra::Modern => "protocol 2026-07-28",
+        ProtocolEra::Legacy | ProtocolEra::Slow | ProtocolEra::Silent => "protocol 2025-11-25 or before",
     }
 }

@@ -3,20 +3,20 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ringfence_catalog::{Catalog, Language, Noted, Tool, View};
+use ringfence_catalog::{Catalog, CatalogView, StubLanguage, Tool, ToolExtras};
 use ringfence_engine::Engine;
-use ringfence_gateway::{Gateway, Indexed};
-use ringfence_policy::{Approval, Decision, History, Policy, Verdict};
+use ringfence_gateway::{Gateway, SearchableCatalog};
+use ringfence_policy::{ApprovalRequirement, CallHistory, Decision, Policy, RuleEffect};
 use serde_json::json;
 
 use super::run;
-use crate::args::{Rules, StubLang, ToolsAccept, ToolsCommand};
-use crate::fault::{Fault, NOT_HELD};
+use crate::args::{PolicyArgs, StubLang, ToolsAccept, ToolsCommand};
+use crate::fault::{CliFault, EXIT_CHECK_FAILED};
 use crate::print::{Printer, Style};
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 use crate::settings::config::Config;
-use crate::settings::rules;
-use crate::settings::servers::Chosen;
+use crate::settings::policy_layers;
+use crate::settings::servers::ResolvedServers;
 
 mod list;
 mod search;
@@ -24,43 +24,53 @@ mod show;
 mod stubs;
 
 /// Runs the subcommand of `tools`.
-pub(crate) async fn start(command: ToolsCommand, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+pub(crate) async fn dispatch(
+    command: ToolsCommand,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
     match command {
-        ToolsCommand::List(args) => list::list(&args, settings, printer).await,
-        ToolsCommand::Search(args) => search::search(args, settings, printer).await,
-        ToolsCommand::Show(args) => show::show(&args, settings, printer).await,
-        ToolsCommand::Stubs(args) => stubs::stubs(&args, settings, printer).await,
-        ToolsCommand::Accept(args) => accept(&args, settings, printer).await,
+        ToolsCommand::List(args) => list::list_tools(&args, settings, printer).await,
+        ToolsCommand::Search(args) => search::search_tools(args, settings, printer).await,
+        ToolsCommand::Show(args) => show::show_tool(&args, settings, printer).await,
+        ToolsCommand::Stubs(args) => stubs::print_stubs(&args, settings, printer).await,
+        ToolsCommand::Accept(args) => accept_definition(&args, settings, printer).await,
     }
 }
 
 /// The tools of all configured servers, and the policy that decides about them.
-pub(crate) struct Desk {
+pub(crate) struct OperatorCatalog {
     engine: Engine,
     policy: Arc<Policy>,
     gateway: Arc<Gateway>,
 }
 
-impl Desk {
+impl OperatorCatalog {
     /// Opens the engine with the configured servers; fails if there are none.
-    pub(crate) async fn open(given: &Rules, settings: &Settings, printer: &Printer) -> Result<Desk, Fault> {
+    pub(crate) async fn open(
+        given: &PolicyArgs,
+        settings: &CliSettings,
+        printer: &Printer,
+    ) -> Result<OperatorCatalog, CliFault> {
         let config = Config::find(given.config.as_deref(), settings, printer)?;
-        let policy = Arc::new(rules::in_force(given, None, &config)?);
-        let chosen = Chosen::of(given, &config)?;
+        let policy = Arc::new(policy_layers::policy_in_force(given, None, &config)?);
+        let chosen = ResolvedServers::resolve(given, &config)?;
         if chosen.servers.is_empty() {
-            return Err(Fault::ours("servers.none", "no tool server is configured")
-                .hint("name some with `--servers FILE`, or under `servers` in `ringfence.yaml`")
-                .exit(NOT_HELD));
+            return Err(CliFault::internal("servers.none", "no tool server is configured")
+                .with_hint("name some with `--servers FILE`, or under `servers` in `ringfence.yaml`")
+                .with_exit(EXIT_CHECK_FAILED));
         }
-        chosen.say(printer);
-        let engine = run::open(&config, chosen, settings, &run::listen()?).await?;
-        match engine.gateway().cloned() {
-            Some(gateway) => Ok(Desk {
+        chosen.print_notices(printer);
+        let engine = run::open_engine(&config, chosen, settings, &run::listen_for_signals()?).await?;
+        match engine.tool_gateway().cloned() {
+            Some(gateway) => Ok(OperatorCatalog {
                 engine,
                 policy,
                 gateway,
             }),
-            None => Err(Fault::ours("servers.none", "no tool server is configured").exit(NOT_HELD)),
+            None => {
+                Err(CliFault::internal("servers.none", "no tool server is configured").with_exit(EXIT_CHECK_FAILED))
+            }
         }
     }
 
@@ -70,50 +80,54 @@ impl Desk {
 
     /// The searchable catalog, and the exit code of the command. A server that cannot be listed is named in a notice, its
     /// tools are missing, and the exit code is 1.
-    pub(crate) async fn indexed(&self, printer: &Printer) -> (Arc<Indexed>, ExitCode) {
-        let (_, failed) = self.gateway.upstreams().catalog().await;
+    pub(crate) async fn load_index(&self, printer: &Printer) -> (Arc<SearchableCatalog>, ExitCode) {
+        let (_, failed) = self.gateway.upstreams().list_unlisted().await;
         for error in failed.values() {
             printer.notice(&error.to_string());
         }
         let ending = if failed.is_empty() {
             ExitCode::SUCCESS
         } else {
-            ExitCode::from(NOT_HELD)
+            ExitCode::from(EXIT_CHECK_FAILED)
         };
-        (self.gateway.indexed().await, ending)
+        (self.gateway.searchable_catalog().await, ending)
     }
 
-    pub(crate) async fn leave(self) {
-        run::leave(self.engine).await;
+    pub(crate) async fn shutdown(self) {
+        run::shutdown_engine(self.engine).await;
     }
 
     /// Calls `ask` with the operator's view of the catalog, with notes and learned types.
-    pub(crate) fn look<T>(&self, indexed: &Indexed, ask: impl FnOnce(&View<'_>) -> T) -> T {
-        let observed = self.gateway.learnt().known(indexed.catalog());
-        let noted = |tool: &Tool| Noted {
-            notes: ringfence_engine::notes(&self.policy, tool),
+    pub(crate) fn with_view<T>(&self, indexed: &SearchableCatalog, ask: impl FnOnce(&CatalogView<'_>) -> T) -> T {
+        let observed = self.gateway.observed_types().schemas_for(indexed.catalog());
+        let noted = |tool: &Tool| ToolExtras {
+            notes: ringfence_engine::policy_notes(&self.policy, tool),
             observed: observed.get(tool.name.as_str()),
         };
-        ask(&View::everything(indexed.catalog(), &indexed.index).noting(&noted))
+        ask(&CatalogView::everything(indexed.catalog(), &indexed.index).with_extras(&noted))
     }
 }
 
 /// The policy's decision on a tool before its arguments are known, with the deciding rule.
-pub(super) fn decision(policy: &Policy, tool: &Tool) -> (&'static str, String) {
-    let decided = policy.tool(tool.name.as_str(), tool.hints(), &json!({}), &History::new());
-    let word = match decided.verdict() {
-        Verdict::Allow => "allow",
-        Verdict::Ask if policy.outlook(&tool.name, tool.hints()).approval == Approval::Always => "ask",
-        Verdict::Ask => "depends",
+pub(super) fn policy_decision(policy: &Policy, tool: &Tool) -> (&'static str, String) {
+    let decided = policy.decide_tool(tool.name.as_str(), tool.hints(), &json!({}), &CallHistory::new());
+    let word = match decided.effect() {
+        RuleEffect::Allow => "allow",
+        RuleEffect::Ask
+            if policy.evaluate_statically(&tool.name, tool.hints()).approval == ApprovalRequirement::Always =>
+        {
+            "ask"
+        }
+        RuleEffect::Ask => "depends",
         // Some arguments, or an earlier call, would allow it.
-        Verdict::Deny if policy.shows(&tool.name, tool.hints()) => "depends",
-        Verdict::Deny => "deny",
+        RuleEffect::Deny if policy.shows_tool(&tool.name, tool.hints()) => "depends",
+        RuleEffect::Deny => "deny",
     };
     let (Decision::Allow(rule) | Decision::Ask(rule) | Decision::Deny(rule)) = decided;
     (word, rule.as_str().to_owned())
 }
 
-pub(super) fn painted(printer: &Printer, decision: &str) -> String {
+pub(super) fn painted_decision(printer: &Printer, decision: &str) -> String {
     let style = match decision {
         "allow" => Style::Good,
         "deny" => Style::Bad,
@@ -123,22 +137,22 @@ pub(super) fn painted(printer: &Printer, decision: &str) -> String {
 }
 
 /// Prints how to get the next page, if there is one.
-pub(super) fn more(cursor: Option<&str>, printer: &Printer) {
+pub(super) fn print_next_page(cursor: Option<&str>, printer: &Printer) {
     if let Some(cursor) = cursor {
-        printer.aside(&format!("there is more: `--cursor {cursor}`"));
+        printer.print_to_stderr(&format!("there is more: `--cursor {cursor}`"));
     }
 }
 
-pub(super) fn language(lang: StubLang) -> Language {
+pub(super) fn catalog_language(lang: StubLang) -> StubLanguage {
     match lang {
-        StubLang::Ts => Language::TypeScript,
-        StubLang::Py => Language::Python,
-        StubLang::Json => Language::Json,
+        StubLang::Ts => StubLanguage::TypeScript,
+        StubLang::Py => StubLanguage::Python,
+        StubLang::Json => StubLanguage::Json,
     }
 }
 
 /// Finds a tool by `server.tool`, in any spelling of its name.
-pub(crate) fn named<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Tool, Fault> {
+pub(crate) fn find_tool<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Tool, CliFault> {
     let found = name
         .split_once('.')
         .and_then(|(server, tool)| catalog.resolve(server, tool));
@@ -153,32 +167,36 @@ pub(crate) fn named<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Tool, Fa
             Some((_, tool)) => format!("did you mean `{}`?", tool.name),
             None => "`ringfence tools list` names them, `ringfence tools search` finds them".to_owned(),
         };
-        Fault::ours("tool.unknown", format!("there is no tool `{name}`"))
-            .hint(hint)
-            .exit(NOT_HELD)
+        CliFault::internal("tool.unknown", format!("there is no tool `{name}`"))
+            .with_hint(hint)
+            .with_exit(EXIT_CHECK_FAILED)
     })
 }
 
-async fn accept(args: &ToolsAccept, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let desk = Desk::open(&args.rules, settings, printer).await?;
+async fn accept_definition(
+    args: &ToolsAccept,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
+    let desk = OperatorCatalog::open(&args.rules, settings, printer).await?;
     let server = args
         .tool
         .split_once('.')
         .map_or(args.tool.as_str(), |(server, _)| server);
     // Lists the server again instead of using the remembered definition.
-    let ready = desk.gateway().upstreams().ready(server).await;
-    let known = desk.gateway().upstreams().known();
-    let accepted = match (ready, named(&known.catalog, &args.tool)) {
-        (Err(error), _) => Err(Fault::ours("server.failed", error.to_string()).exit(NOT_HELD)),
+    let ready = desk.gateway().upstreams().ensure_connected(server).await;
+    let known = desk.gateway().upstreams().snapshot();
+    let accepted = match (ready, find_tool(&known.catalog, &args.tool)) {
+        (Err(error), _) => Err(CliFault::internal("server.failed", error.to_string()).with_exit(EXIT_CHECK_FAILED)),
         (Ok(()), Err(fault)) => Err(fault),
         (Ok(()), Ok(tool)) => {
             let accepted = desk.gateway().upstreams().accept(tool);
             accepted
                 .map(|()| tool.name.to_string())
-                .map_err(|error| Fault::ours("tool.pin", error.to_string()))
+                .map_err(|error| CliFault::internal("tool.pin", error.to_string()))
         }
     };
-    desk.leave().await;
-    printer.line(&format!("`{}` is taken as it is now", accepted?))?;
+    desk.shutdown().await;
+    printer.print_line(&format!("`{}` is taken as it is now", accepted?))?;
     Ok(ExitCode::SUCCESS)
 }

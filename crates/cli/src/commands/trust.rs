@@ -2,26 +2,30 @@
 
 use std::process::ExitCode;
 
-use crate::args::Trust;
-use crate::fault::Fault;
+use crate::args::TrustArgs;
+use crate::fault::CliFault;
 use crate::print::Printer;
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 use crate::settings::config::{self, Config};
 use crate::settings::trust;
 
 /// Accepts the folder's file with its present content. A file with errors is not accepted.
-pub(crate) fn accept(trust: &Trust, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let file = trust.folder.join(config::FILE);
+pub(crate) fn accept_folder(
+    trust: &TrustArgs,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
+    let file = trust.folder.join(config::CONFIG_FILE);
     if !file.is_file() {
-        let message = format!("there is no `{}` in `{}`", config::FILE, trust.folder.display());
-        return Err(Fault::ours("trust.read", message).hint("name the folder that has one"));
+        let message = format!("there is no `{}` in `{}`", config::CONFIG_FILE, trust.folder.display());
+        return Err(CliFault::internal("trust.read", message).with_hint("name the folder that has one"));
     }
     Config::find(Some(&file), settings, printer)?;
-    let (folder, digest) = trust::accept(&file, settings)?;
+    let (folder, digest) = trust::accept_file(&file, settings)?;
     let short = digest.get(..12).unwrap_or(&digest);
-    printer.line(&format!(
+    printer.print_line(&format!(
         "trusted: {folder}/{} as it is now ({short}); a change needs your word again",
-        config::FILE
+        config::CONFIG_FILE
     ))?;
     Ok(ExitCode::SUCCESS)
 }

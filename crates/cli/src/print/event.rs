@@ -1,54 +1,54 @@
 //! Formats one record of the journal on one line.
 
-use ringfence_journal::{Event, FileOut, Kind, Record, ServerPlace, Target, Text};
+use ringfence_journal::{CleanText, EgressTarget, Event, EventKind, FileOut, Record, ServerPlace};
 
-use super::{bytes, count};
+use super::{byte_text, counted};
 
 /// The time, the session and a description of the record. Text from programs was sanitized when it was recorded.
-pub(crate) fn words(record: &Record) -> String {
+pub(crate) fn record_line(record: &Record) -> String {
     match record.event() {
-        Ok(event) => line(&event),
+        Ok(event) => event_line(&event),
         Err(error) => format!("{} record {}: cannot be read: {error}", record.session, record.seq),
     }
 }
 
-fn line(event: &Event) -> String {
+fn event_line(event: &Event) -> String {
     let at = format!("{:.3}", event.at).replace('T', " ");
     format!(
         "{} {} {:<17} {}",
         at.trim_end_matches('Z'),
         event.session,
         event.kind.name(),
-        what(&event.kind)
+        describe_event(&event.kind)
     )
 }
 
 /// Describes the event without its time and session.
-pub(crate) fn what(kind: &Kind) -> String {
+pub(crate) fn describe_event(kind: &EventKind) -> String {
     match kind {
-        Kind::SessionOpened {
+        EventKind::SessionOpened {
             policy,
             principal,
             backend,
             ..
         } => format!("policy `{}`, {backend}, {principal}", policy.name),
-        Kind::ExecutionStarted {
+        EventKind::ExecutionStarted {
             language,
             program,
             bytes: size,
             files,
             ..
         } => {
-            let named = |program: &Text| format!(" `{program}`");
+            let named = |program: &CleanText| format!(" `{program}`");
             let program = program.as_ref().map(named).unwrap_or_default();
             let files = match files.len() as u64 {
                 0 => String::new(),
-                number => format!(", {} in", count(number, "file")),
+                number => format!(", {} in", counted(number, "file")),
             };
-            format!("{language}{program}, {}{files}", bytes(*size))
+            format!("{language}{program}, {}{files}", byte_text(*size))
         }
-        Kind::Output { stream, number, text } => format!("{} {number}: {text}", stream_name(*stream)),
-        Kind::ExecutionEnded {
+        EventKind::Output { stream, number, text } => format!("{} {number}: {text}", stream_name(*stream)),
+        EventKind::ExecutionEnded {
             status,
             exit_code,
             error,
@@ -57,43 +57,52 @@ pub(crate) fn what(kind: &Kind) -> String {
         } => {
             let code = exit_code.map_or_else(String::new, |code| format!(", exit {code}"));
             let error = error.as_ref().map_or_else(String::new, |error| format!(", {error}"));
-            let (wall, memory) = (usage.wall_ms, bytes(usage.peak_memory_bytes));
+            let (wall, memory) = (usage.wall_ms, byte_text(usage.peak_memory_bytes));
             format!("{}{code}{error}, {wall} ms, {memory}", status.name())
         }
-        Kind::Violation { what, detail, rule } => {
-            format!("{} refused{}", tried(what.as_str(), detail.as_str()), by(rule.as_str()))
+        EventKind::Violation { what, detail, rule } => {
+            format!(
+                "{} refused{}",
+                tried(what.as_str(), detail.as_str()),
+                rule_suffix(rule.as_str())
+            )
         }
-        Kind::LimitHit { code, rule, .. } | Kind::Refused { code, rule, .. } => format!("{code}{}", by(rule.as_str())),
-        Kind::StopRequested { by } => format!("by {by}"),
-        Kind::Swept { what, count, lease } => format!("{count} {what} of {lease}"),
-        Kind::FilesOut { files } => left(files),
-        Kind::ServerUsed { .. }
-        | Kind::CallStarted { .. }
-        | Kind::CallEnded { .. }
-        | Kind::CallRefused { .. }
-        | Kind::ToolDrifted { .. } => call(kind),
-        Kind::EgressStarted { .. }
-        | Kind::EgressEnded { .. }
-        | Kind::EgressRefused { .. }
-        | Kind::CredentialUsed { .. }
-        | Kind::CredentialMisused { .. }
-        | Kind::PolicyChanged { .. } => egress(kind),
-        Kind::ApprovalAsked { .. }
-        | Kind::ApprovalAnswered { .. }
-        | Kind::ExecutionSuspended { .. }
-        | Kind::ExecutionResumed { .. } => waiting(kind),
-        Kind::DataHidden { .. } | Kind::DataRevealed { .. } | Kind::AliasRevealed { .. } | Kind::DataCapped { .. } => {
-            data(kind)
+        EventKind::LimitHit { code, rule, .. } | EventKind::Refused { code, rule, .. } => {
+            format!("{code}{}", rule_suffix(rule.as_str()))
         }
-        Kind::WorkspaceOpened { bytes: held, files } => format!("{files} entries, {}", bytes(*held)),
-        Kind::WorkspaceRemoved {
+        EventKind::StopRequested { by } => format!("by {by}"),
+        EventKind::Swept { what, count, lease } => format!("{count} {what} of {lease}"),
+        EventKind::FilesOut { files } => files_text(files),
+        EventKind::ServerUsed { .. }
+        | EventKind::CallStarted { .. }
+        | EventKind::CallEnded { .. }
+        | EventKind::CallRefused { .. }
+        | EventKind::ToolDrifted { .. } => describe_call_event(kind),
+        EventKind::EgressStarted { .. }
+        | EventKind::EgressEnded { .. }
+        | EventKind::EgressRefused { .. }
+        | EventKind::CredentialUsed { .. }
+        | EventKind::CredentialMisused { .. }
+        | EventKind::PolicyChanged { .. } => describe_egress_event(kind),
+        EventKind::ApprovalAsked { .. }
+        | EventKind::ApprovalAnswered { .. }
+        | EventKind::ExecutionSuspended { .. }
+        | EventKind::ExecutionResumed { .. } => describe_wait_event(kind),
+        EventKind::DataHidden { .. }
+        | EventKind::DataRevealed { .. }
+        | EventKind::AliasRevealed { .. }
+        | EventKind::DataCapped { .. } => describe_data_event(kind),
+        EventKind::WorkspaceOpened { bytes: held, files } => format!("{files} entries, {}", byte_text(*held)),
+        EventKind::WorkspaceRemoved {
             mounts,
             why,
             bytes: held,
             files,
-        } => format!("{}, {why}: {files} entries, {}", joined(mounts), bytes(*held)),
-        Kind::Repeated { .. } | Kind::LossAccepted { .. } | Kind::JournalPruned { .. } => of_journal(kind),
-        Kind::SessionClosed { reason } => reason.to_string(),
+        } => format!("{}, {why}: {files} entries, {}", join_texts(mounts), byte_text(*held)),
+        EventKind::Repeated { .. } | EventKind::LossAccepted { .. } | EventKind::JournalPruned { .. } => {
+            describe_journal_event(kind)
+        }
+        EventKind::SessionClosed { reason } => reason.to_string(),
     }
 }
 
@@ -102,24 +111,24 @@ pub(crate) fn what(kind: &Kind) -> String {
     clippy::wildcard_enum_match_arm,
     reason = "whatever is added is about something else"
 )]
-fn of_journal(kind: &Kind) -> String {
+fn describe_journal_event(kind: &EventKind) -> String {
     match kind {
-        Kind::Repeated {
+        EventKind::Repeated {
             of,
             what,
             code,
             rule,
             count,
-        } => format!("{count} more {of} of `{what}`: {code}{}", by(rule.as_str())),
-        Kind::LossAccepted {
+        } => format!("{count} more {of} of `{what}`: {code}{}", rule_suffix(rule.as_str())),
+        EventKind::LossAccepted {
             marked,
             found,
             cause,
             by,
         } => {
-            format!("{}: {}, {by}", loss_words(*marked, *found), cause.name())
+            format!("{}: {}, {by}", loss_text(*marked, *found), cause.name())
         }
-        Kind::JournalPruned {
+        EventKind::JournalPruned {
             before,
             sessions,
             records,
@@ -127,29 +136,29 @@ fn of_journal(kind: &Kind) -> String {
             by,
         } => format!(
             "{} with {}, {}, last used before {before:.0}, {by}",
-            count(sessions.len() as u64, "session"),
-            count(*records, "record"),
-            bytes(*size)
+            counted(sessions.len() as u64, "session"),
+            counted(*records, "record"),
+            byte_text(*size)
         ),
         other => other.name().to_owned(),
     }
 }
 
 /// Describes the difference between the external mark and the journal.
-pub(crate) fn loss_words(marked: Option<u64>, found: u64) -> String {
+pub(crate) fn loss_text(marked: Option<u64>, found: u64) -> String {
     let marked = marked.map_or_else(|| "no mark".to_owned(), |marked| format!("the mark at head {marked}"));
     format!("{marked}, the journal at head {found}")
 }
 
-fn stream_name(stream: ringfence_journal::Stream) -> &'static str {
+fn stream_name(stream: ringfence_journal::OutputStream) -> &'static str {
     match stream {
-        ringfence_journal::Stream::Stdout => "stdout",
-        ringfence_journal::Stream::Stderr => "stderr",
+        ringfence_journal::OutputStream::Stdout => "stdout",
+        ringfence_journal::OutputStream::Stderr => "stderr",
     }
 }
 
-fn joined(texts: &[Text]) -> String {
-    let texts: Vec<&str> = texts.iter().map(Text::as_str).collect();
+fn join_texts(texts: &[CleanText]) -> String {
+    let texts: Vec<&str> = texts.iter().map(CleanText::as_str).collect();
     texts.join(", ")
 }
 
@@ -158,9 +167,9 @@ fn joined(texts: &[Text]) -> String {
     clippy::wildcard_enum_match_arm,
     reason = "whatever is added is about something else"
 )]
-fn data(kind: &Kind) -> String {
+fn describe_data_event(kind: &EventKind) -> String {
     match kind {
-        Kind::DataHidden { number, found, blocked } => {
+        EventKind::DataHidden { number, found, blocked } => {
             let what: Vec<String> = found.iter().map(|one| format!("{} {}", one.count, one.what)).collect();
             let place = number.map_or_else(
                 || "the result".to_owned(),
@@ -169,17 +178,17 @@ fn data(kind: &Kind) -> String {
             let done = if *blocked { "held back for" } else { "without" };
             format!("{place} {done} {}", what.join(", "))
         }
-        Kind::DataRevealed { number, count } => format!("{number}: {count} aliases became their values"),
-        Kind::AliasRevealed { alias, of } => format!("{alias} of session {of}, to a person"),
-        Kind::DataCapped {
+        EventKind::DataRevealed { number, count } => format!("{number}: {count} aliases became their values"),
+        EventKind::AliasRevealed { alias, of } => format!("{alias} of session {of}, to a person"),
+        EventKind::DataCapped {
             part,
             bytes: size,
             left_out,
             neutralised,
         } => format!(
             "{part}: {} of {} left out, {neutralised} made harmless",
-            bytes(*left_out),
-            bytes(*size)
+            byte_text(*left_out),
+            byte_text(*size)
         ),
         other => other.name().to_owned(),
     }
@@ -190,15 +199,19 @@ fn data(kind: &Kind) -> String {
     clippy::wildcard_enum_match_arm,
     reason = "whatever is added is about something else"
 )]
-fn egress(kind: &Kind) -> String {
+fn describe_egress_event(kind: &EventKind) -> String {
     match kind {
-        Kind::EgressStarted {
+        EventKind::EgressStarted {
             number,
             to,
             address,
             rule,
-        } => format!("{number} {} at {address}{}", place(to), by(rule.as_str())),
-        Kind::EgressEnded {
+        } => format!(
+            "{number} {} at {address}{}",
+            target_text(to),
+            rule_suffix(rule.as_str())
+        ),
+        EventKind::EgressEnded {
             number,
             status,
             error,
@@ -208,24 +221,26 @@ fn egress(kind: &Kind) -> String {
         } => {
             let status = status.map_or_else(String::new, |status| format!(", {status}"));
             let error = error.as_ref().map_or_else(String::new, |error| format!(", {error}"));
-            let (out, back) = (bytes(*bytes_out), bytes(*bytes_in));
+            let (out, back) = (byte_text(*bytes_out), byte_text(*bytes_in));
             format!("{number}{status}{error}, {duration_ms} ms, {out} out, {back} in")
         }
-        Kind::EgressRefused { number, to, code, rule } => format!("{number} {} {code}{}", place(to), by(rule.as_str())),
-        Kind::CredentialUsed { number, credential } => format!("{number} `{credential}` attached"),
-        Kind::CredentialMisused {
+        EventKind::EgressRefused { number, to, code, rule } => {
+            format!("{number} {} {code}{}", target_text(to), rule_suffix(rule.as_str()))
+        }
+        EventKind::CredentialUsed { number, credential } => format!("{number} `{credential}` attached"),
+        EventKind::CredentialMisused {
             number,
             credential,
             place,
             code,
         } => format!("{number} stand-in of `{credential}` in the {place}, {code}"),
-        Kind::PolicyChanged { generation, policy } => format!("generation {generation}, `{}`", policy.name),
+        EventKind::PolicyChanged { generation, policy } => format!("generation {generation}, `{}`", policy.name),
         other => other.name().to_owned(),
     }
 }
 
 /// The suffix with the deciding rule; empty if no rule decided, for example because the target does not exist.
-pub(crate) fn by(rule: &str) -> String {
+pub(crate) fn rule_suffix(rule: &str) -> String {
     if rule.is_empty() {
         String::new()
     } else {
@@ -234,7 +249,7 @@ pub(crate) fn by(rule: &str) -> String {
 }
 
 /// The target of a request with its method, scheme, host, port and path.
-pub(crate) fn place(to: &Target) -> String {
+pub(crate) fn target_text(to: &EgressTarget) -> String {
     let method = to
         .method
         .as_ref()
@@ -244,9 +259,9 @@ pub(crate) fn place(to: &Target) -> String {
 }
 
 /// The number and size of files that left the sandbox.
-fn left(files: &[FileOut]) -> String {
+fn files_text(files: &[FileOut]) -> String {
     let size = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
-    format!("{}, {}", count(files.len() as u64, "file"), bytes(size))
+    format!("{}, {}", counted(files.len() as u64, "file"), byte_text(size))
 }
 
 /// Describes events while an execution waits for approvals.
@@ -254,17 +269,20 @@ fn left(files: &[FileOut]) -> String {
     clippy::wildcard_enum_match_arm,
     reason = "whatever is added is about something else"
 )]
-fn waiting(kind: &Kind) -> String {
+fn describe_wait_event(kind: &EventKind) -> String {
     match kind {
-        Kind::ApprovalAsked {
+        EventKind::ApprovalAsked {
             id,
             number,
             tool,
             rule,
             expires,
             ..
-        } => format!("{number} `{tool}`{}, {id}, until {expires:.0}", by(rule.as_str())),
-        Kind::ApprovalAnswered {
+        } => format!(
+            "{number} `{tool}`{}, {id}, until {expires:.0}",
+            rule_suffix(rule.as_str())
+        ),
+        EventKind::ApprovalAnswered {
             id,
             number,
             answer,
@@ -276,33 +294,33 @@ fn waiting(kind: &Kind) -> String {
             let by = by.map_or_else(String::new, |by| format!(" by {by}"));
             format!("{number} {}{scope}{by}, {id}", answer.name())
         }
-        Kind::ExecutionSuspended { waiting, until } => {
+        EventKind::ExecutionSuspended { waiting, until } => {
             let until = until.map_or_else(String::new, |until| format!(", until {until:.0}"));
-            format!("waits for {}, without a sandbox{until}", count(*waiting, "call"))
+            format!("waits for {}, without a sandbox{until}", counted(*waiting, "call"))
         }
-        Kind::ExecutionResumed { known, unknown } => {
-            format!("with {} answered, {unknown} unknown", count(*known, "call"))
+        EventKind::ExecutionResumed { known, unknown } => {
+            format!("with {} answered, {unknown} unknown", counted(*known, "call"))
         }
         other => other.name().to_owned(),
     }
 }
 
 /// Describes events about calls and tool servers.
-fn call(kind: &Kind) -> String {
+fn describe_call_event(kind: &EventKind) -> String {
     match kind {
-        Kind::ServerUsed { server, place } => match place {
+        EventKind::ServerUsed { server, place } => match place {
             ServerPlace::Host => format!("`{server}` on the host, outside of any sandbox"),
             ServerPlace::Sandbox => format!("`{server}` in a sandbox of its own"),
             ServerPlace::Remote => format!("`{server}` behind its URL"),
         },
-        Kind::CallStarted {
+        EventKind::CallStarted {
             number,
             tool,
             rule,
             bytes: size,
             ..
-        } => format!("{number} `{tool}`{}, {}", by(rule.as_str()), bytes(*size)),
-        Kind::CallEnded {
+        } => format!("{number} `{tool}`{}, {}", rule_suffix(rule.as_str()), byte_text(*size)),
+        EventKind::CallEnded {
             number,
             tool,
             outcome,
@@ -315,46 +333,46 @@ fn call(kind: &Kind) -> String {
             format!(
                 "{number} `{tool}` {}{error}, {duration_ms} ms, {}",
                 outcome.name(),
-                bytes(*size)
+                byte_text(*size)
             )
         }
-        Kind::CallRefused {
+        EventKind::CallRefused {
             number,
             tool,
             code,
             rule,
-        } => format!("{number} `{tool}` {code}{}", by(rule.as_str())),
-        Kind::ToolDrifted { tool, .. } => format!("`{tool}` is not what it was when it was first used"),
-        other @ (Kind::SessionOpened { .. }
-        | Kind::ExecutionStarted { .. }
-        | Kind::Output { .. }
-        | Kind::ExecutionEnded { .. }
-        | Kind::Violation { .. }
-        | Kind::LimitHit { .. }
-        | Kind::Refused { .. }
-        | Kind::StopRequested { .. }
-        | Kind::Swept { .. }
-        | Kind::FilesOut { .. }
-        | Kind::DataHidden { .. }
-        | Kind::DataRevealed { .. }
-        | Kind::AliasRevealed { .. }
-        | Kind::DataCapped { .. }
-        | Kind::ApprovalAsked { .. }
-        | Kind::ApprovalAnswered { .. }
-        | Kind::ExecutionSuspended { .. }
-        | Kind::ExecutionResumed { .. }
-        | Kind::EgressStarted { .. }
-        | Kind::EgressEnded { .. }
-        | Kind::EgressRefused { .. }
-        | Kind::CredentialUsed { .. }
-        | Kind::CredentialMisused { .. }
-        | Kind::PolicyChanged { .. }
-        | Kind::WorkspaceOpened { .. }
-        | Kind::WorkspaceRemoved { .. }
-        | Kind::Repeated { .. }
-        | Kind::LossAccepted { .. }
-        | Kind::JournalPruned { .. }
-        | Kind::SessionClosed { .. }) => other.name().to_owned(),
+        } => format!("{number} `{tool}` {code}{}", rule_suffix(rule.as_str())),
+        EventKind::ToolDrifted { tool, .. } => format!("`{tool}` is not what it was when it was first used"),
+        other @ (EventKind::SessionOpened { .. }
+        | EventKind::ExecutionStarted { .. }
+        | EventKind::Output { .. }
+        | EventKind::ExecutionEnded { .. }
+        | EventKind::Violation { .. }
+        | EventKind::LimitHit { .. }
+        | EventKind::Refused { .. }
+        | EventKind::StopRequested { .. }
+        | EventKind::Swept { .. }
+        | EventKind::FilesOut { .. }
+        | EventKind::DataHidden { .. }
+        | EventKind::DataRevealed { .. }
+        | EventKind::AliasRevealed { .. }
+        | EventKind::DataCapped { .. }
+        | EventKind::ApprovalAsked { .. }
+        | EventKind::ApprovalAnswered { .. }
+        | EventKind::ExecutionSuspended { .. }
+        | EventKind::ExecutionResumed { .. }
+        | EventKind::EgressStarted { .. }
+        | EventKind::EgressEnded { .. }
+        | EventKind::EgressRefused { .. }
+        | EventKind::CredentialUsed { .. }
+        | EventKind::CredentialMisused { .. }
+        | EventKind::PolicyChanged { .. }
+        | EventKind::WorkspaceOpened { .. }
+        | EventKind::WorkspaceRemoved { .. }
+        | EventKind::Repeated { .. }
+        | EventKind::LossAccepted { .. }
+        | EventKind::JournalPruned { .. }
+        | EventKind::SessionClosed { .. }) => other.name().to_owned(),
     }
 }
 

@@ -2,26 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_engine::{Execution, FileReport, ViolationReport};
-use ringfence_policy::visible;
-use ringfence_sandbox::LeftBehind;
+use ringfence_engine::{ExecutionReport, FileReport, ViolationReport};
+use ringfence_policy::escape_invisible;
+use ringfence_sandbox::UncopiedFiles;
 use serde_json::value::RawValue;
 
-use super::{Printer, bytes, count, escape, layout};
-use crate::fault::Fault;
+use super::{Printer, byte_text, counted, escape, layout};
+use crate::fault::CliFault;
 
 /// The most refused attempts or files to list; the journal and `--json` have all.
-const MOST_LISTED: usize = 8;
+const MAX_LISTED_VIOLATIONS: usize = 8;
 /// The factor over its output limit at which a program is killed, so a program that ended itself printed less.
-const FLOOD: u64 = 16;
+const OUTPUT_KILL_FACTOR: u64 = 16;
 /// The most error locations in the source to list.
-const MOST_PLACES: usize = 10;
+const MAX_LISTED_LOCATIONS: usize = 10;
 
 /// What the printer needs to know beside the execution itself.
 #[derive(Debug)]
-pub(crate) struct Around<'a> {
+pub(crate) struct PrintContext<'a> {
     /// Whether standard output ended in the middle of a line.
-    pub(crate) open_line: bool,
+    pub(crate) is_line_open: bool,
     /// The most bytes that are kept of each output stream.
     pub(crate) output_limit: u64,
     /// The folder that files were copied to; `None` without `--out`.
@@ -30,30 +30,34 @@ pub(crate) struct Around<'a> {
 
 impl Printer {
     /// Prints everything about `execution` that is not its live output.
-    pub(crate) fn execution(&self, execution: &Execution, around: &Around<'_>) -> Result<(), Fault> {
-        self.value(execution.value.as_deref(), around.open_line)?;
-        self.truncation(execution, around.output_limit);
+    pub(crate) fn print_execution(
+        &self,
+        execution: &ExecutionReport,
+        around: &PrintContext<'_>,
+    ) -> Result<(), CliFault> {
+        self.print_value(execution.value.as_deref(), around.is_line_open)?;
+        self.print_truncation(execution, around.output_limit);
         if let Some(out) = around.out {
-            self.violations(execution.violations.iter().filter(|one| one.kind != "file"));
+            self.print_violations(execution.violations.iter().filter(|one| one.kind != "file"));
             if !execution.files.is_empty() {
-                let files = count(execution.files.len() as u64, "file");
+                let files = counted(execution.files.len() as u64, "file");
                 self.notice(&format!("{files} copied to `{}`", out.display()));
             }
-            self.left_behind(&execution.left_behind);
+            self.print_left_behind(&execution.left_behind);
         } else {
-            self.violations(&execution.violations);
-            self.emitted(&execution.files);
+            self.print_violations(&execution.violations);
+            self.print_emitted(&execution.files);
         }
         if let Some(error) = &execution.error {
-            self.error(&error.message, error.hint.as_deref(), error.rule.as_deref());
-            for place in execution.diagnostics.iter().skip(1).take(MOST_PLACES) {
+            self.print_error(&error.message, error.hint.as_deref(), error.rule.as_deref());
+            for place in execution.diagnostics.iter().skip(1).take(MAX_LISTED_LOCATIONS) {
                 let (file, message) = (&place.file, &place.message);
                 let words = format!("  {file}:{}:{}: {message}", place.line, place.column);
-                self.aside(&escape::indented(&words));
+                self.print_to_stderr(&escape::escape_indented(&words));
             }
         }
         let usage = execution.usage;
-        let memory = bytes(usage.peak_memory_bytes);
+        let memory = byte_text(usage.peak_memory_bytes);
         let (status, session) = (execution.status.name(), execution.session_id);
         let times = format!("{} ms, {} ms of cpu, {memory}", usage.wall_ms, usage.cpu_ms);
         self.detail(&format!(
@@ -65,7 +69,7 @@ impl Printer {
 
     /// Warns about truncated output, with the rule and the remedy; also with `--quiet`, so that a part does not pass for
     /// the whole.
-    pub(crate) fn truncation(&self, execution: &Execution, output_limit: u64) {
+    pub(crate) fn print_truncation(&self, execution: &ExecutionReport, output_limit: u64) {
         let (cut, whole) = (execution.truncated, execution.whole.as_deref());
         let is_ended = execution
             .error
@@ -77,8 +81,8 @@ impl Printer {
             ("value", cut.value, true),
         ];
         for (part, _, is_kept) in streams.into_iter().filter(|(_, is_cut, _)| *is_cut) {
-            let limit = bytes(output_limit);
-            let enough = bytes(output_limit.saturating_mul(FLOOD)).replace(' ', "");
+            let limit = byte_text(output_limit);
+            let enough = byte_text(output_limit.saturating_mul(OUTPUT_KILL_FACTOR)).replace(' ', "");
             self.warning(&if is_kept {
                 format!("{part} is cut in this answer: `data.return`; the answer says how much is missing, and where more of it is")
             } else if is_ended {
@@ -93,10 +97,10 @@ impl Printer {
     }
 
     /// Prints the files that the program emitted and that nothing copied out.
-    fn emitted(&self, files: &[FileReport]) {
-        for file in files.iter().filter(|file| file.emitted).take(MOST_LISTED) {
+    fn print_emitted(&self, files: &[FileReport]) {
+        for file in files.iter().filter(|file| file.emitted).take(MAX_LISTED_VIOLATIONS) {
             let media_type = file.media_type.as_deref().unwrap_or_default();
-            let (path, size) = (visible(&file.path), bytes(file.bytes));
+            let (path, size) = (escape_invisible(&file.path), byte_text(file.bytes));
             self.notice(&format!(
                 "`{path}` ({media_type}, {size}) is emitted: `--out DIR` copies it out"
             ));
@@ -104,35 +108,35 @@ impl Printer {
     }
 
     /// Prints each file that was not copied to the folder, and the reason.
-    fn left_behind(&self, left: &LeftBehind) {
-        for file in left.files.iter().take(MOST_LISTED) {
-            let path = visible(&file.path).replace('`', "\\u{60}");
+    fn print_left_behind(&self, left: &UncopiedFiles) {
+        for file in left.files.iter().take(MAX_LISTED_VIOLATIONS) {
+            let path = escape_invisible(&file.path).replace('`', "\\u{60}");
             self.notice(&format!("`{path}` was left behind: {}; {}", file.reason, file.hint));
         }
-        let more = left.files.len().saturating_sub(MOST_LISTED) as u64 + left.more;
+        let more = left.files.len().saturating_sub(MAX_LISTED_VIOLATIONS) as u64 + left.more;
         if more > 0 {
-            let files = count(more, "more file");
+            let files = counted(more, "more file");
             self.notice(&format!("{files} left behind; `--json` lists them"));
         }
     }
 
     /// Prints a value that is not null on a line of its own.
-    fn value(&self, value: Option<&RawValue>, open_line: bool) -> Result<(), Fault> {
+    fn print_value(&self, value: Option<&RawValue>, open_line: bool) -> Result<(), CliFault> {
         let text = match value.map(RawValue::get) {
             None | Some("null") => return Ok(()),
-            Some(text) if self.stdout_is_terminal() => escape::json(&layout::pretty(text)),
+            Some(text) if self.stdout_is_terminal() => escape::escape_json(&layout::pretty(text)),
             Some(text) => layout::compact(text),
         };
-        self.exact(&format!("{}{text}\n", if open_line { "\n" } else { "" }))
+        self.print_exact(&format!("{}{text}\n", if open_line { "\n" } else { "" }))
     }
 
     /// Prints each distinct attempt once, with its number of repetitions.
-    fn violations<'a>(&self, violations: impl IntoIterator<Item = &'a ViolationReport>) {
+    fn print_violations<'a>(&self, violations: impl IntoIterator<Item = &'a ViolationReport>) {
         let mut times: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
         for one in violations {
             *times.entry((&one.kind, &one.detail, &one.rule)).or_default() += 1;
         }
-        for ((kind, detail, rule), times) in times.iter().take(MOST_LISTED) {
+        for ((kind, detail, rule), times) in times.iter().take(MAX_LISTED_VIOLATIONS) {
             let often = if *times > 1 {
                 format!(" ({times} times)")
             } else {
@@ -150,7 +154,7 @@ impl Printer {
             };
             self.notice(&format!("refused {kind} {what}{often}{rule}"));
         }
-        if let Some(more) = times.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
+        if let Some(more) = times.len().checked_sub(MAX_LISTED_VIOLATIONS).filter(|more| *more > 0) {
             self.notice(&format!("{more} more kinds of attempts were refused"));
         }
     }

@@ -1,7 +1,7 @@
 //! Rewords hints for the command line: libraries write some of them for clients, which have arguments instead of flags.
 
 /// Wordings for clients and their replacements for a terminal; longer ones come first.
-const WORDS: [(&str, &str); 5] = [
+const TERMINAL_WORDING: [(&str, &str); 5] = [
     (
         "give a short name as `session_id` to open one",
         "give a short name with `--session` to open one",
@@ -20,7 +20,7 @@ const WORDS: [(&str, &str); 5] = [
 
 /// Rewords the hint for a person at a terminal.
 pub(crate) fn for_terminal(hint: &str) -> String {
-    WORDS
+    TERMINAL_WORDING
         .iter()
         .fold(hint.to_owned(), |text, (client, person)| text.replace(client, person))
 }

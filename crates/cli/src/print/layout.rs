@@ -2,21 +2,21 @@
 
 /// Formats valid JSON on one line without whitespace between values.
 pub(crate) fn compact(json: &str) -> String {
-    lay(json, None)
+    reformat(json, None)
 }
 
 /// Formats valid JSON with an indentation of two spaces per level.
 pub(crate) fn pretty(json: &str) -> String {
-    lay(json, Some("  "))
+    reformat(json, Some("  "))
 }
 
-fn lay(json: &str, indent: Option<&str>) -> String {
+fn reformat(json: &str, indent: Option<&str>) -> String {
     let mut out = String::with_capacity(json.len());
     let mut depth = 0_usize;
-    let mut characters = json.chars().filter(Blanks::default().outside()).peekable();
-    let mut inside = Inside::default();
+    let mut characters = json.chars().filter(BlankFilter::default().into_predicate()).peekable();
+    let mut inside = StringTracker::default();
     while let Some(character) = characters.next() {
-        if inside.next(character) {
+        if inside.is_in_string(character) {
             out.push(character);
             continue;
         }
@@ -55,13 +55,13 @@ fn new_line(out: &mut String, indent: Option<&str>, depth: usize) {
 
 /// Tracks whether a character is part of a string, including the quotes.
 #[derive(Debug, Default, Clone, Copy)]
-struct Inside {
+struct StringTracker {
     string: bool,
     escaped: bool,
 }
 
-impl Inside {
-    fn next(&mut self, character: char) -> bool {
+impl StringTracker {
+    fn is_in_string(&mut self, character: char) -> bool {
         let was = self.string;
         match character {
             _ if self.escaped => self.escaped = false,
@@ -75,11 +75,11 @@ impl Inside {
 
 /// Filters out the whitespace between values.
 #[derive(Debug, Default)]
-struct Blanks(Inside);
+struct BlankFilter(StringTracker);
 
-impl Blanks {
-    fn outside(mut self) -> impl FnMut(&char) -> bool {
-        move |character| self.0.next(*character) || !character.is_ascii_whitespace()
+impl BlankFilter {
+    fn into_predicate(mut self) -> impl FnMut(&char) -> bool {
+        move |character| self.0.is_in_string(*character) || !character.is_ascii_whitespace()
     }
 }
 

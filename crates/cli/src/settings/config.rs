@@ -4,28 +4,28 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use ringfence_engine::{Sink, Tools};
+use ringfence_engine::{AuditSinkConfig, CheckerTools};
 use ringfence_gateway::{Credentials, Servers};
-use ringfence_policy::{Draft, MAX_DOCUMENT};
+use ringfence_policy::{Draft, MAX_DOCUMENT_BYTES};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::{MessageFormatter as _, Spanned, UserMessageFormatter};
 
-mod doors;
+mod server_settings;
 mod sinks;
 
-pub(crate) use doors::{Access, Doors};
+pub(crate) use server_settings::{AccessSettings, ServerSettings};
 
-use super::rules;
-use super::trust::{self, Trusted};
-use super::{Settings, absolute};
-use crate::fault::{Fault, reason};
+use super::policy_layers;
+use super::trust::{self, TrustState};
+use super::{CliSettings, absolute_path};
+use crate::fault::{CliFault, io_error_text};
 use crate::print::Printer;
 
 /// The name of the configuration file in every folder.
-pub(crate) const FILE: &str = "ringfence.yaml";
+pub(crate) const CONFIG_FILE: &str = "ringfence.yaml";
 /// Every key, and whether this version supports it.
-const KEYS: [(&str, bool); 12] = [
+const CONFIG_KEYS: [(&str, bool); 12] = [
     ("servers", true),
     ("policy", true),
     ("ceiling", true),
@@ -52,67 +52,67 @@ pub(crate) struct Config {
     /// The Python interpreter to use instead of the one of the system.
     pub(crate) python: Option<PathBuf>,
     /// The audit sinks that receive records besides the journal.
-    pub(crate) sinks: Vec<Sink>,
+    pub(crate) sinks: Vec<AuditSinkConfig>,
     /// The tool servers under `servers`.
     pub(crate) servers: Servers,
     /// The credentials for outgoing requests.
     pub(crate) credentials: Credentials,
     /// The type checkers under `runtimes`; those that are unset are searched in the data folder.
-    pub(crate) checkers: Tools,
+    pub(crate) checkers: CheckerTools,
     /// The settings of `serve`: `listen`, `auth`, `sessions` and `telemetry`.
-    pub(crate) doors: Doors,
+    pub(crate) doors: ServerSettings,
 }
 
 impl Config {
     /// Loads the file of `--config`, else the one of the current folder if it is trusted, else the user's own, else
     /// nothing.
-    pub(crate) fn find(flag: Option<&Path>, settings: &Settings, printer: &Printer) -> Result<Config, Fault> {
+    pub(crate) fn find(flag: Option<&Path>, settings: &CliSettings, printer: &Printer) -> Result<Config, CliFault> {
         if let Some(path) = flag {
             return Config::read(path);
         }
-        let here = Path::new(FILE);
+        let here = Path::new(CONFIG_FILE);
         if here.symlink_metadata().is_ok() {
-            match trust::of(here, settings)? {
-                Trusted::Yes(text) => return Config::of(&text, here),
-                Trusted::Never => printer.notice(&format!(
-                    "`./{FILE}` is ignored: it was found, not chosen; accept it with `ringfence trust .`, or use `--config`"
+            match trust::trust_state(here, settings)? {
+                TrustState::Yes(text) => return Config::from_text(&text, here),
+                TrustState::Never => printer.notice(&format!(
+                    "`./{CONFIG_FILE}` is ignored: it was found, not chosen; accept it with `ringfence trust .`, or use `--config`"
                 )),
-                Trusted::Changed => printer.notice(&format!(
-                    "`./{FILE}` is ignored: it changed since it was trusted; look at it, then `ringfence trust .`"
+                TrustState::Changed => printer.notice(&format!(
+                    "`./{CONFIG_FILE}` is ignored: it changed since it was trusted; look at it, then `ringfence trust .`"
                 )),
-                Trusted::Unreadable(why) => printer.notice(&format!("`./{FILE}` is ignored: {why}")),
+                TrustState::Unreadable(why) => printer.notice(&format!("`./{CONFIG_FILE}` is ignored: {why}")),
             }
         }
-        match settings.config_folder.as_ref().map(|folder| folder.join(FILE)) {
+        match settings.config_folder.as_ref().map(|folder| folder.join(CONFIG_FILE)) {
             Some(path) if path.symlink_metadata().is_ok() => Config::read(&path),
             _ => Ok(Config::default()),
         }
     }
 
-    fn read(path: &Path) -> Result<Config, Fault> {
-        let text =
-            read_text(path, "config.read").map_err(|fault| fault.hint("name a `ringfence.yaml` that you can read"))?;
-        Config::of(&text, path)
+    fn read(path: &Path) -> Result<Config, CliFault> {
+        let text = read_text(path, "config.read")
+            .map_err(|fault| fault.with_hint("name a `ringfence.yaml` that you can read"))?;
+        Config::from_text(&text, path)
     }
 
-    fn of(text: &str, path: &Path) -> Result<Config, Fault> {
-        let folder = absolute(path)?.parent().map(Path::to_owned).unwrap_or_default();
-        let mut config = parse(text, &Source { path, folder: &folder })?;
+    fn from_text(text: &str, path: &Path) -> Result<Config, CliFault> {
+        let folder = absolute_path(path)?.parent().map(Path::to_owned).unwrap_or_default();
+        let mut config = parse_config(text, &ConfigSource { path, folder: &folder })?;
         config.path = Some(path.to_owned());
         Ok(config)
     }
 }
 
 /// Reads a document of at most the size that a policy may have.
-pub(crate) fn read_text(path: &Path, code: &'static str) -> Result<String, Fault> {
+pub(crate) fn read_text(path: &Path, code: &'static str) -> Result<String, CliFault> {
     use std::io::Read as _;
-    let failed = |why: String| Fault::ours(code, format!("cannot read `{}`: {why}", path.display()));
-    let io = |error: std::io::Error| failed(reason(&error));
+    let failed = |why: String| CliFault::internal(code, format!("cannot read `{}`: {why}", path.display()));
+    let io = |error: std::io::Error| failed(io_error_text(&error));
     let file = std::fs::File::open(path).map_err(io)?;
     if file.metadata().map_err(io)?.is_dir() {
         return Err(failed("it is a folder".to_owned()));
     }
-    let most = MAX_DOCUMENT as u64;
+    let most = MAX_DOCUMENT_BYTES as u64;
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > most {
@@ -126,70 +126,72 @@ pub(crate) fn read_text(path: &Path, code: &'static str) -> Result<String, Fault
     })
 }
 
-struct Source<'a> {
+struct ConfigSource<'a> {
     path: &'a Path,
     folder: &'a Path,
 }
 
-impl Source<'_> {
-    fn fault(&self, line: u64, message: &str) -> Fault {
+impl ConfigSource<'_> {
+    fn fault(&self, line: u64, message: &str) -> CliFault {
         let path = self.path.display();
         let place = if line == 0 {
             path.to_string()
         } else {
             format!("{path}:{line}")
         };
-        Fault::ours("config.parse", format!("{place}: {message}"))
+        CliFault::internal("config.parse", format!("{place}: {message}"))
     }
 
-    fn place(&self, path: &str) -> PathBuf {
+    fn resolve(&self, path: &str) -> PathBuf {
         self.folder.join(path)
     }
 }
 
 /// The top-level entries of the file, each with its line number.
-struct Top(Vec<(String, u64, Value)>);
+struct ConfigEntries(Vec<(String, u64, Value)>);
 
-impl<'de> Deserialize<'de> for Top {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Top, D::Error> {
-        struct Keys;
-        impl<'de> Visitor<'de> for Keys {
-            type Value = Top;
+impl<'de> Deserialize<'de> for ConfigEntries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ConfigEntries, D::Error> {
+        struct EntriesVisitor;
+        impl<'de> Visitor<'de> for EntriesVisitor {
+            type Value = ConfigEntries;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("keys with values")
             }
-            fn visit_unit<E>(self) -> Result<Top, E> {
-                Ok(Top(Vec::new()))
+            fn visit_unit<E>(self) -> Result<ConfigEntries, E> {
+                Ok(ConfigEntries(Vec::new()))
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Top, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ConfigEntries, A::Error> {
                 let mut entries = Vec::new();
                 while let Some((key, value)) = map.next_entry::<Spanned<String>, Value>()? {
                     entries.push((key.value, key.referenced.line(), value));
                 }
-                Ok(Top(entries))
+                Ok(ConfigEntries(entries))
             }
         }
-        deserializer.deserialize_any(Keys)
+        deserializer.deserialize_any(EntriesVisitor)
     }
 }
 
-fn parse(text: &str, source: &Source<'_>) -> Result<Config, Fault> {
-    let top: Top = serde_saphyr::from_str(text).map_err(|error| {
+fn parse_config(text: &str, source: &ConfigSource<'_>) -> Result<Config, CliFault> {
+    let top: ConfigEntries = serde_saphyr::from_str(text).map_err(|error| {
         let line = error.location().map_or(0, |at| at.line());
         source.fault(line, &UserMessageFormatter.format_message(&error))
     })?;
     let mut config = Config::default();
     for (key, line, value) in top.0 {
-        known(&key, &KEYS.map(|(name, _)| name), "")
-            .map_err(|(message, hint)| unknown(source, line, &message, hint))?;
-        if KEYS.contains(&(key.as_str(), false)) {
+        check_known(&key, &CONFIG_KEYS.map(|(name, _)| name), "")
+            .map_err(|(message, hint)| unknown_key(source, line, &message, hint))?;
+        if CONFIG_KEYS.contains(&(key.as_str(), false)) {
             if !is_empty(&value) {
                 let fault = source.fault(line, &format!("`{key}` is not built yet"));
-                return Err(fault.rule(key).hint("leave the key out until this version has it"));
+                return Err(fault
+                    .with_rule(key)
+                    .with_hint("leave the key out until this version has it"));
             }
             continue;
         }
-        let part = Part {
+        let part = ConfigKey {
             source,
             line,
             key: &key,
@@ -198,23 +200,23 @@ fn parse(text: &str, source: &Source<'_>) -> Result<Config, Fault> {
             "policy" => config.policy = part.draft(value)?,
             "ceiling" => config.ceiling = part.draft(value)?,
             "servers" | "credentials" | "auth" | "listen" | "sessions" | "telemetry" if is_empty(&value) => {}
-            "auth" | "listen" | "sessions" | "telemetry" => config.doors.read(&part, value)?,
+            "auth" | "listen" | "sessions" | "telemetry" => config.doors.read_key(&part, value)?,
             "servers" => {
-                config.servers = Servers::section(&value, source.folder)
-                    .map_err(|error| super::servers::unread(&source.path.display().to_string(), &error))?;
+                config.servers = Servers::from_section(&value, source.folder)
+                    .map_err(|error| super::servers::servers_fault(&source.path.display().to_string(), &error))?;
             }
             "credentials" => {
-                config.credentials = Credentials::section(&value, source.folder).map_err(|error| {
+                config.credentials = Credentials::from_section(&value, source.folder).map_err(|error| {
                     let hint =
                         "each is `{ name, from, for: [{ tool: \"SERVER.*\" }, { host, methods, paths, header }] }`";
-                    part.fault(&error.to_string()).hint(hint)
+                    part.fault(&error.to_string()).with_hint(hint)
                 })?;
             }
             "runtimes" => {
                 let mut given = part.fields(value, &["python", "tsc", "ty"])?;
                 let mut path = |name: &str| given.remove(name).map(|path| part.path(name, &path)).transpose();
                 config.python = path("python")?;
-                config.checkers = Tools {
+                config.checkers = CheckerTools {
                     tsc: path("tsc")?,
                     ty: path("ty")?,
                 };
@@ -234,15 +236,15 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-fn unknown(source: &Source<'_>, line: u64, message: &str, hint: Option<String>) -> Fault {
-    Fault {
+fn unknown_key(source: &ConfigSource<'_>, line: u64, message: &str, hint: Option<String>) -> CliFault {
+    CliFault {
         hint,
         ..source.fault(line, message)
     }
 }
 
 /// Checks that `key` is one of `names`; the error is a message and a hint.
-fn known(key: &str, names: &[&str], above: &str) -> Result<(), (String, Option<String>)> {
+fn check_known(key: &str, names: &[&str], above: &str) -> Result<(), (String, Option<String>)> {
     if names.contains(&key) {
         return Ok(());
     }
@@ -266,31 +268,31 @@ fn known(key: &str, names: &[&str], above: &str) -> Result<(), (String, Option<S
 }
 
 /// One key of the file, with its position for faults.
-struct Part<'a> {
-    source: &'a Source<'a>,
+struct ConfigKey<'a> {
+    source: &'a ConfigSource<'a>,
     line: u64,
     key: &'a str,
 }
 
-impl Part<'_> {
-    fn fault(&self, message: &str) -> Fault {
+impl ConfigKey<'_> {
+    fn fault(&self, message: &str) -> CliFault {
         self.source.fault(self.line, message)
     }
 
     /// Parses a policy: the name of a preset, a path, or an inline policy.
-    fn draft(&self, value: Value) -> Result<Option<Draft>, Fault> {
+    fn draft(&self, value: Value) -> Result<Option<Draft>, CliFault> {
         let name = format!("{}: {}", self.source.path.display(), self.key);
         let draft = match value {
             Value::Null => return Ok(None),
             Value::String(named) => {
                 let preset = Draft::preset(&named).map(Ok);
-                let draft = preset.unwrap_or_else(|| rules::own_file(&self.source.place(&named)));
+                let draft = preset.unwrap_or_else(|| policy_layers::draft_from_file(&self.source.resolve(&named)));
                 return draft.map(Some);
             }
             Value::Object(_) => Draft::parse(&value.to_string(), &name).map_err(|error| {
                 // The line numbers in the reserialized copy do not match the file.
-                let fault = Fault::ours("config.parse", format!("{name}: {}", error.message));
-                Fault {
+                let fault = CliFault::internal("config.parse", format!("{name}: {}", error.message));
+                CliFault {
                     hint: error.hint,
                     ..fault
                 }
@@ -299,10 +301,10 @@ impl Part<'_> {
                 return Err(self.fault(&format!("`{}` must be a preset, a path or a policy", self.key)));
             }
         };
-        Ok(Some(rules::relative_to(draft, self.source.folder)))
+        Ok(Some(policy_layers::relative_to(draft, self.source.folder)))
     }
 
-    fn fields(&self, value: Value, names: &[&str]) -> Result<BTreeMap<String, Value>, Fault> {
+    fn fields(&self, value: Value, names: &[&str]) -> Result<BTreeMap<String, Value>, CliFault> {
         let map = match value {
             Value::Null => return Ok(BTreeMap::new()),
             Value::Object(map) => map,
@@ -311,15 +313,15 @@ impl Part<'_> {
             }
         };
         for key in map.keys() {
-            known(key, names, &format!("{}.", self.key))
-                .map_err(|(message, hint)| unknown(self.source, self.line, &message, hint))?;
+            check_known(key, names, &format!("{}.", self.key))
+                .map_err(|(message, hint)| unknown_key(self.source, self.line, &message, hint))?;
         }
         Ok(map.into_iter().filter(|(_, value)| !value.is_null()).collect())
     }
 
-    fn path(&self, name: &str, value: &Value) -> Result<PathBuf, Fault> {
+    fn path(&self, name: &str, value: &Value) -> Result<PathBuf, CliFault> {
         match value.as_str() {
-            Some(path) if !path.is_empty() => Ok(self.source.place(path)),
+            Some(path) if !path.is_empty() => Ok(self.source.resolve(path)),
             _ => Err(self.fault(&format!("`{}.{name}` must be a path", self.key))),
         }
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::setting::{Done, Running, Setting, eventually, finish, spawned, wait};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A tool server that sends letters and keeps its own list of the ones it sent.
 const SERVER: &str = r#"
@@ -65,7 +65,7 @@ fn start(setting: &Setting, source: &str, more: &[&str]) -> Running {
 }
 
 fn ended(child: Running) -> Done {
-    let output = wait(child, PATIENCE);
+    let output = wait(child, TEST_TIMEOUT);
     Done {
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

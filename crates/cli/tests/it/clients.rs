@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use ringfence_testkit::front::Served;
-use ringfence_testkit::model::{Model, Turn};
+use ringfence_testkit::front_clients::ServedProgram;
+use ringfence_testkit::model::{ModelTurn, ScriptedModel};
 use serde_json::{Value, json};
 
 use crate::serving::{Door, serve_stdio, serving};
@@ -36,7 +36,7 @@ pub(crate) fn doors_under(make: impl Fn() -> Setting, act: impl Fn(&Setting, &Do
     let setting = make();
     let (server, secret) = setting.serve_http(&[]);
     act(&setting, &Door::Http(server.url(), secret));
-    drop::<Served>(server);
+    drop::<ServedProgram>(server);
 }
 
 /// The inspector's answer to one request.
@@ -123,8 +123,8 @@ fn the_inspector_lists_and_calls_in_both_eras() {
 }
 
 /// The actions of the scripted model: search for a tool, run a program, run a shell command.
-fn script() -> Vec<Turn> {
-    let call = |tool: &str, input: Value| Turn::Call {
+fn script() -> Vec<ModelTurn> {
+    let call = |tool: &str, input: Value| ModelTurn::Call {
         tool: tool.to_owned(),
         input,
     };
@@ -136,13 +136,13 @@ fn script() -> Vec<Turn> {
             "sandboxed_code_run",
             json!({"language": "shell", "code": "echo from-the-$((40 + 2))-shell"}),
         ),
-        Turn::Say("done".to_owned()),
+        ModelTurn::Say("done".to_owned()),
     ]
 }
 
 /// Checks that the agent saw the tools and that their answers reached its model.
 #[track_caller]
-fn check(agent: &str, door: &Door, model: &Model, done: &Done) {
+fn check(agent: &str, door: &Door, model: &ScriptedModel, done: &Done) {
     let results = model.results();
     assert_eq!(done.code, Some(0), "{agent} {door:?}: {done:?}\n{results:?}");
     let [found, ran, shell] = results.as_slice() else {
@@ -163,7 +163,7 @@ fn claude(setting: &Setting, door: &Door) {
     )) else {
         return;
     };
-    let model = Model::start(script()).unwrap();
+    let model = ScriptedModel::start(script()).unwrap();
     let entry = match door {
         Door::Stdio(server) => {
             json!({"type": "stdio", "command": server.command, "args": server.args, "env": server.env, "alwaysLoad": true})
@@ -209,7 +209,7 @@ fn opencode(setting: &Setting, door: &Door) {
     let Some(program) = tool(&format!("agents/node_modules/opencode-linux-{}/bin/opencode", arch())) else {
         return;
     };
-    let model = Model::start(script()).unwrap();
+    let model = ScriptedModel::start(script()).unwrap();
     let entry = match door {
         Door::Stdio(server) => {
             let command: Vec<&String> = std::iter::once(&server.command).chain(&server.args).collect();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ringfence_testkit::front::{Era, Http, Stdio};
+use ringfence_testkit::front_clients::{ClientEra, HttpClient, StdioClient};
 use serde_json::{Value, json};
 
 use crate::durable::world::World;
@@ -97,8 +97,8 @@ fn mcp_shows_aliases_in_results_and_files() {
     let world = World::under(RULES);
     let setting = &world.setting;
     let (served, secret) = setting.serve_http(&["--direct", "log.*"]);
-    for era in [Era::Legacy, Era::Modern] {
-        let mut client = Http::start(&served.address, Some(&secret), era).unwrap();
+    for era in [ClientEra::Legacy, ClientEra::Modern] {
+        let mut client = HttpClient::start(&served.address, Some(&secret), era).unwrap();
         let gate = world.file(&format!("go-{era:?}"));
         fs::write(&gate, "").unwrap();
         let code = says_everything(gate.to_str().unwrap());
@@ -129,7 +129,7 @@ fn mcp_shows_aliases_in_results_and_files() {
 fn clients_see_none_of_the_real_values_that_a_program_works_on() {
     let world = World::under("version: 1\ntools: { default: allow }\ndata: { pii: { inside: real } }\n");
     let (served, secret) = world.setting.serve_http(&[]);
-    let mut client = Http::start(&served.address, Some(&secret), Era::Modern).unwrap();
+    let mut client = HttpClient::start(&served.address, Some(&secret), ClientEra::Modern).unwrap();
     let code = r#"
 const said = await tools.log.note({ text: '{"customers":[{"name":"Ann Lee"},{"name":"Bo Ek"}]}' }) as any;
 const names = said.customers.map((one: any) => one.name);
@@ -159,7 +159,7 @@ files.write("names.txt", names.join("\n"));
 fn a_tool_passed_through_by_itself_gives_aliases_and_takes_them_back() {
     let world = World::under(RULES);
     let (served, secret) = world.setting.serve_http(&["--direct", "log.*"]);
-    let mut client = Http::start(&served.address, Some(&secret), Era::Legacy).unwrap();
+    let mut client = HttpClient::start(&served.address, Some(&secret), ClientEra::Legacy).unwrap();
     let asked = json!({ "text": "write to ann.lee@example.com" });
     let noted = client.call("log__note", &asked).unwrap();
     clean("note", &noted);
@@ -181,16 +181,16 @@ fn a_tool_passed_through_by_itself_gives_aliases_and_takes_them_back() {
 #[test]
 fn progress_that_a_client_is_told_of_has_aliases() {
     let world = World::under(RULES);
-    let mut client = Stdio::start(&mut world.setting.stdio(), Era::Legacy).unwrap();
+    let mut client = StdioClient::start(&mut world.setting.stdio(), ClientEra::Legacy).unwrap();
     let code = "echo to ann.lee@example.com; sleep 5";
     let params = json!({
         "name": "sandboxed_code_run", "arguments": { "language": "shell", "code": code },
         "_meta": { "progressToken": "p" },
     });
-    client.ask("tools/call", params).unwrap();
+    client.send_request("tools/call", params).unwrap();
     let mut words = Vec::new();
     let answer = loop {
-        let heard = client.hear().unwrap().unwrap();
+        let heard = client.receive().unwrap().unwrap();
         clean("message", &heard);
         if heard["method"] != "notifications/progress" {
             break heard;

@@ -38,7 +38,7 @@ fn allowed() -> Value {
 
 #[test]
 fn curl_reaches_what_is_allowed_in_every_way() {
-    if !world::enter(concat!(module_path!(), "::curl_reaches_what_is_allowed_in_every_way")) {
+    if !world::enter_internet(concat!(module_path!(), "::curl_reaches_what_is_allowed_in_every_way")) {
         return;
     }
     let net = Net::new(|world| world);
@@ -109,7 +109,7 @@ fn curl_reaches_what_is_allowed_in_every_way() {
 
 #[test]
 fn what_is_not_allowed_is_refused_in_words_and_written_down() {
-    if !world::enter(concat!(
+    if !world::enter_internet(concat!(
         module_path!(),
         "::what_is_not_allowed_is_refused_in_words_and_written_down"
     )) {
@@ -168,7 +168,7 @@ fn what_is_not_allowed_is_refused_in_words_and_written_down() {
     net.check_nobody_strayed();
     let asked: Vec<String> = net
         .internet
-        .ledger()
+        .traffic()
         .queries()
         .into_iter()
         .map(|one| one.name)
@@ -183,7 +183,7 @@ fn what_is_not_allowed_is_refused_in_words_and_written_down() {
 
 #[test]
 fn nothing_leaves_where_the_policy_has_no_network() {
-    if !world::enter(concat!(
+    if !world::enter_internet(concat!(
         module_path!(),
         "::nothing_leaves_where_the_policy_has_no_network"
     )) {
@@ -201,5 +201,5 @@ fn nothing_leaves_where_the_policy_has_no_network() {
         !variables["stdout"].as_str().unwrap().to_lowercase().contains("proxy"),
         "{variables}"
     );
-    assert_eq!(net.internet.ledger().arrivals(), []);
+    assert_eq!(net.internet.traffic().arrivals(), []);
 }

@@ -7,14 +7,14 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringfence_testkit::front::{Era, Http, Stdio, memory, structured};
+use ringfence_testkit::front_clients::{ClientEra, HttpClient, StdioClient, resident_memory, structured_content};
 use serde_json::{Value, json};
 
 use crate::serving::serving;
 use crate::setting::{Setting, eventually, groups_with, processes_with};
 
 /// The most memory in bytes that the program may use, whatever a client sends.
-const MOST: u64 = 200 * 1024 * 1024;
+const MAX_MEMORY_BYTES: u64 = 200 * 1024 * 1024;
 /// The unit of the sizes of floods, in bytes.
 const MEBIBYTE: usize = 1024 * 1024;
 
@@ -23,23 +23,23 @@ fn sum(language: &str, code: &str) -> Value {
 }
 
 #[track_caller]
-fn alive(client: &mut Stdio) {
+fn alive(client: &mut StdioClient) {
     let called = client.call("sandboxed_code_run", &sum("javascript", "6*7")).unwrap();
-    assert_eq!(structured(&called).unwrap()["value"], 42);
+    assert_eq!(structured_content(&called).unwrap()["value"], 42);
 }
 
 #[track_caller]
 fn answers(address: &str, secret: &str) {
-    let mut client = Http::start(address, Some(secret), Era::Modern).unwrap();
+    let mut client = HttpClient::start(address, Some(secret), ClientEra::Modern).unwrap();
     let called = client.call("sandboxed_code_run", &sum("javascript", "6*7")).unwrap();
-    assert_eq!(structured(&called).unwrap()["value"], 42);
+    assert_eq!(structured_content(&called).unwrap()["value"], 42);
 }
 
 /// The code of the error that a line gets.
 #[track_caller]
-fn refused(client: &mut Stdio, line: &str) -> i64 {
+fn refused(client: &mut StdioClient, line: &str) -> i64 {
     client.send(line).unwrap();
-    let heard = client.hear().unwrap().unwrap();
+    let heard = client.receive().unwrap().unwrap();
     let shown: String = line.chars().take(80).collect();
     heard["error"]["code"]
         .as_i64()
@@ -49,8 +49,8 @@ fn refused(client: &mut Stdio, line: &str) -> i64 {
 #[test]
 fn what_is_no_message_on_stdio_gets_an_error() {
     let setting = serving();
-    for era in [Era::Legacy, Era::Modern] {
-        let mut client = Stdio::start(&mut setting.stdio(), era).unwrap();
+    for era in [ClientEra::Legacy, ClientEra::Modern] {
+        let mut client = StdioClient::start(&mut setting.stdio(), era).unwrap();
         assert_eq!(refused(&mut client, "{\"jsonrpc\": \"2.0\", "), -32700);
         assert_eq!(refused(&mut client, "\u{0}\u{1}\u{2}"), -32700);
         assert_eq!(refused(&mut client, &"[".repeat(200_000)), -32700);
@@ -67,14 +67,14 @@ fn what_is_no_message_on_stdio_gets_an_error() {
         let strange = era.request(901, "tools/call", json!({"name": 7})).to_string();
         assert!(matches!(refused(&mut client, &strange), -32602 | -32600), "{strange}");
         alive(&mut client);
-        assert!(memory(client.pid()).unwrap() < MOST);
+        assert!(resident_memory(client.pid()).unwrap() < MAX_MEMORY_BYTES);
     }
 }
 
 #[test]
 fn a_line_of_100_mib_is_refused_and_not_held() {
     let setting = serving();
-    let mut client = Stdio::start(&mut setting.stdio(), Era::Legacy).unwrap();
+    let mut client = StdioClient::start(&mut setting.stdio(), ClientEra::Legacy).unwrap();
     client
         .write(br#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":""#)
         .unwrap();
@@ -82,30 +82,30 @@ fn a_line_of_100_mib_is_refused_and_not_held() {
     let mut most = 0;
     for _ in 0..100 {
         client.write(&part).unwrap();
-        most = most.max(memory(client.pid()).unwrap());
+        most = most.max(resident_memory(client.pid()).unwrap());
     }
     client.send("\"}}").unwrap();
-    let heard = client.hear().unwrap().unwrap();
+    let heard = client.receive().unwrap().unwrap();
     assert_eq!(
         (&heard["id"], &heard["error"]["code"]),
         (&json!(5), &json!(-32600)),
         "{heard}"
     );
-    assert!(most < MOST, "{most}");
+    assert!(most < MAX_MEMORY_BYTES, "{most}");
     alive(&mut client);
 }
 
 #[test]
 fn an_id_in_use_is_not_taken_twice() {
     let setting = serving();
-    let mut client = Stdio::start(&mut setting.stdio(), Era::Legacy).unwrap();
+    let mut client = StdioClient::start(&mut setting.stdio(), ClientEra::Legacy).unwrap();
     let slow = json!({"name": "sandboxed_code_run", "arguments": sum("shell", "sleep 1; echo slow")});
-    let request = Era::Legacy.request(70, "tools/call", slow).to_string();
+    let request = ClientEra::Legacy.request(70, "tools/call", slow).to_string();
     client.send(&request).unwrap();
     client
-        .send(&Era::Legacy.request(70, "tools/list", json!({})).to_string())
+        .send(&ClientEra::Legacy.request(70, "tools/list", json!({})).to_string())
         .unwrap();
-    let (first, second) = (client.hear().unwrap().unwrap(), client.hear().unwrap().unwrap());
+    let (first, second) = (client.receive().unwrap().unwrap(), client.receive().unwrap().unwrap());
     assert_eq!(
         (&first["id"], &first["error"]["code"]),
         (&json!(70), &json!(-32600)),
@@ -118,27 +118,27 @@ fn an_id_in_use_is_not_taken_twice() {
 fn eras_may_be_mixed_up_and_nothing_hangs() {
     let setting = serving();
     // Newer requests in an older conversation, and the other way round: an answer each, whichever it is.
-    let mut client = Stdio::start(&mut setting.stdio(), Era::Legacy).unwrap();
+    let mut client = StdioClient::start(&mut setting.stdio(), ClientEra::Legacy).unwrap();
     client
-        .send(&Era::Modern.request(50, "tools/list", json!({})).to_string())
+        .send(&ClientEra::Modern.request(50, "tools/list", json!({})).to_string())
         .unwrap();
-    let heard = client.answer(50).unwrap();
+    let heard = client.wait_for_answer(50).unwrap();
     assert!(heard.get("result").is_some() || heard.get("error").is_some(), "{heard}");
     alive(&mut client);
-    let mut client = Stdio::start(&mut setting.stdio(), Era::Modern).unwrap();
+    let mut client = StdioClient::start(&mut setting.stdio(), ClientEra::Modern).unwrap();
     client
-        .send(&Era::Legacy.request(51, "tools/list", json!({})).to_string())
+        .send(&ClientEra::Legacy.request(51, "tools/list", json!({})).to_string())
         .unwrap();
-    let heard = client.answer(51).unwrap();
+    let heard = client.wait_for_answer(51).unwrap();
     assert!(heard.get("result").is_some() || heard.get("error").is_some(), "{heard}");
     alive(&mut client);
     let hello =
         json!({"protocolVersion": "1999-01-01", "capabilities": {}, "clientInfo": {"name": "old", "version": "0"}});
-    let mut client = Stdio::silent(&mut setting.stdio(), Era::Legacy).unwrap();
+    let mut client = StdioClient::spawn(&mut setting.stdio(), ClientEra::Legacy).unwrap();
     client
-        .send(&Era::Legacy.request(1, "initialize", hello).to_string())
+        .send(&ClientEra::Legacy.request(1, "initialize", hello).to_string())
         .unwrap();
-    let heard = client.answer(1).unwrap();
+    let heard = client.wait_for_answer(1).unwrap();
     assert!(
         heard["result"]["protocolVersion"].is_string() || heard["error"]["code"].is_i64(),
         "{heard}"
@@ -149,9 +149,9 @@ fn eras_may_be_mixed_up_and_nothing_hangs() {
 fn a_client_that_says_no_more_leaves_nothing_running() {
     let setting = serving();
     let mark = format!("31{}", std::process::id());
-    let mut client = Stdio::start(&mut setting.stdio(), Era::Legacy).unwrap();
+    let mut client = StdioClient::start(&mut setting.stdio(), ClientEra::Legacy).unwrap();
     let run = json!({"name": "sandboxed_code_run", "arguments": sum("shell", &format!("sleep {mark}"))});
-    client.ask("tools/call", run).unwrap();
+    client.send_request("tools/call", run).unwrap();
     eventually("the run is there", || {
         (!processes_with(&format!("sleep\0{mark}")).is_empty()).then_some(())
     });
@@ -167,13 +167,13 @@ fn a_client_that_says_no_more_leaves_nothing_running() {
 #[test]
 fn a_client_that_never_reads_holds_up_nobody_else() {
     let setting = serving();
-    let mut neighbour = Stdio::start(&mut setting.stdio(), Era::Modern).unwrap();
-    let mut deaf = Stdio::start(&mut setting.stdio(), Era::Legacy).unwrap();
+    let mut neighbour = StdioClient::start(&mut setting.stdio(), ClientEra::Modern).unwrap();
+    let mut deaf = StdioClient::start(&mut setting.stdio(), ClientEra::Legacy).unwrap();
     let pid = deaf.pid();
     // It asks until the pipe is full, and takes none of the answers.
     let asking = thread::spawn(move || {
         for _ in 0..20_000 {
-            if deaf.ask("tools/list", json!({})).is_err() {
+            if deaf.send_request("tools/list", json!({})).is_err() {
                 break;
             }
         }
@@ -181,10 +181,10 @@ fn a_client_that_never_reads_holds_up_nobody_else() {
     let mut most = 0;
     for _ in 0..20 {
         alive(&mut neighbour);
-        most = most.max(memory(pid).unwrap());
+        most = most.max(resident_memory(pid).unwrap());
         thread::sleep(Duration::from_millis(50));
     }
-    assert!(most < MOST, "{most}");
+    assert!(most < MAX_MEMORY_BYTES, "{most}");
     rustix::process::kill_process(
         rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(),
         rustix::process::Signal::KILL,
@@ -197,34 +197,34 @@ fn a_client_that_never_reads_holds_up_nobody_else() {
 fn what_is_no_message_over_http_gets_an_error() {
     let setting = serving();
     let (served, secret) = setting.serve_http(&[]);
-    let post = |era: Era, body: &str, headers: &[(&str, &str)]| {
-        let mut client = Http::silent(&served.address, Some(&secret), era).unwrap();
+    let post = |era: ClientEra, body: &str, headers: &[(&str, &str)]| {
+        let mut client = HttpClient::connect(&served.address, Some(&secret), era).unwrap();
         client.post(body, headers).unwrap()
     };
     let deep = "[".repeat(200_000);
-    for era in [Era::Legacy, Era::Modern] {
+    for era in [ClientEra::Legacy, ClientEra::Modern] {
         for body in ["", "{", "nonsense", "[]", "7", "\u{0}", deep.as_str()] {
             let reply = post(era, body, &[("Mcp-Method", "tools/list")]);
             let shown: String = body.chars().take(40).collect();
             assert!((400..500).contains(&reply.status), "{era:?} {shown}: {reply:?}");
         }
     }
-    let unknown = Era::Modern.request(1, "no/such", json!({})).to_string();
-    let reply = post(Era::Modern, &unknown, &[("Mcp-Method", "no/such")]);
+    let unknown = ClientEra::Modern.request(1, "no/such", json!({})).to_string();
+    let reply = post(ClientEra::Modern, &unknown, &[("Mcp-Method", "no/such")]);
     assert_eq!(reply.status, 404, "{reply:?}");
-    let listing = Era::Modern.request(1, "tools/list", json!({})).to_string();
-    let reply = post(Era::Modern, &listing, &[("Mcp-Method", "tools/call")]);
+    let listing = ClientEra::Modern.request(1, "tools/list", json!({})).to_string();
+    let reply = post(ClientEra::Modern, &listing, &[("Mcp-Method", "tools/call")]);
     assert_eq!(reply.status, 400, "{reply:?}");
     assert_eq!(reply.messages().unwrap()[0]["error"]["code"], -32020, "{reply:?}");
     // A body of the newer era under a header of the older one.
-    let reply = post(Era::Legacy, &listing, &[]);
+    let reply = post(ClientEra::Legacy, &listing, &[]);
     assert!((400..500).contains(&reply.status), "{reply:?}");
     // Without a secret, with a wrong one, under a foreign name.
-    let mut stranger = Http::silent(&served.address, None, Era::Modern).unwrap();
+    let mut stranger = HttpClient::connect(&served.address, None, ClientEra::Modern).unwrap();
     assert_eq!(stranger.post(&listing, &[]).unwrap().status, 401);
-    let mut liar = Http::silent(&served.address, Some("rf_nothing"), Era::Modern).unwrap();
+    let mut liar = HttpClient::connect(&served.address, Some("rf_nothing"), ClientEra::Modern).unwrap();
     assert_eq!(liar.post(&listing, &[]).unwrap().status, 401);
-    let mut page = Http::silent(&served.address, Some(&secret), Era::Modern).unwrap();
+    let mut page = HttpClient::connect(&served.address, Some(&secret), ClientEra::Modern).unwrap();
     assert_eq!(
         page.post(&listing, &[("Origin", "https://evil.example")])
             .unwrap()
@@ -232,7 +232,7 @@ fn what_is_no_message_over_http_gets_an_error() {
         403
     );
     answers(&served.address, &secret);
-    assert!(memory(served.pid()).unwrap() < MOST);
+    assert!(resident_memory(served.pid()).unwrap() < MAX_MEMORY_BYTES);
 }
 
 #[test]
@@ -246,9 +246,9 @@ fn floods_over_http_are_refused_and_not_held() {
         };
         let floods = [false, true, false, true].map(flood);
         // Half a head, half a body, and a client that does not read: all stay open meanwhile.
-        let mut half = Http::silent(&served.address, None, Era::Modern).unwrap();
+        let mut half = HttpClient::connect(&served.address, None, ClientEra::Modern).unwrap();
         half.stream().write_all(b"POST /mcp HTTP/1.1\r\nHost: 127").unwrap();
-        let mut cut = Http::silent(&served.address, Some(&secret), Era::Modern).unwrap();
+        let mut cut = HttpClient::connect(&served.address, Some(&secret), ClientEra::Modern).unwrap();
         cut.stream()
             .write_all(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{")
             .unwrap();
@@ -256,18 +256,18 @@ fn floods_over_http_are_refused_and_not_held() {
         let mut most = 0;
         for _ in 0..20 {
             answers(&served.address, &secret);
-            most = most.max(memory(served.pid()).unwrap());
+            most = most.max(resident_memory(served.pid()).unwrap());
         }
         assert_eq!(floods.map(|flood| flood.join().unwrap()), [Some(413); 4]);
         most
     });
-    assert!(most < MOST, "{most}");
+    assert!(most < MAX_MEMORY_BYTES, "{most}");
     answers(&served.address, &secret);
 }
 
 /// Sends 100 MiB to the server, which may close early; returns the status of its answer.
 fn flood(address: &str, secret: &str, chunked: bool) -> Option<u16> {
-    let mut client = Http::silent(address, Some(secret), Era::Modern).unwrap();
+    let mut client = HttpClient::connect(address, Some(secret), ClientEra::Modern).unwrap();
     let length = if chunked {
         "Transfer-Encoding: chunked".to_owned()
     } else {
@@ -294,7 +294,7 @@ fn flood(address: &str, secret: &str, chunked: bool) -> Option<u16> {
             break;
         }
     }
-    client.reply().ok().map(|reply| reply.status)
+    client.read_reply().ok().map(|reply| reply.status)
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn killed_in_the_middle_of_32_runs_nothing_is_left_and_the_journal_holds() {
     thread::scope(|scope| {
         for _ in 0..32 {
             scope.spawn(|| {
-                let mut client = Http::start(&served.address, Some(&secret), Era::Modern).unwrap();
+                let mut client = HttpClient::start(&served.address, Some(&secret), ClientEra::Modern).unwrap();
                 barrier.wait();
                 // The server dies under the call: there is no answer.
                 client
@@ -344,7 +344,7 @@ fn killed_in_the_middle_of_32_runs_nothing_is_left_and_the_journal_holds() {
 #[test]
 fn several_clients_share_one_home_and_one_that_dies_harms_no_other() {
     let setting = serving();
-    let start = || Stdio::start(&mut setting.stdio(), Era::Modern).unwrap();
+    let start = || StdioClient::start(&mut setting.stdio(), ClientEra::Modern).unwrap();
     let (mut one, mut two, mut doomed) = (start(), start(), start());
     let keep = |text: &str| json!({"language": "shell", "code": format!("printf {text} > note"), "session_id": "work"});
     let read = json!({"language": "shell", "code": "cat note", "session_id": "work"});
@@ -366,7 +366,7 @@ fn several_clients_share_one_home_and_one_that_dies_harms_no_other() {
     assert_eq!(processes_with(&format!("sleep\0{mark}")), Vec::<u32>::new());
     for (client, text) in [(&mut one, "first"), (&mut two, "second")] {
         let called = client.call("sandboxed_code_run", &read).unwrap();
-        assert_eq!(structured(&called).unwrap()["stdout"], text);
+        assert_eq!(structured_content(&called).unwrap()["stdout"], text);
     }
     let verified = setting.run(&["audit", "verify"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");

@@ -1,10 +1,11 @@
 //! Learns the least policy from a session, and explains why a host was refused in it.
 
 use ringfence_journal::{
-    Event, ExecutionId, Hash, Kind, Limits, PolicyRef, Principal, Recorder as _, SessionId, Target,
+    ContentHash, EgressTarget, Event, EventKind, ExecutionId, PolicyRef, Principal, RecordedLimits, Recorder as _,
+    SessionId,
 };
 use ringfence_policy::{Ceiling, Draft, Policy};
-use ringfence_store::{Lease, Opening, Store};
+use ringfence_store::{Lease, NewSession, Store};
 use serde_json::json;
 
 use crate::setting::Setting;
@@ -13,12 +14,12 @@ fn policy() -> Policy {
     let text = "net: { enabled: true, allowlist: [{ host: a.example.org, methods: [GET] }] }";
     Draft::parse(text, "narrow")
         .unwrap()
-        .under(&Ceiling::own_word())
+        .under(&Ceiling::unlimited())
         .unwrap()
 }
 
-fn to(host: &str, method: Option<&str>, path: Option<&str>) -> Target {
-    Target {
+fn to(host: &str, method: Option<&str>, path: Option<&str>) -> EgressTarget {
+    EgressTarget {
         scheme: "https".into(),
         host: host.into(),
         port: 443,
@@ -27,8 +28,8 @@ fn to(host: &str, method: Option<&str>, path: Option<&str>) -> Target {
     }
 }
 
-fn refused(number: u64, to: Target, code: &str, rule: &str) -> Kind {
-    Kind::EgressRefused {
+fn refused(number: u64, to: EgressTarget, code: &str, rule: &str) -> EventKind {
+    EventKind::EgressRefused {
         number,
         to,
         code: code.into(),
@@ -37,25 +38,25 @@ fn refused(number: u64, to: Target, code: &str, rule: &str) -> Kind {
 }
 
 /// The events of a session that requested hosts and tools, with their outcomes.
-fn tried() -> Vec<Kind> {
+fn tried() -> Vec<EventKind> {
     vec![
-        Kind::ExecutionStarted {
+        EventKind::ExecutionStarted {
             language: "program".into(),
             program: Some("curl".into()),
-            code: Hash::of(b"1"),
+            code: ContentHash::digest(b"1"),
             bytes: 1,
             files: Vec::new(),
-            limits: Limits::default(),
+            limits: RecordedLimits::default(),
             client: None,
             parent: None,
         },
-        Kind::EgressStarted {
+        EventKind::EgressStarted {
             number: 1,
             to: to("a.example.org", Some("GET"), Some("/x")),
             address: "93.184.216.34".into(),
             rule: "net.allowlist[0]".into(),
         },
-        Kind::EgressEnded {
+        EventKind::EgressEnded {
             number: 1,
             status: Some(200),
             error: None,
@@ -72,7 +73,7 @@ fn tried() -> Vec<Kind> {
         refused(3, to("b.example.org", None, None), "net.denied", "net.default"),
         refused(4, to("10.0.0.1", None, None), "net.address", "builtin.addresses"),
         refused(5, to("api.openai.com", None, None), "net.denied", "net.denylist[1]"),
-        Kind::CallRefused {
+        EventKind::CallRefused {
             number: 1,
             tool: "files.read".into(),
             code: "policy.denied".into(),
@@ -93,7 +94,7 @@ fn session(setting: &Setting) -> SessionId {
         let lease = Lease::acquire(&home).unwrap();
         let (session, execution) = (SessionId::generate().unwrap(), ExecutionId::generate().unwrap());
         let policy = policy();
-        let opening = Opening {
+        let opening = NewSession {
             session,
             principal: Principal::Local(1000),
             policy: PolicyRef {
@@ -110,12 +111,12 @@ fn session(setting: &Setting) -> SessionId {
         };
         store.open_session(&lease, opening).await.unwrap();
         for kind in tried() {
-            let event = Event::host(session, Some(execution), kind);
+            let event = Event::from_host(session, Some(execution), kind);
             store.record(event).await.unwrap();
         }
         let reason = "done".into();
         store
-            .record(Event::host(session, None, Kind::SessionClosed { reason }))
+            .record(Event::from_host(session, None, EventKind::SessionClosed { reason }))
             .await
             .unwrap();
         store.close().await;

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use ringfence_testkit::upstream::{Mode, serve_on};
+use ringfence_testkit::upstream::{UpstreamMode, serve_on};
 use serde_json::json;
 
 use crate::setting::{Setting, wait};
@@ -15,7 +15,7 @@ use crate::setting::{Setting, wait};
 fn remote() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    thread::spawn(move || serve_on(&listener, Mode::Echo, true));
+    thread::spawn(move || serve_on(&listener, UpstreamMode::Echo, true));
     format!("http://{address}/mcp")
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use mcpsec::attacks::{AttackTest, all_tests};
-use ringfence_testkit::front::{Era, Http, Stdio, structured};
+use ringfence_testkit::front_clients::{ClientEra, HttpClient, StdioClient, structured_content};
 use serde_json::{Value, json};
 
 use crate::setting::{Setting, finish};
@@ -94,14 +94,14 @@ fn answer(setting: &Setting, content: &Value) {
 }
 
 /// The program for one act, as one client sees it.
-fn client(setting: &Setting) -> Stdio {
+fn client(setting: &Setting) -> StdioClient {
     let mut command = setting.stdio();
     command.stderr(std::process::Stdio::null());
-    Stdio::start(&mut command, Era::Modern).unwrap()
+    StdioClient::start(&mut command, ClientEra::Modern).unwrap()
 }
 
 /// A call from a program in the sandbox: what came of it, as the attacks read it.
-fn call(client: &mut Stdio, tool: &str, function: &str, parameters: &Value) -> Value {
+fn call(client: &mut StdioClient, tool: &str, function: &str, parameters: &Value) -> Value {
     let code = format!(
         "let seen; try {{ seen = {{ verdict: 'Allow', value: await tools[{}][{}]({parameters}) }} }} \
          catch (error) {{ seen = {{ verdict: 'Deny', code: error.code ?? String(error), rule: error.rule ?? null }} }} seen",
@@ -113,7 +113,7 @@ fn call(client: &mut Stdio, tool: &str, function: &str, parameters: &Value) -> V
         json!({"name": "sandboxed_code_run", "arguments": {"language": "javascript", "code": code}}),
     );
     let ran = ran.unwrap();
-    let ran = structured(&ran).unwrap();
+    let ran = structured_content(&ran).unwrap();
     // A name that cannot be a tool's ends the program before it calls.
     if ran["value"].is_null() {
         json!({"verdict": "Deny", "error": ran["error"]})
@@ -188,8 +188,8 @@ fn posted(payload: &Value) -> u16 {
     let setting = setting();
     let config = setting.work().join("config.yaml");
     let (served, secret) = setting.serve_http(&["--config", &config.to_string_lossy()]);
-    let mut client = Http::silent(&served.address, Some(&secret), Era::Modern).unwrap();
-    let request = Era::Modern.request(
+    let mut client = HttpClient::connect(&served.address, Some(&secret), ClientEra::Modern).unwrap();
+    let request = ClientEra::Modern.request(
         1,
         "tools/call",
         json!({"name": "sandboxed_code_run", "arguments": {"code": payload.to_string()}}),
@@ -213,7 +213,7 @@ fn isolated() -> Value {
         .trim()
         .to_owned();
     let run = |secret: &str, code: &str, session: &str| {
-        let mut client = Http::start(&served.address, Some(secret), Era::Modern).unwrap();
+        let mut client = HttpClient::start(&served.address, Some(secret), ClientEra::Modern).unwrap();
         let arguments = json!({"language": "shell", "code": code, "session_id": session});
         let ran = client
             .request(
@@ -221,7 +221,7 @@ fn isolated() -> Value {
                 json!({"name": "sandboxed_code_run", "arguments": arguments}),
             )
             .unwrap();
-        structured(&ran).unwrap().clone()
+        structured_content(&ran).unwrap().clone()
     };
     let made = run(&first, "echo secret > kept; echo made", "mine");
     assert_eq!(made["stdout"], "made\n", "{made}");
@@ -233,14 +233,14 @@ fn isolated() -> Value {
 }
 
 /// Whether a program's calls have a rate: the first is made, one of the others is not.
-fn limited(client: &mut Stdio, parameters: &Value) -> bool {
+fn limited(client: &mut StdioClient, parameters: &Value) -> bool {
     let code = format!(
         "let made = 0; try {{ for (; made < 100; made += 1) await tools.file.read({parameters}) }} catch (error) {{ }} made"
     );
     let ran = client
         .call("sandboxed_code_run", &json!({"language": "javascript", "code": code}))
         .unwrap();
-    let made = structured(&ran).unwrap()["value"].as_u64().unwrap();
+    let made = structured_content(&ran).unwrap()["value"].as_u64().unwrap();
     made > 0 && made < 100
 }
 

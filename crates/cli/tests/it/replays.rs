@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_testkit::front::structured;
+use ringfence_testkit::front_clients::structured_content;
 use serde_json::{Value, json};
 
 use crate::durable::upstream;
@@ -323,7 +323,7 @@ fn a_run_that_was_interrupted_is_shown_so_and_goes_on_when_a_client_waits_for_it
                 const second = await tools.log.note({ text: 'after' }); [first, second]";
     let run = server.begin("typescript", code);
     world.written(&run.session, "the first call has ended", |kind| {
-        matches!(kind, ringfence_journal::Kind::CallEnded { number: 1, .. })
+        matches!(kind, ringfence_journal::EventKind::CallEnded { number: 1, .. })
     });
     server.kill();
     let shown = world.setting.run(&["session", "show", &run.session]);
@@ -340,7 +340,7 @@ fn a_run_that_was_interrupted_is_shown_so_and_goes_on_when_a_client_waits_for_it
         let waited = client
             .call("wait_run", &json!({ "execution_id": run.execution }))
             .unwrap();
-        let now = structured(&waited).unwrap().clone();
+        let now = structured_content(&waited).unwrap().clone();
         assert!(
             ["running", "completed"].contains(&now["status"].as_str().unwrap()),
             "{now:#}"

@@ -13,7 +13,7 @@ use crate::clients::{doors_under, node};
 use crate::serving::{Door, serving};
 use crate::setting::{Setting, spawned, tool, wait};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Everything of the company, but for one tool that a person is asked about.
 const POLICY: &str =
@@ -63,14 +63,14 @@ fn converse(setting: &Setting, mut client: Command) -> Value {
             .for_each(|line| drop(sender.send(line)));
     });
     let mut last = String::new();
-    while let Ok(line) = lines.recv_timeout(PATIENCE) {
+    while let Ok(line) = lines.recv_timeout(TEST_TIMEOUT) {
         if let Some(id) = line.strip_prefix("waiting ") {
             let approved = setting.run(&["approvals", "approve", id]);
             assert_eq!(approved.code, Some(0), "{approved:?}");
         }
         last = line;
     }
-    let output = wait(child, PATIENCE);
+    let output = wait(child, TEST_TIMEOUT);
     reader.join().unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}\n{last}\n{complaint}", output.status);

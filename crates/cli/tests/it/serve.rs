@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::setting::{Running, Setting, eventually, spawned, wait};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server that runs.
 struct Server {
@@ -47,7 +47,7 @@ impl Server {
     /// Ends it, and tells how.
     fn end(self) -> Option<i32> {
         self.signal(rustix::process::Signal::TERM);
-        wait(self.child, PATIENCE).status.code()
+        wait(self.child, TEST_TIMEOUT).status.code()
     }
 }
 
@@ -286,7 +286,7 @@ fn mcp_on_standard_input_and_output() {
     assert_eq!(next()["result"]["structuredContent"]["value"], 42);
     // The server ends when its standard input closes.
     drop(stdin);
-    assert_eq!(wait(child, PATIENCE).status.code(), Some(0));
+    assert_eq!(wait(child, TEST_TIMEOUT).status.code(), Some(0));
 }
 
 #[test]
@@ -363,11 +363,11 @@ fn a_signal_lets_what_runs_end_and_a_second_one_does_not() {
         let started = Instant::now();
         if signals == 2 {
             server.signal(rustix::process::Signal::TERM);
-            assert_ne!(wait(server.child, PATIENCE).status.code(), Some(0));
+            assert_ne!(wait(server.child, TEST_TIMEOUT).status.code(), Some(0));
             assert!(started.elapsed() < Duration::from_secs(5));
             continue;
         }
-        assert_eq!(wait(server.child, PATIENCE).status.code(), Some(0));
+        assert_eq!(wait(server.child, TEST_TIMEOUT).status.code(), Some(0));
         let (status, execution) = run.join().unwrap().unwrap();
         assert_eq!((status, &execution["stdout"]), (200, &json!("done\n")));
     }
@@ -423,7 +423,7 @@ fn a_collector_gets_a_span_of_every_run_below_the_clients_own() {
     let parent = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n";
     let body = json!({ "language": "typescript", "code": "throw new Error('no')" }).to_string();
     let (_, execution) = ask(server.address, &secret, "POST", "/api/v1/runs", parent, &body);
-    let span = spans.recv_timeout(PATIENCE).unwrap();
+    let span = spans.recv_timeout(TEST_TIMEOUT).unwrap();
     assert_eq!(span["traceId"], "4bf92f3577b34da6a3ce929d0e0e4736");
     assert_eq!(span["parentSpanId"], "00f067aa0ba902b7");
     assert_eq!(
@@ -435,7 +435,7 @@ fn a_collector_gets_a_span_of_every_run_below_the_clients_own() {
     let body = json!({ "language": "typescript", "code": "1" }).to_string();
     ask(server.address, &secret, "POST", "/api/v1/runs", "", &body);
     assert_eq!(server.end(), Some(0));
-    let last = spans.recv_timeout(PATIENCE).unwrap();
+    let last = spans.recv_timeout(TEST_TIMEOUT).unwrap();
     assert_eq!((last.get("parentSpanId"), &last["status"]["code"]), (None, &json!(1)));
 }
 
@@ -453,7 +453,7 @@ fn what_waits_for_a_person_outlives_a_killed_server_and_calls_each_tool_once() {
     assert_eq!((status, &run["status"]), (202, &json!("waiting_approval")), "{run}");
     let questions = crate::approvals::waiting(&setting, 2);
     server.signal(rustix::process::Signal::KILL);
-    drop(wait(server.child, PATIENCE));
+    drop(wait(server.child, TEST_TIMEOUT));
     let session = run["session_id"].as_str().unwrap();
     let shown = setting.run(&["session", "show", session]).stdout;
     assert!(

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use ringfence_testkit::front::Served;
+use ringfence_testkit::front_clients::ServedProgram;
 use serde_json::json;
 
 use crate::setting::{Setting, program};
@@ -57,13 +57,13 @@ impl Setting {
     }
 
     /// Starts an HTTP server on a free port; returns it with the access token of an agent.
-    pub(crate) fn serve_http(&self, more: &[&str]) -> (Served, String) {
+    pub(crate) fn serve_http(&self, more: &[&str]) -> (ServedProgram, String) {
         let made = self.run(&["token", "create", "--name", "test", "--scope", "agent"]);
         let secret = made.stdout.trim().to_owned();
         assert!(!secret.is_empty(), "{made:?}");
         let mut args = vec!["--listen", "127.0.0.1:0"];
         args.extend(more);
-        let served = Served::start(&mut self.command(&self.serve_args(&args))).unwrap();
+        let served = ServedProgram::start(&mut self.command(&self.serve_args(&args))).unwrap();
         (served, secret)
     }
 }

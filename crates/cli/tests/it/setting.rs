@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// The most time that a test waits for the program.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The folders in which a test runs the program.
 pub(crate) struct Setting {
@@ -144,7 +144,7 @@ pub(crate) fn finish(mut command: Command, input: &[u8]) -> Done {
             let _ = stdin.write_all(&input);
         }
     });
-    let Output { status, stdout, stderr } = wait(child, PATIENCE);
+    let Output { status, stdout, stderr } = wait(child, TEST_TIMEOUT);
     feeder.join().unwrap();
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     Done {

@@ -1,6 +1,6 @@
 //! The `timeout` of a run and the operator's ceiling give the same answer on every transport.
 
-use ringfence_testkit::front::{Era, Http, Stdio, structured};
+use ringfence_testkit::front_clients::{ClientEra, HttpClient, StdioClient, structured_content};
 use serde_json::{Value, json};
 
 use crate::serving::serving;
@@ -26,17 +26,20 @@ fn check_refused(door: &str, execution: &Value) {
 /// Requests a run on each transport of a new server.
 fn at_doors(setting: &impl Fn() -> Setting, more: &[&str], ask: &Value, check: impl Fn(&str, &Value)) {
     let setting = &setting();
-    let mut stdio = Stdio::start(
+    let mut stdio = StdioClient::start(
         &mut setting.command(&setting.serve_args(&[&["--stdio"], more].concat())),
-        Era::Modern,
+        ClientEra::Modern,
     )
     .unwrap();
     let call = json!({ "name": "sandboxed_code_run", "arguments": ask });
     let answer = stdio.request("tools/call", call.clone()).unwrap();
-    check("stdio", structured(&answer).unwrap());
+    check("stdio", structured_content(&answer).unwrap());
     let (server, secret) = setting.serve_http(more);
-    let mut http = Http::start(&server.address, Some(&secret), Era::Legacy).unwrap();
-    check("http", structured(&http.request("tools/call", call).unwrap()).unwrap());
+    let mut http = HttpClient::start(&server.address, Some(&secret), ClientEra::Legacy).unwrap();
+    check(
+        "http",
+        structured_content(&http.request("tools/call", call).unwrap()).unwrap(),
+    );
     let headers = [
         ("Authorization", format!("Bearer {secret}")),
         ("Content-Type", "application/json".to_owned()),

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{CallError, Company, Fault};
-use crate::param::{Param, Shape};
-use crate::spec::{COMPANY, Kind, entity};
+use super::{Company, CompanyCallError, CompanyFault};
+use crate::params::{ParamType, ToolParam};
+use crate::spec::{COMPANY, FieldKind, find_entity};
 use crate::tool::{self, definitions};
 
 fn object(value: impl Into<Value>) -> Map<String, Value> {
@@ -24,38 +24,38 @@ fn refuses(company: &Company, name: &str, arguments: Value, message: &str) {
 }
 
 /// A valid value for a parameter; different `turn`s give different values.
-fn valid(param: &Param, turn: usize) -> Value {
+fn valid(param: &ToolParam, turn: usize) -> Value {
     let nth = |words: &[&str]| json!(words[turn % words.len()]);
     match &param.shape {
-        Shape::OneOf(words) => json!(words[turn % words.len()]),
-        Shape::SomeOf(words) => json!([words[turn % words.len()]]),
-        Shape::Of(kind) => match *kind {
-            Kind::Text(_) => json!("the office"),
-            Kind::Email => json!("somebody@example.com"),
-            Kind::Uri => json!("https://example.com/x"),
-            Kind::Phone => json!("+1 202 555 0100"),
-            Kind::Day => json!(["2025-01-01", "2025-09-30", "2026-06-30"][turn % 3]),
-            Kind::Time => json!("2026-06-30T09:00:00Z"),
-            Kind::Integer(least, most) => json!(if turn.is_multiple_of(2) { least } else { most }),
-            Kind::Cents => json!(turn * 100_000),
-            Kind::Flag => json!(turn.is_multiple_of(2)),
-            Kind::Pick(words) => nth(words),
-            Kind::Tags(words) => json!([nth(words)]),
-            Kind::Link(many) => json!(entity(many).unwrap().id(u32::try_from(turn % 5 + 1).unwrap())),
-            Kind::Links(many) => json!([entity(many).unwrap().id(1)]),
-            Kind::Part(fields) => fields
+        ParamType::OneOf(words) => json!(words[turn % words.len()]),
+        ParamType::SomeOf(words) => json!([words[turn % words.len()]]),
+        ParamType::Single(kind) => match *kind {
+            FieldKind::Text(_) => json!("the office"),
+            FieldKind::Email => json!("somebody@example.com"),
+            FieldKind::Uri => json!("https://example.com/x"),
+            FieldKind::Phone => json!("+1 202 555 0100"),
+            FieldKind::Day => json!(["2025-01-01", "2025-09-30", "2026-06-30"][turn % 3]),
+            FieldKind::Time => json!("2026-06-30T09:00:00Z"),
+            FieldKind::Integer(least, most) => json!(if turn.is_multiple_of(2) { least } else { most }),
+            FieldKind::Cents => json!(turn * 100_000),
+            FieldKind::Flag => json!(turn.is_multiple_of(2)),
+            FieldKind::Pick(words) => nth(words),
+            FieldKind::Tags(words) => json!([nth(words)]),
+            FieldKind::Link(many) => json!(find_entity(many).unwrap().id(u32::try_from(turn % 5 + 1).unwrap())),
+            FieldKind::Links(many) => json!([find_entity(many).unwrap().id(1)]),
+            FieldKind::Part(fields) => fields
                 .iter()
                 .map(|it| (it.name.to_owned(), inner(it.kind, turn)))
                 .collect::<Map<_, _>>()
                 .into(),
-            Kind::Parts(fields) => json!([inner(Kind::Part(fields), turn)]),
+            FieldKind::Parts(fields) => json!([inner(FieldKind::Part(fields), turn)]),
         },
     }
 }
 
-fn inner(kind: Kind, turn: usize) -> Value {
-    let mut param = crate::param::id(&COMPANY[0]);
-    param.shape = Shape::Of(kind);
+fn inner(kind: FieldKind, turn: usize) -> Value {
+    let mut param = crate::params::id_param(&COMPANY[0]);
+    param.shape = ParamType::Single(kind);
     valid(&param, turn)
 }
 
@@ -63,7 +63,11 @@ fn inner(kind: Kind, turn: usize) -> Value {
 fn every_read_fits_its_output_schema() {
     let company = Company::new();
     let mut empty = 0;
-    for (tool, definition) in tool::all().iter().zip(definitions()).filter(|(tool, _)| tool.reads()) {
+    for (tool, definition) in tool::all_tools()
+        .iter()
+        .zip(definitions())
+        .filter(|(tool, _)| tool.is_read_only())
+    {
         let input = jsonschema::validator_for(&definition["inputSchema"]).unwrap();
         let output = jsonschema::validator_for(&definition["outputSchema"]).unwrap();
         let params = tool.params();
@@ -106,18 +110,21 @@ fn what_the_check_refuses_the_schema_refuses_too() {
         json!(true),
         json!(["x", "x"]),
     ];
-    for (tool, definition) in tool::all().iter().zip(definitions()) {
+    for (tool, definition) in tool::all_tools().iter().zip(definitions()) {
         let schema = jsonschema::validator_for(&definition["inputSchema"]).unwrap();
         let params = tool.params();
         let needed = params.iter().filter(|param| param.needed);
         let base: Map<_, _> = needed.map(|param| (param.name.clone(), valid(param, 0))).collect();
         for param in &params {
             // A schema only annotates formats; the check of arguments enforces them itself.
-            let format = matches!(param.shape, Shape::Of(Kind::Email | Kind::Uri | Kind::Day | Kind::Time));
+            let format = matches!(
+                param.shape,
+                ParamType::Single(FieldKind::Email | FieldKind::Uri | FieldKind::Day | FieldKind::Time)
+            );
             for value in strange.iter().filter(|value| !format || !value.is_string()) {
                 let mut case = base.clone();
                 case.insert(param.name.clone(), value.clone());
-                let checked = crate::param::check(&tool.name, &params, &case).is_ok();
+                let checked = crate::params::check_arguments(&tool.name, &params, &case).is_ok();
                 assert_eq!(
                     checked,
                     schema.is_valid(&Value::Object(case)),
@@ -129,7 +136,7 @@ fn what_the_check_refuses_the_schema_refuses_too() {
         }
         let mut more = base;
         more.insert("no_such_argument".into(), json!(1));
-        assert!(crate::param::check(&tool.name, &params, &more).is_err());
+        assert!(crate::params::check_arguments(&tool.name, &params, &more).is_err());
         assert!(!schema.is_valid(&Value::Object(more)));
     }
 }
@@ -245,7 +252,7 @@ fn refusals_say_what_would_do() {
     let strange = company.call("list_isues", &Map::new()).unwrap_err();
     assert_eq!(
         strange,
-        CallError::UnknownTool {
+        CompanyCallError::UnknownTool {
             name: "list_isues".into(),
             hint: "; did you mean `list_issues`?".into()
         }
@@ -254,7 +261,7 @@ fn refusals_say_what_would_do() {
     let other = object(json!({ "limit": 1, "state": "open", "cursor": first["next_cursor"] }));
     assert_eq!(
         company.call("list_issues", &other).unwrap_err(),
-        CallError::Refused(Fault::StrangeCursor)
+        CompanyCallError::Refused(CompanyFault::StrangeCursor)
     );
 }
 

@@ -5,13 +5,13 @@ use rmcp::service::{RoleClient, RunningService};
 use rmcp::{ClientLifecycleMode, ClientServiceExt, ServiceExt};
 use serde_json::{Value, json};
 
-use super::Server;
+use super::CompanyServer;
 use crate::tool::definitions;
 
 async fn connect(mode: ClientLifecycleMode) -> RunningService<RoleClient, ()> {
     let (near, far) = tokio::io::duplex(64 * 1024);
     tokio::spawn(async move {
-        let running = Server::default().serve(far).await.unwrap();
+        let running = CompanyServer::default().serve(far).await.unwrap();
         running.waiting().await.unwrap();
     });
     ().serve_with_lifecycle(near, mode).await.unwrap()

@@ -1,32 +1,35 @@
 //! Customers, contacts, deals and campaigns.
 
-use super::words::COUNTRIES;
-use super::{Act, Effect, Entity, Field, Kind, Make, Set, cents, day, link, pick, text};
+use super::word_lists::COUNTRIES;
+use super::{
+    ActionEffect, Entity, EntityAction, EntityField, FieldChange, FieldKind, SeedRule, cents_field, choice_field,
+    day_field, link_field, text_field,
+};
 
 /// The fields of a postal address.
-pub(super) const ADDRESS: &[Field] = &[
-    text(
+pub(super) const ADDRESS: &[EntityField] = &[
+    text_field(
         "street",
         120,
         "Street and house number.",
         &["{street} {digit}{digit}", "{street} {digit}"],
     )
-    .needed(),
-    text(
+    .required(),
+    text_field(
         "postcode",
         12,
         "The postal code.",
         &["{digit}{digit}{digit}{digit}{digit}"],
     )
-    .needed(),
-    text("city", 80, "Town or city.", &["{town}"]).needed(),
-    Field::new(
+    .required(),
+    text_field("city", 80, "Town or city.", &["{town}"]).required(),
+    EntityField::new(
         "country",
-        Kind::Pick(COUNTRIES),
+        FieldKind::Pick(COUNTRIES),
         "Two-letter country code (ISO 3166-1).",
     )
-    .needed()
-    .made(Make::Early),
+    .required()
+    .with_seed(SeedRule::Early),
 ];
 
 pub(super) const CUSTOMERS: Entity = Entity {
@@ -37,97 +40,103 @@ pub(super) const CUSTOMERS: Entity = Entity {
     about: "a company that buys from us, with its country, segment, credit and account manager",
     count: 400,
     fields: &[
-        text(
+        text_field(
             "name",
             120,
             "The customer's trading name.",
             &["{colour} {animal} {trade}"],
         )
-        .needed()
-        .search(),
-        Field::new("email", Kind::Email, "Where order confirmations go.")
-            .made(Make::Handle("name"))
-            .needed()
-            .search(),
-        Field::new("phone", Kind::Phone, "The main telephone number, with country code.")
-            .null()
-            .made(Make::Sometimes(80, &Make::Any)),
-        Field::new(
+        .required()
+        .searchable(),
+        EntityField::new("email", FieldKind::Email, "Where order confirmations go.")
+            .with_seed(SeedRule::Handle("name"))
+            .required()
+            .searchable(),
+        EntityField::new(
+            "phone",
+            FieldKind::Phone,
+            "The main telephone number, with country code.",
+        )
+        .allow_null()
+        .with_seed(SeedRule::Sometimes(80, &SeedRule::Any)),
+        EntityField::new(
             "country",
-            Kind::Pick(COUNTRIES),
+            FieldKind::Pick(COUNTRIES),
             "Two-letter country code (ISO 3166-1) of the head office.",
         )
-        .needed()
-        .filter()
-        .made(Make::Early),
-        pick(
+        .required()
+        .filterable()
+        .with_seed(SeedRule::Early),
+        choice_field(
             "segment",
             &["small", "medium", "large", "public"],
             "How large the customer is.",
         )
-        .needed(),
-        pick(
+        .required(),
+        choice_field(
             "status",
             &["active", "prospect", "dormant", "blocked"],
             "Whether they may order at present.",
         )
-        .starts("active"),
-        link("manager_id", "people", "Our account manager.").null(),
-        Field::new(
+        .starting_as("active"),
+        link_field("manager_id", "people", "Our account manager.").allow_null(),
+        EntityField::new(
             "tags",
-            Kind::Tags(&["key_account", "reseller", "newsletter", "late_payer", "reference"]),
+            FieldKind::Tags(&["key_account", "reseller", "newsletter", "late_payer", "reference"]),
             "Marks used by the sales team.",
         )
-        .made(Make::Between(0, 3))
-        .filter(),
-        cents(
+        .with_seed(SeedRule::Between(0, 3))
+        .filterable(),
+        cents_field(
             "credit_limit_cents",
             "How much they may owe us, in euro cents.",
             100_000,
             9_000_000,
         )
-        .filter(),
-        Field::new("billing_address", Kind::Part(ADDRESS), "Where invoices go.").needed(),
-        Field::new("website", Kind::Uri, "Their web site.")
-            .null()
-            .made(Make::Handle("name")),
-        text(
+        .filterable(),
+        EntityField::new("billing_address", FieldKind::Part(ADDRESS), "Where invoices go.").required(),
+        EntityField::new("website", FieldKind::Uri, "Their web site.")
+            .allow_null()
+            .with_seed(SeedRule::Handle("name")),
+        text_field(
             "notes",
             2_000,
             "What colleagues should know.",
             &["Met at the fair in {town}.", "Asks about {topic} every year.", ""],
         )
-        .search(),
+        .searchable(),
     ],
     under: &["manager_id"],
-    acts: &[
-        Act {
+    actions: &[
+        EntityAction {
             name: "block_customer",
             about: "Stop a customer from ordering, for example because of unpaid invoices.",
             takes: &[],
             only: Some(("status", &["active", "prospect", "dormant"])),
-            effect: Effect::Set(&[Set::To("status", "blocked")]),
+            effect: ActionEffect::Set(&[FieldChange::To("status", "blocked")]),
         },
-        Act {
+        EntityAction {
             name: "unblock_customer",
             about: "Let a blocked customer order again.",
             takes: &[],
             only: Some(("status", &["blocked"])),
-            effect: Effect::Set(&[Set::To("status", "active")]),
+            effect: ActionEffect::Set(&[FieldChange::To("status", "active")]),
         },
-        Act {
+        EntityAction {
             name: "assign_customer",
             about: "Give a customer to another account manager.",
-            takes: &[link("manager_id", "people", "The new account manager.").needed()],
+            takes: &[link_field("manager_id", "people", "The new account manager.").required()],
             only: None,
-            effect: Effect::Set(&[Set::Given("manager_id")]),
+            effect: ActionEffect::Set(&[FieldChange::Given("manager_id")]),
         },
-        Act {
+        EntityAction {
             name: "set_customer_credit_limit",
             about: "Change how much a customer may owe us.",
-            takes: &[Field::new("credit_limit_cents", Kind::Cents, "The new limit, in euro cents.").needed()],
+            takes: &[
+                EntityField::new("credit_limit_cents", FieldKind::Cents, "The new limit, in euro cents.").required(),
+            ],
             only: None,
-            effect: Effect::Set(&[Set::Given("credit_limit_cents")]),
+            effect: ActionEffect::Set(&[FieldChange::Given("credit_limit_cents")]),
         },
     ],
 };
@@ -140,41 +149,41 @@ pub(super) const CONTACTS: Entity = Entity {
     about: "somebody who works for a customer and talks with us",
     count: 700,
     fields: &[
-        text("name", 120, "First and last name.", &["{first} {last}"])
-            .needed()
-            .search(),
-        link("customer_id", "customers", "The customer they work for.").needed(),
-        Field::new("email", Kind::Email, "Their e-mail address.")
-            .made(Make::Handle("name"))
-            .needed()
-            .search(),
-        Field::new("phone", Kind::Phone, "Their telephone number, with country code.")
-            .null()
-            .made(Make::Sometimes(60, &Make::Any)),
-        pick(
+        text_field("name", 120, "First and last name.", &["{first} {last}"])
+            .required()
+            .searchable(),
+        link_field("customer_id", "customers", "The customer they work for.").required(),
+        EntityField::new("email", FieldKind::Email, "Their e-mail address.")
+            .with_seed(SeedRule::Handle("name"))
+            .required()
+            .searchable(),
+        EntityField::new("phone", FieldKind::Phone, "Their telephone number, with country code.")
+            .allow_null()
+            .with_seed(SeedRule::Sometimes(60, &SeedRule::Any)),
+        choice_field(
             "role",
             &["buyer", "accounts", "technical", "management"],
             "What they do there.",
         ),
-        pick(
+        choice_field(
             "language",
             &["en", "de", "fr", "nl", "it", "es"],
             "The language to write in.",
         ),
-        Field::new(
+        EntityField::new(
             "newsletter",
-            Kind::Flag,
+            FieldKind::Flag,
             "Whether they agreed to receive the newsletter.",
         )
-        .filter(),
+        .filterable(),
     ],
     under: &["customer_id"],
-    acts: &[Act {
+    actions: &[EntityAction {
         name: "unsubscribe_contact",
         about: "Take a contact off the newsletter.",
         takes: &[],
         only: None,
-        effect: Effect::Set(&[Set::Flag("newsletter", false)]),
+        effect: ActionEffect::Set(&[FieldChange::Flag("newsletter", false)]),
     }],
 };
 
@@ -186,68 +195,68 @@ pub(super) const DEALS: Entity = Entity {
     about: "a sale that may come about, with its value, stage and chance",
     count: 250,
     fields: &[
-        text(
+        text_field(
             "title",
             160,
             "What is to be sold, in a line.",
             &["{item}s for {town}", "{colour} {item} programme", "Office in {town}"],
         )
-        .needed()
-        .search(),
-        link("customer_id", "customers", "Who may buy.").needed(),
-        link("owner_id", "people", "Who of us works on it.").needed(),
-        pick(
+        .required()
+        .searchable(),
+        link_field("customer_id", "customers", "Who may buy.").required(),
+        link_field("owner_id", "people", "Who of us works on it.").required(),
+        choice_field(
             "stage",
             &["new", "qualified", "proposal", "negotiation", "won", "lost"],
             "How far the talks have come.",
         )
-        .starts("new"),
-        cents("value_cents", "What it would bring, in euro cents.", 50_000, 12_000_000)
-            .needed()
-            .filter(),
-        Field::new(
+        .starting_as("new"),
+        cents_field("value_cents", "What it would bring, in euro cents.", 50_000, 12_000_000)
+            .required()
+            .filterable(),
+        EntityField::new(
             "chance",
-            Kind::Integer(0, 100),
+            FieldKind::Integer(0, 100),
             "How likely it is to be won, in percent.",
         )
-        .filter(),
-        day("close_date", "When a decision is expected.", 20, 180).filter(),
-        text(
+        .filterable(),
+        day_field("close_date", "When a decision is expected.", 20, 180).filterable(),
+        text_field(
             "next_step",
             400,
             "What happens next.",
             &["Send prices for the {item}.", "Call about {topic}.", "Visit in {town}."],
         )
-        .search(),
-        text(
+        .searchable(),
+        text_field(
             "lost_reason",
             400,
             "Why it was lost.",
             &["Too dear.", "Chose another {item}.", "No budget until {quarter}."],
         )
-        .null()
-        .kept()
-        .made(Make::When(
+        .allow_null()
+        .managed()
+        .with_seed(SeedRule::When(
             "stage",
             &["lost"],
-            &Make::Phrase(&["Too dear.", "Chose another {item}.", "No budget until {quarter}."]),
+            &SeedRule::Phrase(&["Too dear.", "Chose another {item}.", "No budget until {quarter}."]),
         )),
     ],
     under: &["customer_id", "owner_id"],
-    acts: &[
-        Act {
+    actions: &[
+        EntityAction {
             name: "win_deal",
             about: "Record that a deal was won.",
             takes: &[],
             only: Some(("stage", &["new", "qualified", "proposal", "negotiation"])),
-            effect: Effect::Set(&[Set::To("stage", "won")]),
+            effect: ActionEffect::Set(&[FieldChange::To("stage", "won")]),
         },
-        Act {
+        EntityAction {
             name: "lose_deal",
             about: "Record that a deal was lost, and why.",
-            takes: &[text("lost_reason", 400, "Why it was lost.", &[]).needed()],
+            takes: &[text_field("lost_reason", 400, "Why it was lost.", &[]).required()],
             only: Some(("stage", &["new", "qualified", "proposal", "negotiation"])),
-            effect: Effect::Set(&[Set::To("stage", "lost"), Set::Given("lost_reason")]),
+            effect: ActionEffect::Set(&[FieldChange::To("stage", "lost"), FieldChange::Given("lost_reason")]),
         },
     ],
 };
@@ -260,53 +269,57 @@ pub(super) const CAMPAIGNS: Entity = Entity {
     about: "a newsletter, an advertisement or a fair, with its budget and what came of it",
     count: 36,
     fields: &[
-        text(
+        text_field(
             "name",
             120,
             "What the campaign is called.",
             &["{quarter} {topic}", "{colour} {quarter}"],
         )
-        .needed()
-        .search(),
-        pick(
+        .required()
+        .searchable(),
+        choice_field(
             "channel",
             &["newsletter", "fair", "print", "search", "post"],
             "How people are reached.",
         )
-        .needed(),
-        pick(
+        .required(),
+        choice_field(
             "status",
             &["finished", "running", "planned", "paused"],
             "Whether it runs now.",
         )
-        .starts("planned"),
-        link("owner_id", "people", "Who is responsible.").needed(),
-        cents("budget_cents", "What it may cost, in euro cents.", 100_000, 4_000_000)
-            .needed()
-            .filter(),
-        cents("spent_cents", "What it has cost so far, in euro cents.", 0, 3_000_000).kept(),
-        Field::new("reached", Kind::Integer(0, 1_000_000), "How many people it reached.")
-            .kept()
-            .made(Make::Between(200, 90_000))
-            .filter(),
-        day("starts_on", "The first day.", 5, 30).filter(),
-        day("ends_on", "The last day.", 31, 120),
+        .starting_as("planned"),
+        link_field("owner_id", "people", "Who is responsible.").required(),
+        cents_field("budget_cents", "What it may cost, in euro cents.", 100_000, 4_000_000)
+            .required()
+            .filterable(),
+        cents_field("spent_cents", "What it has cost so far, in euro cents.", 0, 3_000_000).managed(),
+        EntityField::new(
+            "reached",
+            FieldKind::Integer(0, 1_000_000),
+            "How many people it reached.",
+        )
+        .managed()
+        .with_seed(SeedRule::Between(200, 90_000))
+        .filterable(),
+        day_field("starts_on", "The first day.", 5, 30).filterable(),
+        day_field("ends_on", "The last day.", 31, 120),
     ],
     under: &["owner_id"],
-    acts: &[
-        Act {
+    actions: &[
+        EntityAction {
             name: "pause_campaign",
             about: "Stop a running campaign for the time being.",
             takes: &[],
             only: Some(("status", &["running"])),
-            effect: Effect::Set(&[Set::To("status", "paused")]),
+            effect: ActionEffect::Set(&[FieldChange::To("status", "paused")]),
         },
-        Act {
+        EntityAction {
             name: "start_campaign",
             about: "Start a planned or paused campaign.",
             takes: &[],
             only: Some(("status", &["planned", "paused"])),
-            effect: Effect::Set(&[Set::To("status", "running")]),
+            effect: ActionEffect::Set(&[FieldChange::To("status", "running")]),
         },
     ],
 };

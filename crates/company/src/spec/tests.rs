@@ -1,14 +1,16 @@
 //! Checks that the tables of the specification are consistent.
 
-use super::{COMPANY, Effect, Entity, Field, Given, Kind, Make, Set, place};
-use crate::store::targets;
+use super::{
+    ActionEffect, COMPANY, Entity, EntityField, FieldChange, FieldKind, FieldOrigin, SeedRule, entity_position,
+};
+use crate::store::link_targets;
 
 #[test]
 fn links_lead_to_an_earlier_entity_or_the_same() {
     for (at, entity) in COMPANY.iter().enumerate() {
-        for target in targets(entity.fields) {
+        for target in link_targets(entity.fields) {
             assert!(
-                place(target).is_some_and(|target| target <= at),
+                entity_position(target).is_some_and(|target| target <= at),
                 "{}: {target}",
                 entity.many
             );
@@ -18,13 +20,17 @@ fn links_lead_to_an_earlier_entity_or_the_same() {
 
 #[test]
 fn a_field_that_may_be_left_out_has_something_to_hold() {
-    fn check(owner: &str, fields: &[Field]) {
+    fn check(owner: &str, fields: &[EntityField]) {
         for field in fields {
-            let worked_out = matches!(field.make, Make::Through(..) | Make::Sum(..));
-            let held = field.given == Given::Needed || field.nullable || worked_out;
-            let blank = crate::cell::blank(field);
-            assert!(held || blank != crate::cell::Cell::Null, "{owner}.{}", field.name);
-            if let Kind::Part(inner) | Kind::Parts(inner) = field.kind {
+            let worked_out = matches!(field.seed, SeedRule::Through(..) | SeedRule::Sum(..));
+            let held = field.origin == FieldOrigin::Required || field.nullable || worked_out;
+            let blank = crate::value::blank_value(field);
+            assert!(
+                held || blank != crate::value::FieldValue::Null,
+                "{owner}.{}",
+                field.name
+            );
+            if let FieldKind::Part(inner) | FieldKind::Parts(inner) = field.kind {
                 check(owner, inner);
             }
         }
@@ -39,12 +45,15 @@ fn names_in_acts_and_rules_exist() {
     let has = |entity: &Entity, name: &str| assert!(entity.field(name).is_some(), "{}.{name}", entity.many);
     for entity in COMPANY {
         entity.under.iter().for_each(|link| has(entity, link));
-        for act in entity.acts {
+        for act in entity.actions {
             act.only.iter().for_each(|(field, _)| has(entity, field));
-            let Effect::Set(sets) = act.effect else { continue };
+            let ActionEffect::Set(sets) = act.effect else { continue };
             for set in sets {
-                let (Set::To(name, _) | Set::Clear(name) | Set::Now(name) | Set::Given(name) | Set::Flag(name, _)) =
-                    set;
+                let (FieldChange::To(name, _)
+                | FieldChange::Clear(name)
+                | FieldChange::Now(name)
+                | FieldChange::Given(name)
+                | FieldChange::Flag(name, _)) = set;
                 has(entity, name);
             }
         }

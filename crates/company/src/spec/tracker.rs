@@ -1,6 +1,9 @@
 //! Projects and their issues.
 
-use super::{Act, Effect, Entity, Field, Kind, Make, Set, cents, day, link, pick, text};
+use super::{
+    ActionEffect, Entity, EntityAction, EntityField, FieldChange, FieldKind, SeedRule, cents_field, choice_field,
+    day_field, link_field, text_field,
+};
 
 pub(super) const PROJECTS: Entity = Entity {
     one: "project",
@@ -10,15 +13,15 @@ pub(super) const PROJECTS: Entity = Entity {
     about: "a piece of work with a goal, a lead, a budget and an end",
     count: 30,
     fields: &[
-        text(
+        text_field(
             "name",
             120,
             "What the project is called.",
             &["{colour} {part}", "Project {animal}"],
         )
-        .needed()
-        .search(),
-        text(
+        .required()
+        .searchable(),
+        text_field(
             "goal",
             1_000,
             "What will be true when it is done.",
@@ -28,33 +31,33 @@ pub(super) const PROJECTS: Entity = Entity {
                 "{topic} takes half the time.",
             ],
         )
-        .search(),
-        link("lead_id", "people", "Who leads it.").needed(),
-        link("team_id", "teams", "The team that does most of the work.").needed(),
-        pick(
+        .searchable(),
+        link_field("lead_id", "people", "Who leads it.").required(),
+        link_field("team_id", "teams", "The team that does most of the work.").required(),
+        choice_field(
             "status",
             &["active", "planned", "done", "on_hold", "archived"],
             "Where it stands.",
         )
-        .starts("planned"),
-        cents("budget_cents", "What it may cost, in euro cents.", 500_000, 20_000_000).filter(),
-        day("due_on", "When it should be done.", 90, 400).filter(),
+        .starting_as("planned"),
+        cents_field("budget_cents", "What it may cost, in euro cents.", 500_000, 20_000_000).filterable(),
+        day_field("due_on", "When it should be done.", 90, 400).filterable(),
     ],
     under: &["team_id"],
-    acts: &[
-        Act {
+    actions: &[
+        EntityAction {
             name: "archive_project",
             about: "Put a finished project away. Its issues can still be read.",
             takes: &[],
             only: Some(("status", &["done", "on_hold"])),
-            effect: Effect::Set(&[Set::To("status", "archived")]),
+            effect: ActionEffect::Set(&[FieldChange::To("status", "archived")]),
         },
-        Act {
+        EntityAction {
             name: "start_project",
             about: "Begin a planned project, or take one up again.",
             takes: &[],
             only: Some(("status", &["planned", "on_hold"])),
-            effect: Effect::Set(&[Set::To("status", "active")]),
+            effect: ActionEffect::Set(&[FieldChange::To("status", "active")]),
         },
     ],
 };
@@ -67,30 +70,32 @@ pub(super) const MILESTONES: Entity = Entity {
     about: "a step of a project that is reached on a date",
     count: 90,
     fields: &[
-        text(
+        text_field(
             "title",
             160,
             "What is reached.",
             &["{part} ready", "{topic} signed", "First {item} shipped"],
         )
-        .needed()
-        .search(),
-        link("project_id", "projects", "The project it belongs to.").needed(),
-        pick("state", &["open", "reached", "missed"], "Whether it was reached.").starts("open"),
-        day("due_on", "When it should be reached.", 20, 120).needed().filter(),
-        Field::new("progress", Kind::Integer(0, 100), "How much is done, in percent.").filter(),
+        .required()
+        .searchable(),
+        link_field("project_id", "projects", "The project it belongs to.").required(),
+        choice_field("state", &["open", "reached", "missed"], "Whether it was reached.").starting_as("open"),
+        day_field("due_on", "When it should be reached.", 20, 120)
+            .required()
+            .filterable(),
+        EntityField::new("progress", FieldKind::Integer(0, 100), "How much is done, in percent.").filterable(),
     ],
     under: &["project_id"],
-    acts: &[Act {
+    actions: &[EntityAction {
         name: "reach_milestone",
         about: "Record that a milestone was reached.",
         takes: &[],
         only: Some(("state", &["open", "missed"])),
-        effect: Effect::Set(&[Set::To("state", "reached")]),
+        effect: ActionEffect::Set(&[FieldChange::To("state", "reached")]),
     }],
 };
 
-const STATES: &[&str] = &["open", "closed", "in_progress", "in_review", "blocked"];
+const ISSUE_STATES: &[&str] = &["open", "closed", "in_progress", "in_review", "blocked"];
 
 pub(super) const ISSUES: Entity = Entity {
     one: "issue",
@@ -100,7 +105,7 @@ pub(super) const ISSUES: Entity = Entity {
     about: "a fault, a wish or a task in the tracker, with its state, priority, labels and assignee",
     count: 600,
     fields: &[
-        text(
+        text_field(
             "title",
             200,
             "The issue in a line.",
@@ -110,9 +115,9 @@ pub(super) const ISSUES: Entity = Entity {
                 "Make the {part} ready for {topic}",
             ],
         )
-        .needed()
-        .search(),
-        text(
+        .required()
+        .searchable(),
+        text_field(
             "body",
             8_000,
             "The whole story, in Markdown.",
@@ -122,22 +127,22 @@ pub(super) const ISSUES: Entity = Entity {
                 "Steps: open the {part}; it {fault}.",
             ],
         )
-        .search(),
-        pick(
+        .searchable(),
+        choice_field(
             "kind",
             &["bug", "task", "feature", "question"],
             "What sort of issue it is.",
         )
-        .needed(),
-        pick("state", STATES, "Where it stands.").starts("open"),
-        pick(
+        .required(),
+        choice_field("state", ISSUE_STATES, "Where it stands.").starting_as("open"),
+        choice_field(
             "priority",
             &["medium", "low", "high", "urgent"],
             "How soon it should be done.",
         ),
-        Field::new(
+        EntityField::new(
             "labels",
-            Kind::Tags(&[
+            FieldKind::Tags(&[
                 "backend",
                 "frontend",
                 "mobile",
@@ -150,99 +155,99 @@ pub(super) const ISSUES: Entity = Entity {
             ]),
             "Marks to find it by.",
         )
-        .made(Make::Between(0, 3))
-        .filter(),
-        link("project_id", "projects", "The project it belongs to.").needed(),
-        link("milestone_id", "milestones", "The milestone it should be done for.")
-            .null()
-            .made(Make::Sometimes(45, &Make::Any)),
-        link("reporter_id", "people", "Who wrote it.").needed(),
-        link("assignee_id", "people", "Who works on it.")
-            .null()
-            .made(Make::Sometimes(75, &Make::Any)),
-        link("customer_id", "customers", "The customer it came from.")
-            .null()
-            .made(Make::Sometimes(30, &Make::Any)),
-        Field::new(
+        .with_seed(SeedRule::Between(0, 3))
+        .filterable(),
+        link_field("project_id", "projects", "The project it belongs to.").required(),
+        link_field("milestone_id", "milestones", "The milestone it should be done for.")
+            .allow_null()
+            .with_seed(SeedRule::Sometimes(45, &SeedRule::Any)),
+        link_field("reporter_id", "people", "Who wrote it.").required(),
+        link_field("assignee_id", "people", "Who works on it.")
+            .allow_null()
+            .with_seed(SeedRule::Sometimes(75, &SeedRule::Any)),
+        link_field("customer_id", "customers", "The customer it came from.")
+            .allow_null()
+            .with_seed(SeedRule::Sometimes(30, &SeedRule::Any)),
+        EntityField::new(
             "estimate_hours",
-            Kind::Integer(0, 400),
+            FieldKind::Integer(0, 400),
             "How long it may take, in hours.",
         )
-        .null()
-        .filter()
-        .made(Make::Sometimes(60, &Make::Between(1, 40))),
-        Field::new("due_on", Kind::Day, "When it should be done.")
-            .null()
-            .filter()
-            .made(Make::Sometimes(40, &Make::After(5, 90))),
-        Field::new("closed_at", Kind::Time, "When it was closed.")
-            .null()
-            .kept()
-            .filter()
-            .made(Make::When("state", &["closed"], &Make::After(1, 30))),
-        pick(
+        .allow_null()
+        .filterable()
+        .with_seed(SeedRule::Sometimes(60, &SeedRule::Between(1, 40))),
+        EntityField::new("due_on", FieldKind::Day, "When it should be done.")
+            .allow_null()
+            .filterable()
+            .with_seed(SeedRule::Sometimes(40, &SeedRule::After(5, 90))),
+        EntityField::new("closed_at", FieldKind::Time, "When it was closed.")
+            .allow_null()
+            .managed()
+            .filterable()
+            .with_seed(SeedRule::When("state", &["closed"], &SeedRule::After(1, 30))),
+        choice_field(
             "resolution",
             &["fixed", "duplicate", "wont_fix", "not_a_bug"],
             "How it ended.",
         )
-        .null()
-        .kept()
-        .made(Make::When("state", &["closed"], &Make::Early)),
+        .allow_null()
+        .managed()
+        .with_seed(SeedRule::When("state", &["closed"], &SeedRule::Early)),
     ],
     under: &["project_id", "assignee_id", "milestone_id", "customer_id"],
-    acts: &[
-        Act {
+    actions: &[
+        EntityAction {
             name: "close_issue",
             about: "Close an issue and say how it ended.",
-            takes: &[pick(
+            takes: &[choice_field(
                 "resolution",
                 &["fixed", "duplicate", "wont_fix", "not_a_bug"],
                 "How it ended.",
             )
-            .needed()],
+            .required()],
             only: Some(("state", &["open", "in_progress", "in_review", "blocked"])),
-            effect: Effect::Set(&[
-                Set::To("state", "closed"),
-                Set::Given("resolution"),
-                Set::Now("closed_at"),
+            effect: ActionEffect::Set(&[
+                FieldChange::To("state", "closed"),
+                FieldChange::Given("resolution"),
+                FieldChange::Now("closed_at"),
             ]),
         },
-        Act {
+        EntityAction {
             name: "reopen_issue",
             about: "Open a closed issue again.",
             takes: &[],
             only: Some(("state", &["closed"])),
-            effect: Effect::Set(&[
-                Set::To("state", "open"),
-                Set::Clear("resolution"),
-                Set::Clear("closed_at"),
+            effect: ActionEffect::Set(&[
+                FieldChange::To("state", "open"),
+                FieldChange::Clear("resolution"),
+                FieldChange::Clear("closed_at"),
             ]),
         },
-        Act {
+        EntityAction {
             name: "assign_issue",
             about: "Give an issue to somebody to work on.",
-            takes: &[link("assignee_id", "people", "Who works on it from now on.").needed()],
+            takes: &[link_field("assignee_id", "people", "Who works on it from now on.").required()],
             only: None,
-            effect: Effect::Set(&[Set::Given("assignee_id")]),
+            effect: ActionEffect::Set(&[FieldChange::Given("assignee_id")]),
         },
-        Act {
+        EntityAction {
             name: "move_issue",
             about: "Move an issue to another state of the board, short of closing it.",
-            takes: &[pick(
+            takes: &[choice_field(
                 "state",
                 &["open", "in_progress", "in_review", "blocked"],
                 "The new state.",
             )
-            .needed()],
+            .required()],
             only: Some(("state", &["open", "in_progress", "in_review", "blocked"])),
-            effect: Effect::Set(&[Set::Given("state")]),
+            effect: ActionEffect::Set(&[FieldChange::Given("state")]),
         },
-        Act {
+        EntityAction {
             name: "label_issue",
             about: "Replace the labels of an issue.",
-            takes: &[Field::new(
+            takes: &[EntityField::new(
                 "labels",
-                Kind::Tags(&[
+                FieldKind::Tags(&[
                     "backend",
                     "frontend",
                     "mobile",
@@ -255,16 +260,16 @@ pub(super) const ISSUES: Entity = Entity {
                 ]),
                 "The labels it has from now on.",
             )
-            .needed()],
+            .required()],
             only: None,
-            effect: Effect::Set(&[Set::Given("labels")]),
+            effect: ActionEffect::Set(&[FieldChange::Given("labels")]),
         },
-        Act {
+        EntityAction {
             name: "comment_on_issue",
             about: "Write a comment under an issue.",
             takes: &[],
             only: None,
-            effect: Effect::Add("issue_comments", "issue_id"),
+            effect: ActionEffect::Add("issue_comments", "issue_id"),
         },
     ],
 };
@@ -277,7 +282,7 @@ pub(super) const ISSUE_COMMENTS: Entity = Entity {
     about: "what somebody wrote under an issue",
     count: 1_100,
     fields: &[
-        text(
+        text_field(
             "body",
             8_000,
             "The comment, in Markdown.",
@@ -288,18 +293,18 @@ pub(super) const ISSUE_COMMENTS: Entity = Entity {
                 "Can somebody from {topic} look at this?",
             ],
         )
-        .needed()
-        .search(),
-        link("issue_id", "issues", "The issue it stands under.").needed(),
-        link("author_id", "people", "Who wrote it.").needed(),
-        Field::new("internal", Kind::Flag, "Whether customers must not see it.").filter(),
-        pick(
+        .required()
+        .searchable(),
+        link_field("issue_id", "issues", "The issue it stands under.").required(),
+        link_field("author_id", "people", "Who wrote it.").required(),
+        EntityField::new("internal", FieldKind::Flag, "Whether customers must not see it.").filterable(),
+        choice_field(
             "reaction",
             &["none", "thumbs_up", "heart", "eyes"],
             "What most readers answered with.",
         )
-        .starts("none"),
+        .starting_as("none"),
     ],
     under: &["author_id"],
-    acts: &[],
+    actions: &[],
 };

@@ -47,10 +47,10 @@ async fn a_folder_is_removed_in_as_many_turns_as_it_takes() {
     for group in 0..4 {
         let inner = folder.join(group.to_string());
         std::fs::create_dir_all(&inner).unwrap();
-        for number in 0..REMOVALS_PER_TURN / 3 {
+        for number in 0..MAX_REMOVALS_PER_TURN / 3 {
             std::fs::write(inner.join(number.to_string()), "").unwrap();
         }
     }
-    work.remove(&folder).await.unwrap();
+    work.remove_folder(&folder).await.unwrap();
     assert!(!folder.exists());
 }

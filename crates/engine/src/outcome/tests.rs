@@ -1,11 +1,13 @@
-use ringfence_journal::Status;
-use ringfence_sandbox::{Ended, Fault, Outcome, OutcomeKind, Refusal, Usage, Verdict};
+use ringfence_journal::ExecutionStatus;
+use ringfence_sandbox::{
+    ConcludedExecution, JobFailure, JobOutcome, JobOutcomeKind, MeasuredUsage, ToolRefusal, Verdict,
+};
 
-use super::judge;
+use super::judge_end;
 
 #[expect(clippy::default_trait_access, reason = "the list has no name in this crate")]
-fn ended(kind: OutcomeKind, code: &str, refused: Option<Refusal>) -> Ended {
-    let fault = Fault {
+fn ended(kind: JobOutcomeKind, code: &str, refused: Option<ToolRefusal>) -> ConcludedExecution {
+    let fault = JobFailure {
         code: code.try_into().unwrap(),
         message: "Error: by order of the operator".try_into().unwrap(),
         file: "main.ts".try_into().unwrap(),
@@ -13,9 +15,9 @@ fn ended(kind: OutcomeKind, code: &str, refused: Option<Refusal>) -> Ended {
         column: 1,
         call: Some(1),
     };
-    Ended {
+    ConcludedExecution {
         verdict: Verdict::Finished,
-        outcome: Some(Outcome {
+        outcome: Some(JobOutcome {
             kind,
             exit_code: 0,
             signal: None,
@@ -25,8 +27,8 @@ fn ended(kind: OutcomeKind, code: &str, refused: Option<Refusal>) -> Ended {
         }),
         refused,
         value: Vec::new(),
-        usage: Usage::default(),
-        written: (0, 0),
+        usage: MeasuredUsage::default(),
+        output_bytes: (0, 0),
         violations: Vec::new(),
         more_violations: 0,
         unanswered: Vec::new(),
@@ -48,7 +50,7 @@ fn whatever_code_a_program_gives_itself_is_a_programs_failure() {
         "",
         "sandbox.died",
     ] {
-        let judged = judge(&ended(OutcomeKind::Failed, code, None));
+        let judged = judge_end(&ended(JobOutcomeKind::Failed, code, None));
         let error = judged.error.unwrap();
         assert_eq!(
             (error.code.as_str(), error.rule, error.hint, judged.exit_code),
@@ -62,28 +64,28 @@ fn whatever_code_a_program_gives_itself_is_a_programs_failure() {
 #[test]
 fn an_end_that_only_the_host_can_say_is_not_taken_from_a_program() {
     for (kind, code) in [
-        (OutcomeKind::Cancelled, "program.failed"),
-        (OutcomeKind::OutOfMemory, "program.memory"),
+        (JobOutcomeKind::Cancelled, "program.failed"),
+        (JobOutcomeKind::OutOfMemory, "program.memory"),
     ] {
-        let judged = judge(&ended(kind, "cancelled", None));
+        let judged = judge_end(&ended(kind, "cancelled", None));
         let error = judged.error.unwrap();
         assert_eq!(
             (judged.status, judged.exit_code, error.code.as_str(), error.rule),
-            (Status::Failed, 1, code, None)
+            (ExecutionStatus::Failed, 1, code, None)
         );
     }
 }
 
 #[test]
 fn a_refusal_of_the_hosts_that_nobody_caught_is_told_in_the_hosts_words() {
-    let refused = Refusal {
+    let refused = ToolRefusal {
         code: "tool.denied".to_owned(),
         message: "not this one".to_owned(),
         rule: Some("tools.default".to_owned()),
         hint: Some("ask the operator".to_owned()),
         retry_after_ms: None,
     };
-    let error = judge(&ended(OutcomeKind::Failed, "policy.ceiling", Some(refused)))
+    let error = judge_end(&ended(JobOutcomeKind::Failed, "policy.ceiling", Some(refused)))
         .error
         .unwrap();
     assert_eq!(

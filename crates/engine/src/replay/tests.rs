@@ -1,13 +1,13 @@
-use ringfence_journal::Status;
-use ringfence_policy::Verdict::{self, Allow, Ask, Deny};
+use ringfence_journal::ExecutionStatus;
+use ringfence_policy::RuleEffect::{self, Allow, Ask, Deny};
 
-use super::{Then, compare};
-use crate::durable::Outcome;
+use super::{OriginalDecision, compare_outcomes};
+use crate::durable::OutcomeDigest;
 
 #[test]
 fn a_call_differs_only_where_it_would_have_gone_another_way() {
     // The verdict of its own policy, whether a person was asked, whether it was executed; then whether allow, ask and deny differ.
-    let cases: [(Option<Verdict>, bool, bool, [bool; 3]); 8] = [
+    let cases: [(Option<RuleEffect>, bool, bool, [bool; 3]); 8] = [
         (Some(Allow), false, true, [false, true, true]),
         // Its arguments were wrong: no rule changes that.
         (Some(Allow), false, false, [false, false, false]),
@@ -20,9 +20,9 @@ fn a_call_differs_only_where_it_would_have_gone_another_way() {
         (None, false, false, [true, true, false]),
     ];
     for (verdict, was_asked, went, expected) in cases {
-        let then = Then {
+        let then = OriginalDecision {
             verdict,
-            went,
+            executed: went,
             was_asked,
         };
         let told = [Allow, Ask, Deny].map(|now| then.differs(now));
@@ -32,26 +32,29 @@ fn a_call_differs_only_where_it_would_have_gone_another_way() {
 
 #[test]
 fn whatever_is_not_as_before_is_named() {
-    let before = Outcome {
-        status: Status::Completed,
+    let before = OutcomeDigest {
+        status: ExecutionStatus::Completed,
         exit_code: 0,
         error: None,
         value: Some("a".to_owned()),
         stdout: "b".to_owned(),
         stderr: "c".to_owned(),
     };
-    assert!(compare(&before, &before, None).is_empty());
-    let now = Outcome {
-        status: Status::Failed,
+    assert!(compare_outcomes(&before, &before, None).is_empty());
+    let now = OutcomeDigest {
+        status: ExecutionStatus::Failed,
         exit_code: 1,
         error: Some("program.error".to_owned()),
         value: None,
         stdout: "d".to_owned(),
         stderr: "e".to_owned(),
     };
-    let named: Vec<&str> = compare(&before, &now, None).iter().map(|one| one.what).collect();
+    let named: Vec<&str> = compare_outcomes(&before, &now, None)
+        .iter()
+        .map(|one| one.what)
+        .collect();
     assert_eq!(named, ["status", "exit_code", "error", "value", "stdout", "stderr"]);
-    let error = &compare(&before, &now, None)[2];
+    let error = &compare_outcomes(&before, &now, None)[2];
     assert_eq!(
         (error.before.as_deref(), error.now.as_deref()),
         (None, Some("program.error"))

@@ -2,41 +2,41 @@
 
 use std::borrow::Cow;
 
-use ringfence_journal::Truncated;
+use ringfence_journal::TruncationFlags;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::lists::listed_files;
-use ringfence_sandbox::LeftFile;
+use ringfence_sandbox::UncopiedFile;
 
-use crate::execution::{CallReport, ErrorReport, Execution, FileReport, TokenReport, ViolationReport};
+use crate::execution::{CallReport, ErrorReport, ExecutionReport, FileReport, TokenReport, ViolationReport};
 
 /// A report whose `files` are cut to the limit of an answer; `truncated.files` counts those that are not listed.
 #[derive(Debug, Serialize)]
 pub struct ExecutionAnswer<'a> {
     execution_id: ringfence_journal::ExecutionId,
     session_id: ringfence_journal::SessionId,
-    status: ringfence_journal::Status,
+    status: ringfence_journal::ExecutionStatus,
     exit_code: i32,
     value: Option<&'a RawValue>,
     stdout: &'a str,
     stderr: &'a str,
     error: Option<Cow<'a, ErrorReport>>,
-    diagnostics: &'a [ringfence_check::Location],
+    diagnostics: &'a [ringfence_check::TypeErrorLocation],
     calls: &'a [CallReport],
     files: &'a [FileReport],
-    #[serde(skip_serializing_if = "<[LeftFile]>::is_empty")]
-    left_behind: &'a [LeftFile],
+    #[serde(skip_serializing_if = "<[UncopiedFile]>::is_empty")]
+    left_behind: &'a [UncopiedFile],
     violations: &'a [ViolationReport],
     truncated: AnswerTruncated,
-    usage: ringfence_journal::Usage,
+    usage: ringfence_journal::ResourceUsage,
     tokens: Option<TokenReport>,
     enforcement: &'a [ringfence_journal::Enforcement],
     policy: &'a ringfence_journal::PolicyRef,
 }
 
 /// Serialises a report that is part of another answer.
-pub(crate) fn serialize_answer<S: Serializer>(execution: &Execution, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize_answer<S: Serializer>(execution: &ExecutionReport, serializer: S) -> Result<S::Ok, S::Error> {
     ExecutionAnswer::from(execution).serialize(serializer)
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn serialize_answer<S: Serializer>(execution: &Execution, serializer:
 #[derive(Debug, Serialize)]
 struct AnswerTruncated {
     #[serde(flatten)]
-    output: Truncated,
+    output: TruncationFlags,
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<usize>,
     /// Files that were left behind and are not listed.
@@ -55,7 +55,7 @@ struct AnswerTruncated {
 impl ExecutionAnswer<'_> {
     /// The same answer, with its hint in the terms of its reader.
     #[must_use]
-    pub fn with_hint_in(mut self, words: impl FnOnce(&str) -> String) -> Self {
+    pub fn map_hint(mut self, words: impl FnOnce(&str) -> String) -> Self {
         if let Some(error) = &mut self.error
             && let Some(hint) = error.hint.as_deref().map(words)
         {
@@ -65,10 +65,10 @@ impl ExecutionAnswer<'_> {
     }
 }
 
-impl<'a> From<&'a Execution> for ExecutionAnswer<'a> {
-    fn from(execution: &'a Execution) -> ExecutionAnswer<'a> {
+impl<'a> From<&'a ExecutionReport> for ExecutionAnswer<'a> {
+    fn from(execution: &'a ExecutionReport) -> ExecutionAnswer<'a> {
         // Each field is named, so that a new one cannot be forgotten here.
-        let Execution {
+        let ExecutionReport {
             execution_id,
             session_id,
             status,

@@ -1,15 +1,15 @@
 //! Limits the lists of an answer: repeated items are counted, and cost their reader no more.
 
-use ringfence_gateway::{CallsMade, Made, MoreCalls};
-use ringfence_policy::visible;
+use ringfence_gateway::{CallsMade, CompletedCall, UnlistedCalls};
+use ringfence_policy::escape_invisible;
 use serde::Serialize;
 
-use crate::execution::{CallReport, Execution, FileReport, ViolationReport};
+use crate::execution::{CallReport, ExecutionReport, FileReport, ViolationReport};
 
 /// The kind of a violation by a tool call; its event is `call_refused`.
-const TOOL: &str = "tool";
+const TOOL_VIOLATION_KIND: &str = "tool";
 /// Characters of a name, or of what the program tried, that are shown.
-const MAX_NAME: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 /// Violations that are listed, and events of one kind that are recorded one by one.
 pub(crate) const MAX_LISTED: usize = 100;
 /// Bytes of the listed violations.
@@ -18,28 +18,28 @@ const MAX_VIOLATION_BYTES: usize = 32 * 1024;
 const MAX_ROWS: usize = 1000;
 const MAX_BYTES: usize = 128 * 1024;
 /// Bytes of an item beside its names, approximately.
-const ITEM: usize = 128;
+const ITEM_OVERHEAD_BYTES: usize = 128;
 
 /// Adds the calls of an execution to its report.
-pub(crate) fn add_calls(execution: &mut Execution, calls: &CallsMade) {
+pub(crate) fn add_calls(execution: &mut ExecutionReport, calls: &CallsMade) {
     if calls.total == 0 {
         return;
     }
     execution.calls = calls
         .listed
         .iter()
-        .map(listed)
-        .chain(calls.more.iter().map(more))
+        .map(call_report)
+        .chain(calls.unlisted.iter().map(remaining_calls_report))
         .collect();
     let forbidden = calls.listed.iter().filter(|call| call.forbidden);
     execution.violations.extend(forbidden.map(|call| ViolationReport {
-        kind: TOOL.to_owned(),
+        kind: TOOL_VIOLATION_KIND.to_owned(),
         detail: call.tool.clone(),
         rule: call.rule.clone().unwrap_or_default(),
     }));
-    let forbidden = calls.more.iter().filter(|more| more.forbidden);
+    let forbidden = calls.unlisted.iter().filter(|more| more.forbidden);
     execution.violations.extend(forbidden.map(|more| ViolationReport {
-        kind: TOOL.to_owned(),
+        kind: TOOL_VIOLATION_KIND.to_owned(),
         detail: format!("{} more of {}", more.count, more.tool),
         rule: more.rule.clone().unwrap_or_default(),
     }));
@@ -47,10 +47,10 @@ pub(crate) fn add_calls(execution: &mut Execution, calls: &CallsMade) {
     execution.call_bytes = calls.bytes;
 }
 
-fn listed(call: &Made) -> CallReport {
+fn call_report(call: &CompletedCall) -> CallReport {
     CallReport {
         number: call.number,
-        tool: clip(&visible(&call.tool)),
+        tool: clip(&escape_invisible(&call.tool)),
         outcome: call.outcome.name(),
         rule: call.rule.as_deref().map(clip),
         duration_ms: u64::try_from(call.duration.as_millis()).unwrap_or(u64::MAX),
@@ -60,10 +60,10 @@ fn listed(call: &Made) -> CallReport {
     }
 }
 
-fn more(more: &MoreCalls) -> CallReport {
+fn remaining_calls_report(more: &UnlistedCalls) -> CallReport {
     CallReport {
         number: 0,
-        tool: clip(&visible(&more.tool)),
+        tool: clip(&escape_invisible(&more.tool)),
         outcome: more.outcome.name(),
         rule: more.rule.as_deref().map(clip),
         duration_ms: 0,
@@ -74,7 +74,7 @@ fn more(more: &MoreCalls) -> CallReport {
 }
 
 /// Limits the listed calls by number and bytes; the rest is added to the counts of their kinds.
-pub(crate) fn fit_calls(execution: &mut Execution, rows: Option<usize>, bytes: Option<usize>) {
+pub(crate) fn fit_calls(execution: &mut ExecutionReport, rows: Option<usize>, bytes: Option<usize>) {
     let (rows, bytes) = (rows.unwrap_or(MAX_ROWS), bytes.unwrap_or(MAX_BYTES));
     let (all, mut counted): (Vec<_>, Vec<_>) = std::mem::take(&mut execution.calls)
         .into_iter()
@@ -82,7 +82,7 @@ pub(crate) fn fit_calls(execution: &mut Execution, rows: Option<usize>, bytes: O
     let mut room = bytes;
     let mut is_full = false;
     for call in all {
-        let weight = call_weight(&call);
+        let weight = call_memory_bytes(&call);
         is_full |= execution.calls.len() >= rows || weight > room;
         if !is_full {
             room -= weight;
@@ -113,7 +113,7 @@ pub(crate) fn fit_violations(violations: &mut Vec<ViolationReport>) {
     let mut listed = 0;
     for one in violations.iter_mut().take(MAX_LISTED) {
         // Names from the sandbox are shown on one line, with nothing hidden.
-        (one.detail, one.rule) = (clip(&visible(&one.detail)), clip(&visible(&one.rule)));
+        (one.detail, one.rule) = (clip(&escape_invisible(&one.detail)), clip(&escape_invisible(&one.rule)));
         let Some(left) = room.checked_sub(json_bytes(one)) else {
             break;
         };
@@ -152,19 +152,27 @@ fn json_bytes(item: &impl Serialize) -> usize {
 }
 
 /// Bytes of memory that the lists of a report take, approximately.
-pub(crate) fn weight(execution: &Execution) -> usize {
-    let calls: usize = execution.calls.iter().map(call_weight).sum();
-    let violations: usize = execution.violations.iter().map(|one| ITEM + one.detail.len()).sum();
-    let files: usize = execution.files.iter().map(|file| ITEM + file.path.len()).sum();
+pub(crate) fn memory_bytes(execution: &ExecutionReport) -> usize {
+    let calls: usize = execution.calls.iter().map(call_memory_bytes).sum();
+    let violations: usize = execution
+        .violations
+        .iter()
+        .map(|one| ITEM_OVERHEAD_BYTES + one.detail.len())
+        .sum();
+    let files: usize = execution
+        .files
+        .iter()
+        .map(|file| ITEM_OVERHEAD_BYTES + file.path.len())
+        .sum();
     calls + violations + files
 }
 
-fn call_weight(call: &CallReport) -> usize {
-    ITEM + call.tool.len() + call.rule.as_ref().map_or(0, String::len)
+fn call_memory_bytes(call: &CallReport) -> usize {
+    ITEM_OVERHEAD_BYTES + call.tool.len() + call.rule.as_ref().map_or(0, String::len)
 }
 
 fn clip(text: &str) -> String {
-    match text.char_indices().nth(MAX_NAME) {
+    match text.char_indices().nth(MAX_NAME_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }

@@ -11,96 +11,100 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use ringfence_catalog::Checker;
-use ringfence_gateway::{Own, OwnAnswer, OwnCall, Refusal};
-use ringfence_journal::{CallOutcome, ExecutionId, Principal, Status};
-use ringfence_policy::SKILLS;
-use ringfence_sandbox::{Language, Spec, Stop, known_stdin};
+use ringfence_catalog::SchemaChecker;
+use ringfence_gateway::{BuiltinAnswer, BuiltinCall, BuiltinServer, RequestRefusal};
+use ringfence_journal::{CallOutcome, ExecutionId, ExecutionStatus, Principal};
+use ringfence_policy::SKILLS_SERVER;
+use ringfence_sandbox::{JobLanguage, Spec, Stop, fixed_stdin};
 use ringfence_store::{Skill, SkillBody, SkillLanguage};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::{DEPTH, Library, Whose, tool_of};
-use crate::attempt::{Attempt, Company, Ran};
-use crate::durable::Turn;
+use super::{MAX_NESTING_DEPTH, SkillLibrary, SkillLookup, skill_tool};
+use crate::attempt::{AttemptOutcome, ExecutionAttempt, RunContext};
+use crate::durable::RunPermit;
 use crate::engine::{Engine, lock};
-use crate::error::RunError;
-use crate::execution::Execution;
+use crate::error::OperationError;
+use crate::execution::ExecutionReport;
 use crate::report;
-use crate::request::{Input, Out, Program, Reader, RunCode, Source};
-use crate::run::bring_in;
-use crate::session::Session;
-use crate::workspace::Disk;
+use crate::request::{ExecutionRequest, InputFile, InputSource, OutputDestination, ResultAudience, RunProgram};
+use crate::run::copy_in;
+use crate::session::ExecutionContext;
+use crate::workspace::DiskFolders;
 
 /// Skills that one execution runs at once; further calls wait.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT_SKILLS: usize = 8;
 /// Executions of one principal and one depth that run at once; further ones wait for a permit.
-const PLACES: usize = 32;
+const MAX_EXECUTIONS_PER_DEPTH: usize = 32;
 /// Principals that are tracked before those without nested executions are dropped.
-const MANY: usize = 256;
+const MAX_TRACKED_PRINCIPALS: usize = 256;
 /// Bytes of a message about a failed skill.
-const MESSAGE: usize = 4 * 1024;
+const MAX_MESSAGE_BYTES: usize = 4 * 1024;
 
 /// A skill call that waits for its execution.
 #[derive(Debug)]
-pub(crate) struct Order {
-    call: OwnCall,
-    answer: oneshot::Sender<OwnAnswer>,
+pub(crate) struct SkillCall {
+    call: BuiltinCall,
+    answer: oneshot::Sender<BuiltinAnswer>,
 }
 
 /// The receiver of skill calls.
-pub(crate) type Orders = mpsc::UnboundedReceiver<Order>;
+pub(crate) type SkillCallReceiver = mpsc::UnboundedReceiver<SkillCall>;
 
 /// The permits of nested executions, for each principal.
 #[derive(Debug, Default)]
-pub(crate) struct Nests(Mutex<HashMap<Principal, Arc<Places>>>);
+pub(crate) struct NestedPermits(Mutex<HashMap<Principal, Arc<DepthPermits>>>);
 
 /// The permits of one principal, for each depth.
 #[derive(Debug)]
-struct Places([Arc<Semaphore>; DEPTH]);
+struct DepthPermits([Arc<Semaphore>; MAX_NESTING_DEPTH]);
 
 /// A permit for one nested execution.
 #[derive(Debug)]
-struct Taken {
+struct NestedPermit {
     _permit: OwnedSemaphorePermit,
     /// Keeps the principal's permits in the map while one is held.
-    _of: Arc<Places>,
+    _of: Arc<DepthPermits>,
 }
 
-impl Nests {
+impl NestedPermits {
     /// Waits for a permit. None: the depth is out of range.
-    async fn place(&self, who: Principal, depth: usize) -> Option<Taken> {
-        let of = self.of(who);
+    async fn acquire(&self, who: Principal, depth: usize) -> Option<NestedPermit> {
+        let of = self.principal_permits(who);
         let semaphore = Arc::clone(of.0.get(depth.checked_sub(1)?)?);
         // The semaphores are never closed.
         let permit = semaphore.acquire_owned().await.ok()?;
-        Some(Taken {
+        Some(NestedPermit {
             _permit: permit,
             _of: of,
         })
     }
 
-    fn of(&self, who: Principal) -> Arc<Places> {
+    fn principal_permits(&self, who: Principal) -> Arc<DepthPermits> {
         let mut all = lock(&self.0);
-        if all.len() >= MANY {
+        if all.len() >= MAX_TRACKED_PRINCIPALS {
             all.retain(|_, places| Arc::strong_count(places) > 1);
         }
-        let new = || Arc::new(Places(std::array::from_fn(|_| Arc::new(Semaphore::new(PLACES)))));
+        let new = || {
+            Arc::new(DepthPermits(std::array::from_fn(|_| {
+                Arc::new(Semaphore::new(MAX_EXECUTIONS_PER_DEPTH))
+            })))
+        };
         Arc::clone(all.entry(who).or_insert_with(new))
     }
 }
 
 /// The settings of a nested execution that do not come from its session.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Around {
+pub(crate) struct NestedSettings {
     pub(crate) require_hard: bool,
     pub(crate) timeout: Option<Duration>,
 }
 
-impl Around {
+impl NestedSettings {
     /// The settings of the calling request.
-    pub(crate) fn of(request: &RunCode) -> Around {
-        Around {
+    pub(crate) fn from_request(request: &ExecutionRequest) -> NestedSettings {
+        NestedSettings {
             require_hard: request.require_hard,
             timeout: request.timeout,
         }
@@ -108,39 +112,44 @@ impl Around {
 }
 
 /// The server `skills` of one execution, and the receiver of the calls to it.
-pub(crate) fn server(library: &Library, session: &Session) -> (Own, Orders) {
+pub(crate) fn skill_server(library: &SkillLibrary, session: &ExecutionContext) -> (BuiltinServer, SkillCallReceiver) {
     let (orders, taken) = mpsc::unbounded_channel();
-    let whose = Whose::of(session);
+    let whose = SkillLookup::for_context(session);
     let (library, depth) = (library.clone(), session.depth);
     let find = move |word: String, policy| -> BoxFuture<'static, _> {
         let library = library.clone();
         Box::pin(async move {
-            if depth >= DEPTH {
-                return Err(too_deep());
+            if depth >= MAX_NESTING_DEPTH {
+                return Err(nesting_refusal());
             }
-            library.usable(whose, word, &policy).await
+            library.usable_tool(whose, word, &policy).await
         })
     };
-    let call = move |call: OwnCall| -> BoxFuture<'static, OwnAnswer> {
+    let call = move |call: BuiltinCall| -> BoxFuture<'static, BuiltinAnswer> {
         let orders = orders.clone();
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             // The receiver exists as long as the program runs.
-            let _ = orders.send(Order { call, answer });
-            answered.await.unwrap_or_else(|_| Err(gone()))
+            let _ = orders.send(SkillCall { call, answer });
+            answered.await.unwrap_or_else(|_| Err(caller_gone()))
         })
     };
-    (Own::new(SKILLS, find, call), taken)
+    (BuiltinServer::new(SKILLS_SERVER, find, call), taken)
 }
 
 impl Engine {
     /// Runs skill calls, several at once, for as long as the future is polled.
-    pub(crate) async fn nest(&self, outer: &Session, around: Around, mut orders: Orders) {
+    pub(crate) async fn run_skill_calls(
+        &self,
+        outer: &ExecutionContext,
+        around: NestedSettings,
+        mut orders: SkillCallReceiver,
+    ) {
         let mut under_way = FuturesUnordered::new();
         loop {
             tokio::select! {
-                Some(order) = orders.recv(), if under_way.len() < AT_ONCE => {
-                    under_way.push(self.ordered(outer, around, order));
+                Some(order) = orders.recv(), if under_way.len() < MAX_CONCURRENT_SKILLS => {
+                    under_way.push(self.handle_skill_call(outer, around, order));
                 }
                 Some(()) = under_way.next() => {}
                 else => return std::future::pending().await,
@@ -148,34 +157,39 @@ impl Engine {
         }
     }
 
-    async fn ordered(&self, outer: &Session, around: Around, order: Order) {
-        let Order { call, answer } = order;
+    async fn handle_skill_call(&self, outer: &ExecutionContext, around: NestedSettings, order: SkillCall) {
+        let SkillCall { call, answer } = order;
         let answered = self.answer_skill(outer, around, call).await;
         // The caller may be gone.
         let _ = answer.send(answered);
     }
 
-    async fn answer_skill(&self, outer: &Session, around: Around, call: OwnCall) -> OwnAnswer {
-        let OwnCall {
+    async fn answer_skill(&self, outer: &ExecutionContext, around: NestedSettings, call: BuiltinCall) -> BuiltinAnswer {
+        let BuiltinCall {
             tool,
             arguments,
-            mut gone,
+            cancelled: mut gone,
         } = call;
         let depth = outer.depth + 1;
         let place = tokio::select! {
             biased;
-            _ = &mut gone => return Err(self::gone()),
-            place = self.nests.place(outer.principal, depth) => place,
+            _ = &mut gone => return Err(self::caller_gone()),
+            place = self.nested_permits.acquire(outer.principal, depth) => place,
         };
         if place.is_none() {
-            return Err((CallOutcome::Refused, too_deep()));
+            return Err((CallOutcome::Refused, nesting_refusal()));
         }
-        let failed = |refusal: Refusal| (CallOutcome::Failed, refusal);
-        let found = self.library.find(Whose::of(outer), tool.definition.name.clone()).await;
+        let failed = |refusal: RequestRefusal| (CallOutcome::Failed, refusal);
+        let found = self
+            .library
+            .find_skill(SkillLookup::for_context(outer), tool.definition.name.clone())
+            .await;
         let (skill, body) = found.map_err(failed)?;
-        if tool_of(&skill).map_err(failed)?.digest != tool.digest {
+        if skill_tool(&skill).map_err(failed)?.digest != tool.digest {
             let message = format!("skill `{}` was saved again just now", skill.meta.name);
-            return Err(failed(Refusal::new("skill.stale", message).hint("call it again")));
+            return Err(failed(
+                RequestRefusal::new("skill.stale", message).with_hint("call it again"),
+            ));
         }
         let input = Value::Object(arguments).to_string();
         let (switch, mut stop) = Stop::new();
@@ -188,17 +202,17 @@ impl Engine {
             }
         };
         match ran {
-            Ok(execution) => value_of(&skill, execution),
+            Ok(execution) => skill_value(&skill, execution),
             Err(error) => {
                 let message = format!("skill `{}` could not be run: {}", skill.meta.name, error.chain());
-                let refusal = Refusal::new("skill.failed", message);
+                let refusal = RequestRefusal::new("skill.failed", message);
                 let hint = error.hint().map(str::to_owned);
-                let (refusal, hint) = if let RunError::Refused(by) = error {
-                    (refusal.by(by.rule), by.hint)
+                let (refusal, hint) = if let OperationError::Refused(by) = error {
+                    (refusal.by_rule(by.rule), by.hint)
                 } else {
                     (refusal, hint)
                 };
-                let refusal = hint.into_iter().fold(refusal, Refusal::hint);
+                let refusal = hint.into_iter().fold(refusal, RequestRefusal::with_hint);
                 Err((CallOutcome::Broken, refusal))
             }
         }
@@ -207,26 +221,30 @@ impl Engine {
     /// Runs a skill to its end, in a sandbox of its own. Boxed: its execution may call skills again.
     fn run_skill<'a>(
         &'a self,
-        outer: &'a Session,
-        around: Around,
+        outer: &'a ExecutionContext,
+        around: NestedSettings,
         (skill, body): (&'a Skill, SkillBody),
         input: String,
         stop: &'a mut Stop,
-    ) -> BoxFuture<'a, Result<Execution, RunError>> {
+    ) -> BoxFuture<'a, Result<ExecutionReport, OperationError>> {
         Box::pin(async move {
-            let mut session = outer.called(ExecutionId::generate()?);
-            session.folders = self.folders_of(session.execution);
-            let spec = self.spec(&session.policy, Disk::passing(&session.folders), around.require_hard);
-            let spec = spec.map_err(RunError::Refused)?;
-            session.enforcement = self.enforcement(&spec, &session.policy);
-            let mut request = request(&session, around, skill, body, input);
-            if let Some(refusal) = crate::refusal::Refusal::of_program(&session.policy, &request.program) {
-                return Err(RunError::Refused(refusal));
+            let mut session = outer.for_nested_call(ExecutionId::generate()?);
+            session.folders = self.execution_scratch_folder(session.execution);
+            let spec = self.sandbox_spec(
+                &session.policy,
+                DiskFolders::scratch_only(&session.folders),
+                around.require_hard,
+            );
+            let spec = spec.map_err(OperationError::Refused)?;
+            session.enforcement = self.enforcement_list(&spec, &session.policy);
+            let mut request = skill_request(&session, around, skill, body, input);
+            if let Some(refusal) = crate::refusal::RunRefusal::check_program(&session.policy, &request.program) {
+                return Err(OperationError::Refused(refusal));
             }
             if spec.has_folders() {
-                self.note_folder(&session.folders)?;
+                self.lease_folder(&session.folders)?;
             }
-            let ran = self.in_its_turn(&session, &spec, &mut request, stop).await;
+            let ran = self.run_skill_admitted(&session, &spec, &mut request, stop).await;
             if spec.has_folders() {
                 self.remove_scratch(&session.folders).await;
             }
@@ -235,72 +253,82 @@ impl Engine {
     }
 
     /// Runs a skill once the budget admits it.
-    async fn in_its_turn(
+    async fn run_skill_admitted(
         &self,
-        session: &Session,
+        session: &ExecutionContext,
         spec: &Arc<Spec>,
-        request: &mut RunCode,
+        request: &mut ExecutionRequest,
         stop: &mut Stop,
-    ) -> Result<Execution, RunError> {
-        let mut company = Company {
-            live: &mut (),
+    ) -> Result<ExecutionReport, OperationError> {
+        let mut company = RunContext {
+            observer: &mut (),
             stop,
             run: None,
         };
-        match self.turn_of(session, spec, &Attempt::first(), &mut company).await? {
-            Turn::Taken(_turn) => self.in_a_nested_place(session, spec, request, company.stop).await,
-            Turn::Full(refusal) => Err(RunError::Refused(refusal)),
-            Turn::Cancelled => Err(RunError::Abandoned),
+        match self
+            .acquire_permit(session, spec, &ExecutionAttempt::first_attempt(), &mut company)
+            .await?
+        {
+            RunPermit::Granted(_turn) => self.run_in_nested_sandbox(session, spec, request, company.stop).await,
+            RunPermit::NoCapacity(refusal) => Err(OperationError::Refused(refusal)),
+            RunPermit::Cancelled => Err(OperationError::Abandoned),
         }
     }
 
-    async fn in_a_nested_place(
+    async fn run_in_nested_sandbox(
         &self,
-        session: &Session,
+        session: &ExecutionContext,
         spec: &Arc<Spec>,
-        request: &mut RunCode,
+        request: &mut ExecutionRequest,
         stop: &mut Stop,
-    ) -> Result<Execution, RunError> {
+    ) -> Result<ExecutionReport, OperationError> {
         let (language, who) = (request.program.language(), session.principal);
-        let mut sandbox = self.place(spec, language, who).await?;
-        let before = bring_in(&sandbox, BTreeMap::new(), &request.files)?;
-        self.record(session, report::started(session, request)).await?;
-        let attempt = Attempt::first();
-        let mut company = Company {
-            live: &mut (),
+        let mut sandbox = self.acquire_sandbox(spec, language, who).await?;
+        let before = copy_in(&sandbox, BTreeMap::new(), &request.files)?;
+        self.record_event(session, report::started_event(session, request))
+            .await?;
+        let attempt = ExecutionAttempt::first_attempt();
+        let mut company = RunContext {
+            observer: &mut (),
             stop,
             run: None,
         };
         let ran = self
-            .execute(session, (&mut sandbox, &before), request, &attempt, &mut company)
+            .execute_attempt(session, (&mut sandbox, &before), request, &attempt, &mut company)
             .await?;
-        let Ran::Over(over) = ran else {
+        let AttemptOutcome::Finished(over) = ran else {
             // An execution without a call log is never suspended.
-            return Err(RunError::Unkept);
+            return Err(OperationError::NotRecorded);
         };
         let (gone, written) = tokio::join!(
-            self.put_back(sandbox, spec, language, who),
+            self.release_sandbox(sandbox, spec, language, who),
             self.journal_end(session, &over, &attempt, None)
         );
         gone?;
         written?;
-        Ok(over.execution)
+        Ok(over.report)
     }
 }
 
 /// The execution request of a skill.
-fn request(session: &Session, around: Around, skill: &Skill, body: SkillBody, input: String) -> RunCode {
+fn skill_request(
+    session: &ExecutionContext,
+    around: NestedSettings,
+    skill: &Skill,
+    body: SkillBody,
+    input: String,
+) -> ExecutionRequest {
     let SkillBody { source, files } = body;
-    let file_name = format!("{}/{}", skill.meta.name, skill.meta.language.program());
+    let file_name = format!("{}/{}", skill.meta.name, skill.meta.language.program_file());
     let language = match skill.meta.language {
-        SkillLanguage::TypeScript => Some(Language::TypeScript),
-        SkillLanguage::JavaScript => Some(Language::JavaScript),
-        SkillLanguage::Python => Some(Language::Python),
+        SkillLanguage::TypeScript => Some(JobLanguage::TypeScript),
+        SkillLanguage::JavaScript => Some(JobLanguage::JavaScript),
+        SkillLanguage::Python => Some(JobLanguage::Python),
         SkillLanguage::Shell => None,
     };
     let (program, stdin) = match language {
         Some(language) => {
-            let program = Program::Function {
+            let program = RunProgram::Function {
                 language,
                 file_name,
                 source,
@@ -310,45 +338,45 @@ fn request(session: &Session, around: Around, skill: &Skill, body: SkillBody, in
         }
         // A script reads its input from standard input.
         None => (
-            Program::Shell { file_name, source },
-            Some(known_stdin(input.into_bytes())),
+            RunProgram::Shell { file_name, source },
+            Some(fixed_stdin(input.into_bytes())),
         ),
     };
-    let file = |(name, bytes)| Input {
-        from: Source::Bytes(bytes),
+    let file = |(name, bytes)| InputFile {
+        from: InputSource::Bytes(bytes),
         name,
     };
-    RunCode {
+    ExecutionRequest {
         policy: Arc::clone(&session.policy),
         program,
         args: Vec::new(),
         files: files.into_iter().map(file).collect(),
         stdin,
-        out: Out::Nowhere,
+        out: OutputDestination::ListOnly,
         require_hard: around.require_hard,
         timeout: around.timeout,
         client: None,
-        reader: Reader::Program,
+        reader: ResultAudience::Program,
         session: None,
     }
 }
 
 /// The answer of a skill: its value, if it completed and the value matches its schema.
-fn value_of(skill: &Skill, execution: Execution) -> OwnAnswer {
+fn skill_value(skill: &Skill, execution: ExecutionReport) -> BuiltinAnswer {
     let name = &skill.meta.name;
-    if execution.status != Status::Completed {
-        return Err(failure(skill, execution));
+    if execution.status != ExecutionStatus::Completed {
+        return Err(skill_failure(skill, execution));
     }
     let value = match (skill.meta.language, execution.value) {
         // The value of a script is its standard output.
         (SkillLanguage::Shell, _) if execution.truncated.stdout => {
             let message = format!("skill `{name}` printed more than its value may have");
-            let refusal = Refusal::new("skill.result", message)
-                .by("proc.output")
-                .hint("print less");
+            let refusal = RequestRefusal::new("skill.result", message)
+                .by_rule("proc.output")
+                .with_hint("print less");
             return Err((CallOutcome::Broken, refusal));
         }
-        (SkillLanguage::Shell, _) => printed(&execution.stdout),
+        (SkillLanguage::Shell, _) => stdout_as_json(&execution.stdout),
         (_, Some(value)) => value.get().to_owned(),
         (_, None) => "null".to_owned(),
     };
@@ -356,25 +384,27 @@ fn value_of(skill: &Skill, execution: Execution) -> OwnAnswer {
         return Ok(value);
     };
     let broken = |why: String| {
-        let refusal = Refusal::new(
+        let refusal = RequestRefusal::new(
             "skill.result",
             format!("the value of skill `{name}` is not what it promises: {why}"),
         )
-        .by("metadata.outputs")
-        .hint("the skill has to be mended: its program, or its `outputs`");
+        .by_rule("metadata.outputs")
+        .with_hint("the skill has to be mended: its program, or its `outputs`");
         (CallOutcome::Broken, refusal)
     };
-    let checker = Checker::new(outputs).map_err(|error| broken(error.to_string()))?;
+    let checker = SchemaChecker::new(outputs).map_err(|error| broken(error.to_string()))?;
     let parsed: Value = serde_json::from_str(&value).map_err(|error| broken(error.to_string()))?;
-    checker.fits(&parsed).map_err(|problem| match problem.path.as_str() {
-        "" => broken(problem.message),
-        path => broken(format!("{path}: {}", problem.message)),
-    })?;
+    checker
+        .check_value(&parsed)
+        .map_err(|problem| match problem.path.as_str() {
+            "" => broken(problem.message),
+            path => broken(format!("{path}: {}", problem.message)),
+        })?;
     Ok(value)
 }
 
 /// The standard output of a script as JSON: unchanged where it is JSON, else as a string.
-fn printed(stdout: &str) -> String {
+fn stdout_as_json(stdout: &str) -> String {
     let text = stdout.trim_end_matches('\n');
     if serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok() {
         text.to_owned()
@@ -384,35 +414,38 @@ fn printed(stdout: &str) -> String {
 }
 
 /// The failure of a skill, with its own file and lines.
-fn failure(skill: &Skill, execution: Execution) -> (CallOutcome, Refusal) {
+fn skill_failure(skill: &Skill, execution: ExecutionReport) -> (CallOutcome, RequestRefusal) {
     let name = &skill.meta.name;
-    let outcome = if execution.status == Status::Cancelled {
+    let outcome = if execution.status == ExecutionStatus::Cancelled {
         CallOutcome::Unknown
     } else {
         CallOutcome::Failed
     };
     let Some(error) = execution.error else {
         let message = format!("skill `{name}` ended with code {}", execution.exit_code);
-        return (outcome, Refusal::new("skill.failed", message));
+        return (outcome, RequestRefusal::new("skill.failed", message));
     };
     let mut message = format!("skill `{name}` failed: {}: {}", error.code, error.message);
-    if message.len() > MESSAGE {
-        message.truncate(message.floor_char_boundary(MESSAGE));
+    if message.len() > MAX_MESSAGE_BYTES {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
         message.push('…');
     }
-    let mut refusal = Refusal::new("skill.failed", message);
+    let mut refusal = RequestRefusal::new("skill.failed", message);
     (refusal.rule, refusal.hint) = (error.rule, error.hint);
     (outcome, refusal)
 }
 
-fn too_deep() -> Refusal {
-    Refusal::new("skill.depth", format!("skills call each other at most {DEPTH} deep"))
-        .by("builtin.skills")
-        .hint("call fewer skills from within skills, or none that calls itself")
+fn nesting_refusal() -> RequestRefusal {
+    RequestRefusal::new(
+        "skill.depth",
+        format!("skills call each other at most {MAX_NESTING_DEPTH} deep"),
+    )
+    .by_rule("builtin.skills")
+    .with_hint("call fewer skills from within skills, or none that calls itself")
 }
 
-fn gone() -> (CallOutcome, Refusal) {
-    let refusal = Refusal::new("tool.unknown_effect", "the program ended before the skill did");
+fn caller_gone() -> (CallOutcome, RequestRefusal) {
+    let refusal = RequestRefusal::new("tool.unknown_effect", "the program ended before the skill did");
     (CallOutcome::Unknown, refusal)
 }
 

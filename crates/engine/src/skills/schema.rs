@@ -1,6 +1,6 @@
 //! The schemas of a skill: accepted only where values can be checked against all of them, whichever way the skill comes.
 
-use ringfence_catalog::Checker;
+use ringfence_catalog::SchemaChecker;
 use serde_json::Value;
 
 use crate::execution::ErrorReport;
@@ -34,11 +34,11 @@ impl From<SchemaError> for ErrorReport {
 
 /// Checks that the schemas of a skill can be used to check values.
 pub fn check_schemas(inputs: Option<&Value>, outputs: Option<&Value>) -> Result<(), SchemaError> {
-    check("inputs", inputs)?;
-    check("outputs", outputs)
+    check_schema("inputs", inputs)?;
+    check_schema("outputs", outputs)
 }
 
-fn check(what: &'static str, schema: Option<&Value>) -> Result<(), SchemaError> {
+fn check_schema(what: &'static str, schema: Option<&Value>) -> Result<(), SchemaError> {
     let Some(schema) = schema else { return Ok(()) };
     let wrong = |why: String| SchemaError { what, why };
     if !schema.is_object() {
@@ -48,7 +48,7 @@ fn check(what: &'static str, schema: Option<&Value>) -> Result<(), SchemaError> 
     if what == "inputs" && !takes_objects {
         return Err(wrong("a skill takes one object".to_owned()));
     }
-    match Checker::new(schema) {
+    match SchemaChecker::new(schema) {
         Ok(checker) => checker.note().map_or(Ok(()), |note| Err(wrong(note.to_owned()))),
         Err(error) => Err(wrong(error.to_string())),
     }

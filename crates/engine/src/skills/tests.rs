@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_skill_that_was_removed_and_saved_again_is_another_tool() {
     let home = tempfile::tempdir().unwrap();
-    let skills = Skills::open(home.path());
+    let skills = SkillRepository::open(home.path());
     let scope = SkillScope::Team;
     let name = SkillName::parse("pay").unwrap();
     let save = |source: &str| {
@@ -20,7 +20,7 @@ fn a_skill_that_was_removed_and_saved_again_is_another_tool() {
     skills.remove(scope, &name).unwrap();
     let second = save("export default 2");
     assert_eq!((first.version, second.version), (1, 1));
-    let digest = |skill: &Skill| tool_of(skill).unwrap().digest;
+    let digest = |skill: &Skill| skill_tool(skill).unwrap().digest;
     assert_ne!(digest(&first), digest(&second));
     assert_eq!(digest(&first), digest(&first));
 }

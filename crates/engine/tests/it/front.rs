@@ -4,9 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_engine::{Ask, Engine, Execution, Front, Language, Part, Program, Progress, Settings, WaitError};
-use ringfence_gateway::{Keep, Options, Servers, Upstreams};
-use ringfence_journal::{ExecutionId, Principal, Status, TokenId};
+use ringfence_engine::{
+    Engine, EngineConfig, ExecutionReport, JobLanguage, RunArtifact, RunProgram, RunProgress, RunRequest, ServeConfig,
+    WaitError,
+};
+use ringfence_gateway::{ServerCache, Servers, UpstreamOptions, Upstreams};
+use ringfence_journal::{ExecutionId, ExecutionStatus, Principal, TokenId};
 use ringfence_policy::{Ceiling, Draft};
 use serde_json::json;
 
@@ -14,39 +17,39 @@ const ME: Principal = Principal::Local(1);
 const LONG: Duration = Duration::from_mins(1);
 
 async fn engine(home: &Path, idle: Duration) -> Arc<Engine> {
-    engine_with(home, idle, ringfence_engine::Tools::default()).await
+    engine_with(home, idle, ringfence_engine::CheckerTools::default()).await
 }
 
-async fn engine_with(home: &Path, idle: Duration, checkers: ringfence_engine::Tools) -> Arc<Engine> {
-    let settings = Settings {
+async fn engine_with(home: &Path, idle: Duration, checkers: ringfence_engine::CheckerTools) -> Arc<Engine> {
+    let settings = EngineConfig {
         checkers,
         ..super::settings(home)
     };
     engine_of(settings, idle).await
 }
 
-async fn engine_of(settings: Settings, idle: Duration) -> Arc<Engine> {
-    let policy = Draft::builtin().under(&Ceiling::own_word()).unwrap();
-    let front = Front {
-        ceiling: Ceiling::of(&policy),
+async fn engine_of(settings: EngineConfig, idle: Duration) -> Arc<Engine> {
+    let policy = Draft::builtin().under(&Ceiling::unlimited()).unwrap();
+    let front = ServeConfig {
+        ceiling: Ceiling::from_policy(&policy),
         policy: Arc::new(policy),
         idle,
         warm: 1,
         budget: ringfence_engine::BudgetOverrides::default(),
     };
-    let settings = Settings {
-        front: Some(front),
+    let settings = EngineConfig {
+        serve: Some(front),
         ..settings
     };
-    Engine::serve(settings).await.unwrap()
+    Engine::open_for_serving(settings).await.unwrap()
 }
 
-fn ask(source: &str) -> Ask {
-    Ask {
+fn ask(source: &str) -> RunRequest {
+    RunRequest {
         args: Vec::new(),
         stdin: None,
-        program: Program::Code {
-            language: Language::TypeScript,
+        program: RunProgram::Code {
+            language: JobLanguage::TypeScript,
             file_name: "program.ts".to_owned(),
             source: source.to_owned(),
         },
@@ -58,9 +61,9 @@ fn ask(source: &str) -> Ask {
     }
 }
 
-fn shell(source: &str) -> Ask {
-    Ask {
-        program: Program::Shell {
+fn shell(source: &str) -> RunRequest {
+    RunRequest {
+        program: RunProgram::Shell {
             file_name: "script".to_owned(),
             source: source.to_owned(),
         },
@@ -68,11 +71,11 @@ fn shell(source: &str) -> Ask {
     }
 }
 
-async fn ended(engine: &Arc<Engine>, who: Principal, ask: Ask) -> Arc<Execution> {
-    let id = engine.begin(who, ask).await.unwrap();
-    match engine.wait(who, id, LONG).await.unwrap() {
-        Progress::Ended(ending) => ending.unwrap(),
-        Progress::Running(running) => panic!("{running:?}"),
+async fn ended(engine: &Arc<Engine>, who: Principal, ask: RunRequest) -> Arc<ExecutionReport> {
+    let id = engine.begin_run(who, ask).await.unwrap();
+    match engine.wait_for_run(who, id, LONG).await.unwrap() {
+        RunProgress::Ended(ending) => ending.unwrap(),
+        RunProgress::Running(running) => panic!("{running:?}"),
     }
 }
 
@@ -80,9 +83,9 @@ async fn ended(engine: &Arc<Engine>, who: Principal, ask: Ask) -> Arc<Execution>
 async fn heard(engine: &Arc<Engine>, id: ExecutionId, word: &str) -> String {
     let mut heard = String::new();
     while !heard.contains(word) {
-        match engine.wait(ME, id, Duration::from_millis(50)).await.unwrap() {
-            Progress::Running(running) => heard.push_str(&running.stdout),
-            Progress::Ended(_) => break,
+        match engine.wait_for_run(ME, id, Duration::from_millis(50)).await.unwrap() {
+            RunProgress::Running(running) => heard.push_str(&running.stdout),
+            RunProgress::Ended(_) => break,
         }
     }
     heard
@@ -96,17 +99,17 @@ async fn an_engine_for_front_doors_makes_the_index_of_tools_before_anybody_searc
         "paths": { "/items": { "get": { "operationId": "listItems", "responses": { "200": { "description": "All." } } } } },
     });
     std::fs::write(home.path().join("shop.json"), document.to_string()).unwrap();
-    let servers = Servers::section(&json!({ "shop": { "openapi": "shop.json" } }), home.path()).unwrap();
+    let servers = Servers::from_section(&json!({ "shop": { "openapi": "shop.json" } }), home.path()).unwrap();
     // Another process has listed it before.
-    let options = Options::new(Arc::new(|_| None));
-    let listed = Upstreams::new(servers.clone(), Keep::new(home.path()), options);
-    assert!(listed.catalog().await.1.is_empty());
-    let settings = Settings {
+    let options = UpstreamOptions::new(Arc::new(|_| None));
+    let listed = Upstreams::new(servers.clone(), ServerCache::new(home.path()), options);
+    assert!(listed.list_unlisted().await.1.is_empty());
+    let settings = EngineConfig {
         servers,
         ..super::settings(home.path())
     };
     let engine = engine_of(settings, LONG).await;
-    let gateway = engine.gateway().unwrap();
+    let gateway = engine.tool_gateway().unwrap();
     let index = loop {
         match gateway.ready_index() {
             Some(index) => break index,
@@ -114,14 +117,14 @@ async fn an_engine_for_front_doors_makes_the_index_of_tools_before_anybody_searc
         }
     };
     assert_eq!(index.catalog().tools()[0].name.as_str(), "shop.listItems");
-    Engine::part(engine).await;
+    Engine::shutdown_shared(engine).await;
 }
 
 #[tokio::test]
 async fn a_request_runs_in_a_warm_sandbox_that_is_as_new() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
-    engine.warm(Language::TypeScript, 1).await.unwrap();
+    engine.prewarm(JobLanguage::TypeScript, 1).await.unwrap();
     // The pool resets a sandbox in the background: a request before that gets another one.
     let mut runs = 0;
     while runs < 5 || engine.pool_counts().hits < 4 {
@@ -133,7 +136,7 @@ async fn a_request_runs_in_a_warm_sandbox_that_is_as_new() {
             ask("const there = files.list(); files.write('left.txt', 'x'); there"),
         )
         .await;
-        assert_eq!(execution.status, Status::Completed, "{:?}", execution.error);
+        assert_eq!(execution.status, ExecutionStatus::Completed, "{:?}", execution.error);
         assert_eq!(execution.value.as_ref().unwrap().get(), "[]");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -159,7 +162,8 @@ async fn what_a_program_calls_a_tool_is_hidden_wherever_its_result_repeats_it() 
 
 #[tokio::test]
 async fn what_a_type_checker_repeats_has_no_values() {
-    let checkers = ringfence_engine::Tools::below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools"));
+    let checkers =
+        ringfence_engine::CheckerTools::find_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools"));
     if checkers.tsc.is_none() {
         println!("SKIPPED: no type checkers in `target/tools`: `cargo xtask test --only install` gets them");
         return;
@@ -168,7 +172,7 @@ async fn what_a_type_checker_repeats_has_no_values() {
     let engine = engine_with(home.path(), LONG, checkers).await;
     // Only a program that names tools or skills is checked.
     let program = ask("const to: 'nobody' = 'ann.lee@example.com'; skills;");
-    let named = Ask {
+    let named = RunRequest {
         session: Some("work".to_owned()),
         ..program.clone()
     };
@@ -179,7 +183,7 @@ async fn what_a_type_checker_repeats_has_no_values() {
         let told = serde_json::to_string(&*execution).unwrap();
         assert!(!told.contains("ann.lee"), "{told}");
         assert!(execution.diagnostics[0].message.contains("‹email:"), "{told}");
-        let records = engine.store().show(execution.session_id).await.unwrap();
+        let records = engine.store().session_records(execution.session_id).await.unwrap();
         assert!(
             records
                 .iter()
@@ -192,18 +196,18 @@ async fn what_a_type_checker_repeats_has_no_values() {
 async fn files_of_a_named_session_stay_and_belong_to_one_principal() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
-    let within = |request: Ask| Ask {
+    let within = |request: RunRequest| RunRequest {
         session: Some("work".to_owned()),
         ..request
     };
     let first = ended(&engine, ME, within(ask("files.write('a.txt', 'one'); 1"))).await;
-    assert_eq!(first.status, Status::Completed, "{:?}", first.error);
+    assert_eq!(first.status, ExecutionStatus::Completed, "{:?}", first.error);
     let second = ended(&engine, ME, within(shell("cat a.txt; printf two > b.txt"))).await;
     assert_eq!((second.stdout.as_str(), second.session_id), ("one", first.session_id));
     let new: Vec<&str> = second.files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(new, ["b.txt"]);
     // The id finds the same session.
-    let by_id = Ask {
+    let by_id = RunRequest {
         session: Some(first.session_id.to_string()),
         ..ask("files.read('b.txt')")
     };
@@ -219,13 +223,13 @@ async fn files_of_a_named_session_stay_and_belong_to_one_principal() {
     let refused = ended(&engine, other, by_id).await;
     assert_eq!(
         (refused.status, refused.error.as_ref().unwrap().code.as_str()),
-        (Status::Refused, "session.unknown")
+        (ExecutionStatus::Refused, "session.unknown")
     );
     assert_eq!(
-        engine.wait(other, first.execution_id, LONG).await.unwrap_err(),
+        engine.wait_for_run(other, first.execution_id, LONG).await.unwrap_err(),
         WaitError::Unknown(first.execution_id)
     );
-    assert!(engine.cancel(other, first.execution_id).await.is_err());
+    assert!(engine.cancel_run(other, first.execution_id).await.is_err());
     assert!(!engine.end_session(other, first.session_id).await.unwrap());
     assert!(engine.end_session(ME, first.session_id).await.unwrap());
     let report = engine.store().verify(|_| {}).await.unwrap();
@@ -239,19 +243,19 @@ async fn runs_of_one_session_take_turns() {
     let script = "[ -e busy ] && echo overlaps; touch busy; sleep 0.3; rm busy; echo x >> turns; wc -l < turns";
     let mut begun = Vec::new();
     for session in ["one", "one", "one", "other"] {
-        let request = Ask {
+        let request = RunRequest {
             session: Some(session.to_owned()),
             ..shell(script)
         };
-        begun.push((session, engine.begin(ME, request).await.unwrap()));
+        begun.push((session, engine.begin_run(ME, request).await.unwrap()));
     }
     let mut turns = Vec::new();
     for (session, id) in begun {
-        let Progress::Ended(ending) = engine.wait(ME, id, LONG).await.unwrap() else {
+        let RunProgress::Ended(ending) = engine.wait_for_run(ME, id, LONG).await.unwrap() else {
             panic!("{session} goes on");
         };
         let execution = ending.unwrap();
-        assert_eq!(execution.status, Status::Completed, "{:?}", execution.error);
+        assert_eq!(execution.status, ExecutionStatus::Completed, "{:?}", execution.error);
         turns.push((session, execution.stdout.trim().to_owned()));
     }
     turns.sort();
@@ -266,7 +270,7 @@ async fn runs_of_one_session_take_turns() {
 async fn a_request_that_asks_for_too_much_is_refused_naming_each_key() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
-    let greedy = Ask {
+    let greedy = RunRequest {
         draft: Some(json!({ "proc": { "mem_limit": "8GiB", "fork_limit": 1000 }, "net": { "enabled": true } })),
         ..ask("1")
     };
@@ -274,17 +278,17 @@ async fn a_request_that_asks_for_too_much_is_refused_naming_each_key() {
     let error = refused.error.as_ref().unwrap();
     assert_eq!(
         (refused.status, error.code.as_str()),
-        (Status::Refused, "policy.ceiling")
+        (ExecutionStatus::Refused, "policy.ceiling")
     );
     for key in ["proc.mem_limit", "proc.fork_limit", "net.enabled"] {
         assert!(error.rule.as_ref().unwrap().contains(key), "{key}: {error:?}");
     }
-    let modest = Ask {
+    let modest = RunRequest {
         draft: Some(json!({ "env": { "GREETING": "hello" }, "proc": { "mem_limit": "64MiB" } })),
         ..shell("printf %s \"$GREETING\"")
     };
     assert_eq!(ended(&engine, ME, modest).await.stdout, "hello");
-    let unknown = Ask {
+    let unknown = RunRequest {
         draft: Some(json!({ "pros": {} })),
         ..ask("1")
     };
@@ -297,17 +301,17 @@ async fn a_request_that_asks_for_too_much_is_refused_naming_each_key() {
 async fn a_place_of_a_requests_own_is_not_kept() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
-    engine.warm(Language::TypeScript, 1).await.unwrap();
+    engine.prewarm(JobLanguage::TypeScript, 1).await.unwrap();
     let before = engine.pool_counts();
     for _ in 0..3 {
-        let other = Ask {
+        let other = RunRequest {
             draft: Some(json!({ "proc": { "mem_limit": "64MiB" } })),
             ..ask("1")
         };
-        assert_eq!(ended(&engine, ME, other).await.status, Status::Completed);
+        assert_eq!(ended(&engine, ME, other).await.status, ExecutionStatus::Completed);
     }
     assert_eq!(engine.pool_counts(), before);
-    assert_eq!(ended(&engine, ME, ask("1")).await.status, Status::Completed);
+    assert_eq!(ended(&engine, ME, ask("1")).await.status, ExecutionStatus::Completed);
     assert_eq!(engine.pool_counts().hits, before.hits + 1);
 }
 
@@ -315,12 +319,15 @@ async fn a_place_of_a_requests_own_is_not_kept() {
 async fn an_open_session_keeps_its_place() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
-    let within = |draft| Ask {
+    let within = |draft| RunRequest {
         session: Some("work".to_owned()),
         draft,
         ..ask("1")
     };
-    assert_eq!(ended(&engine, ME, within(None)).await.status, Status::Completed);
+    assert_eq!(
+        ended(&engine, ME, within(None)).await.status,
+        ExecutionStatus::Completed
+    );
     let other = within(Some(json!({ "proc": { "mem_limit": "64MiB" }, "env": { "A": "b" } })));
     let refused = ended(&engine, ME, other).await;
     let error = refused.error.as_ref().unwrap();
@@ -329,7 +336,7 @@ async fn an_open_session_keeps_its_place() {
         ("session.fixed", Some("proc, env"))
     );
     let tools = within(Some(json!({ "tools": { "max_calls": 3 } })));
-    assert_eq!(ended(&engine, ME, tools).await.status, Status::Completed);
+    assert_eq!(ended(&engine, ME, tools).await.status, ExecutionStatus::Completed);
 }
 
 #[tokio::test]
@@ -337,17 +344,17 @@ async fn what_goes_on_can_be_heard_and_ended() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
     let id = engine
-        .begin(ME, shell("echo one; sleep 0.5; echo two; sleep 60"))
+        .begin_run(ME, shell("echo one; sleep 0.5; echo two; sleep 60"))
         .await
         .unwrap();
     assert_eq!(heard(&engine, id, "two").await, "one\ntwo\n");
-    engine.cancel(ME, id).await.unwrap();
-    let Progress::Ended(Ok(execution)) = engine.wait(ME, id, LONG).await.unwrap() else {
+    engine.cancel_run(ME, id).await.unwrap();
+    let RunProgress::Ended(Ok(execution)) = engine.wait_for_run(ME, id, LONG).await.unwrap() else {
         panic!("it goes on");
     };
     assert_eq!(
         (execution.status, execution.stdout.as_str()),
-        (Status::Cancelled, "one\ntwo\n")
+        (ExecutionStatus::Cancelled, "one\ntwo\n")
     );
 }
 
@@ -355,12 +362,12 @@ async fn what_goes_on_can_be_heard_and_ended() {
 async fn a_timeout_is_less_than_the_policys_wall() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
-    let hasty = Ask {
+    let hasty = RunRequest {
         timeout: Some(Duration::from_millis(200)),
         ..ask("for (;;) {}")
     };
     let execution = ended(&engine, ME, hasty).await;
-    assert_eq!(execution.status, Status::TimedOut);
+    assert_eq!(execution.status, ExecutionStatus::TimedOut);
     assert!(execution.usage.wall_ms < 5_000, "{}", execution.usage.wall_ms);
 }
 
@@ -369,22 +376,22 @@ async fn what_a_run_left_is_kept_for_its_owner_and_then_forgotten() {
     let home = tempfile::tempdir().unwrap();
     let idle = Duration::from_secs(4);
     let engine = engine(home.path(), idle).await;
-    let request = Ask {
+    let request = RunRequest {
         files: vec![("in/a.bin".parse().unwrap(), vec![0, 159, 146])],
         session: Some("brief".to_owned()),
         ..shell("cp in/a.bin out.bin; echo said; echo worse >&2")
     };
     let execution = ended(&engine, ME, request).await;
-    let read = |part| engine.artifact(ME, execution.execution_id, part);
-    assert_eq!(read(Part::Stdout).await.unwrap().unwrap(), b"said\n");
-    assert_eq!(read(Part::Stderr).await.unwrap().unwrap(), b"worse\n");
-    assert_eq!(read(Part::Value).await.unwrap(), None);
-    let file = |name: &str| Part::File(name.parse().unwrap());
+    let read = |part| engine.read_artifact(ME, execution.execution_id, part);
+    assert_eq!(read(RunArtifact::Stdout).await.unwrap().unwrap(), b"said\n");
+    assert_eq!(read(RunArtifact::Stderr).await.unwrap().unwrap(), b"worse\n");
+    assert_eq!(read(RunArtifact::Value).await.unwrap(), None);
+    let file = |name: &str| RunArtifact::File(name.parse().unwrap());
     assert_eq!(read(file("out.bin")).await.unwrap().unwrap(), [0, 159, 146]);
     assert_eq!(read(file("other")).await.unwrap(), None);
     let forgotten = async {
         loop {
-            match read(Part::Stdout).await {
+            match read(RunArtifact::Stdout).await {
                 Ok(_) => tokio::time::sleep(Duration::from_millis(20)).await,
                 Err(error) => break error,
             }
@@ -394,7 +401,7 @@ async fn what_a_run_left_is_kept_for_its_owner_and_then_forgotten() {
         tokio::time::timeout(LONG, forgotten).await.unwrap(),
         WaitError::Forgotten {
             id: execution.execution_id,
-            status: Status::Completed
+            status: ExecutionStatus::Completed
         }
     );
     let session = engine.store().session(execution.session_id).await.unwrap().unwrap();
@@ -431,20 +438,20 @@ async fn many_at_once_are_all_answered() {
 async fn a_session_that_another_process_stops_is_over() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
-    let request = Ask {
+    let request = RunRequest {
         session: Some("work".to_owned()),
         ..shell("echo begun; sleep 60")
     };
-    let id = engine.begin(ME, request).await.unwrap();
+    let id = engine.begin_run(ME, request).await.unwrap();
     assert_eq!(heard(&engine, id, "begun").await, "begun\n");
     let session = engine.store().execution(id).await.unwrap().unwrap().session;
     let other = ringfence_store::Store::open(home.path()).await.unwrap();
-    let target = ringfence_store::Target::Session(session);
+    let target = ringfence_store::StopTarget::Session(session);
     other.request_stop(target, Principal::Local(2)).await.unwrap();
-    let Progress::Ended(Ok(execution)) = engine.wait(ME, id, LONG).await.unwrap() else {
+    let RunProgress::Ended(Ok(execution)) = engine.wait_for_run(ME, id, LONG).await.unwrap() else {
         panic!("it goes on");
     };
-    assert_eq!(execution.status, Status::Cancelled);
+    assert_eq!(execution.status, ExecutionStatus::Cancelled);
     for _ in 0..400 {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let found = engine.store().session(session).await.unwrap().unwrap();
@@ -460,16 +467,19 @@ async fn a_drained_engine_lets_runs_end_and_takes_no_more() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
     let soon = engine
-        .begin(ME, shell("echo begun; sleep 0.5; echo done"))
+        .begin_run(ME, shell("echo begun; sleep 0.5; echo done"))
         .await
         .unwrap();
-    let never = engine.begin(ME, shell("sleep 60")).await.unwrap();
+    let never = engine.begin_run(ME, shell("sleep 60")).await.unwrap();
     // The start of its sandbox must not count as time of the drain.
     heard(&engine, soon, "begun").await;
     engine.drain(Duration::from_secs(3)).await;
-    assert_eq!(engine.begin(ME, ask("1")).await.unwrap_err().code(), "server.closing");
-    for (id, status) in [(soon, Status::Completed), (never, Status::Cancelled)] {
+    assert_eq!(
+        engine.begin_run(ME, ask("1")).await.unwrap_err().code(),
+        "server.closing"
+    );
+    for (id, status) in [(soon, ExecutionStatus::Completed), (never, ExecutionStatus::Cancelled)] {
         assert_eq!(engine.store().execution(id).await.unwrap().unwrap().status, status);
     }
-    Engine::part(engine).await;
+    Engine::shutdown_shared(engine).await;
 }

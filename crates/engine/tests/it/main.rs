@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_engine::{Engine, Execution, Out, Program, RunCode, Settings};
-use ringfence_journal::{Principal, SessionState, Status};
+use ringfence_engine::{Engine, EngineConfig, ExecutionReport, ExecutionRequest, OutputDestination, RunProgram};
+use ringfence_journal::{ExecutionStatus, Principal, SessionState};
 use ringfence_policy::{Ceiling, Draft, Policy};
-use ringfence_sandbox::{Existing, Language};
-use ringfence_store::{Sessions, Target};
+use ringfence_sandbox::{ExistingFileAction, JobLanguage};
+use ringfence_store::{SessionQuery, StopTarget};
 
 mod front;
 mod skills;
@@ -20,8 +20,8 @@ async fn engine(home: &Path) -> Engine {
     Engine::open(settings(home)).await.unwrap()
 }
 
-fn settings(home: &Path) -> Settings {
-    Settings {
+fn settings(home: &Path) -> EngineConfig {
+    EngineConfig {
         home: home.to_owned(),
         sinks: Vec::new(),
         principal: Principal::Local(1),
@@ -29,9 +29,9 @@ fn settings(home: &Path) -> Settings {
         servers: ringfence_gateway::Servers::default(),
         server_policies: std::collections::BTreeMap::new(),
         credentials: ringfence_gateway::Credentials::default(),
-        checkers: ringfence_engine::Tools::default(),
+        checkers: ringfence_engine::CheckerTools::default(),
         environment: std::sync::Arc::new(|_| None),
-        front: None,
+        serve: None,
     }
 }
 
@@ -39,20 +39,20 @@ fn policy(settings: &[(&str, &str)]) -> Policy {
     let draft = settings
         .iter()
         .fold(Draft::builtin(), |draft, (key, value)| draft.set(key, value).unwrap());
-    draft.under(&Ceiling::own_word()).unwrap()
+    draft.under(&Ceiling::unlimited()).unwrap()
 }
 
-fn typescript(source: &str, settings: &[(&str, &str)]) -> RunCode {
-    let program = Program::Code {
-        language: Language::TypeScript,
+fn typescript(source: &str, settings: &[(&str, &str)]) -> ExecutionRequest {
+    let program = RunProgram::Code {
+        language: JobLanguage::TypeScript,
         file_name: "main.ts".to_owned(),
         source: source.to_owned(),
     };
-    RunCode::new(policy(settings), program)
+    ExecutionRequest::new(policy(settings), program)
 }
 
-async fn kinds(engine: &Engine, execution: &Execution) -> Vec<&'static str> {
-    let records = engine.store().show(execution.session_id).await.unwrap();
+async fn kinds(engine: &Engine, execution: &ExecutionReport) -> Vec<&'static str> {
+    let records = engine.store().session_records(execution.session_id).await.unwrap();
     records
         .iter()
         .map(|record| record.event().unwrap().kind.name())
@@ -69,7 +69,7 @@ async fn a_run_has_a_result_and_a_journal_that_verifies() {
         .unwrap();
     assert_eq!(
         (execution.status, execution.exit_code, execution.stdout.as_str()),
-        (Status::Completed, 0, "hi\n")
+        (ExecutionStatus::Completed, 0, "hi\n")
     );
     assert_eq!(execution.value.as_ref().unwrap().get(), "{\"a\":[1]}");
     assert!(
@@ -99,7 +99,7 @@ async fn what_is_not_built_is_refused_when_a_session_opens() {
         )
         .await
         .unwrap();
-    assert_eq!((execution.status, execution.exit_code), (Status::Refused, 126));
+    assert_eq!((execution.status, execution.exit_code), (ExecutionStatus::Refused, 126));
     let error = execution.error.as_ref().unwrap();
     assert_eq!(
         (error.code.as_str(), error.rule.as_deref()),
@@ -119,10 +119,13 @@ async fn a_limit_and_an_attempt_are_written_down() {
         .run(typescript("for (;;) {}", &[("proc.wall_timeout", "200ms")]), &mut ())
         .await
         .unwrap();
-    assert_eq!((execution.status, execution.exit_code), (Status::TimedOut, 124));
+    assert_eq!(
+        (execution.status, execution.exit_code),
+        (ExecutionStatus::TimedOut, 124)
+    );
     assert!(kinds(&engine, &execution).await.contains(&"limit_hit"));
-    let attempt = RunCode {
-        program: Program::Shell {
+    let attempt = ExecutionRequest {
+        program: RunProgram::Shell {
             file_name: "s".to_owned(),
             source: "unshare -U true".to_owned(),
         },
@@ -158,31 +161,34 @@ async fn a_stop_from_outside_ends_the_run_now() {
     let engine = Arc::new(engine(home.path()).await);
     let running = Arc::clone(&engine);
     let run = tokio::spawn(async move {
-        let sleeper = RunCode {
-            program: Program::Named("sleep".to_owned()),
+        let sleeper = ExecutionRequest {
+            program: RunProgram::Named("sleep".to_owned()),
             args: vec!["60".to_owned()],
             ..typescript("", &[])
         };
         running.run(sleeper, &mut ()).await.unwrap()
     });
-    let open = Sessions {
+    let open = SessionQuery {
         state: Some(SessionState::Open),
-        ..Sessions::default()
+        ..SessionQuery::default()
     };
-    while engine.store().sessions(open).await.unwrap().is_empty() {
+    while engine.store().list_sessions(open).await.unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
     engine
         .store()
-        .request_stop(Target::All, Principal::Local(2))
+        .request_stop(StopTarget::All, Principal::Local(2))
         .await
         .unwrap();
     let execution = tokio::time::timeout(Duration::from_secs(20), run)
         .await
         .unwrap()
         .unwrap();
-    assert_eq!((execution.status, execution.exit_code), (Status::Cancelled, 130));
+    assert_eq!(
+        (execution.status, execution.exit_code),
+        (ExecutionStatus::Cancelled, 130)
+    );
     assert!(kinds(&engine, &execution).await.contains(&"stop_requested"));
 }
 
@@ -193,9 +199,9 @@ async fn nothing_runs_that_cannot_be_written_down() {
     let out = tempfile::tempdir().unwrap();
     engine.store().close().await;
     let mut request = typescript("files.write('made', 'x')", &[]);
-    request.out = Out::Folder {
+    request.out = OutputDestination::Folder {
         path: out.path().join("o"),
-        existing: Existing::Keep,
+        existing: ExistingFileAction::Keep,
     };
     let error = engine.run(request, &mut ()).await.unwrap_err();
     assert!(error.to_string().contains("journal"), "{error}");

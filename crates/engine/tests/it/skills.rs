@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_engine::{Engine, Execution, Program, RunCode};
-use ringfence_journal::{Event, Kind, Principal, Status};
-use ringfence_sandbox::Language;
+use ringfence_engine::{Engine, ExecutionReport, ExecutionRequest, RunProgram};
+use ringfence_journal::{Event, EventKind, ExecutionStatus, Principal};
+use ringfence_sandbox::JobLanguage;
 use ringfence_store::{SkillBody, SkillLanguage, SkillMeta, SkillName, SkillScope};
 use serde_json::{Value, json};
 
@@ -29,24 +29,24 @@ fn save_typescript(engine: &Engine, name: &str, source: &str) {
     save(engine, meta(name, SkillLanguage::TypeScript), source);
 }
 
-fn python(source: &str) -> RunCode {
-    let program = Program::Code {
-        language: Language::Python,
+fn python(source: &str) -> ExecutionRequest {
+    let program = RunProgram::Code {
+        language: JobLanguage::Python,
         file_name: "main.py".to_owned(),
         source: source.to_owned(),
     };
-    RunCode::new(policy(&[]), program)
+    ExecutionRequest::new(policy(&[]), program)
 }
 
-async fn run(engine: &Engine, source: &str) -> Execution {
+async fn run(engine: &Engine, source: &str) -> ExecutionReport {
     engine.run(typescript(source, &[]), &mut ()).await.unwrap()
 }
 
 #[track_caller]
-fn value(execution: &Execution) -> Value {
+fn value(execution: &ExecutionReport) -> Value {
     assert_eq!(
         execution.status,
-        Status::Completed,
+        ExecutionStatus::Completed,
         "{:?} {}",
         execution.error,
         execution.stderr
@@ -65,14 +65,14 @@ async fn told(engine: &Engine, call: &str, settings: &[(&str, &str)]) -> [String
     serde_json::from_value(value(&execution)).unwrap()
 }
 
-async fn events(engine: &Engine, execution: &Execution) -> Vec<Event> {
-    let records = engine.store().show(execution.session_id).await.unwrap();
+async fn events(engine: &Engine, execution: &ExecutionReport) -> Vec<Event> {
+    let records = engine.store().session_records(execution.session_id).await.unwrap();
     records.iter().map(|record| record.event().unwrap()).collect()
 }
 
 /// The events of nested executions.
 fn nested(events: &[Event]) -> Vec<&Event> {
-    let is_nested = |event: &&Event| matches!(event.kind, Kind::ExecutionStarted { parent: Some(_), .. });
+    let is_nested = |event: &&Event| matches!(event.kind, EventKind::ExecutionStarted { parent: Some(_), .. });
     events.iter().filter(is_nested).collect()
 }
 
@@ -129,7 +129,7 @@ async fn a_call_is_an_execution_of_its_own_in_the_session_of_its_caller() {
     let [started] = started.as_slice() else {
         panic!("{started:?}")
     };
-    let Kind::ExecutionStarted {
+    let EventKind::ExecutionStarted {
         parent, program, files, ..
     } = &started.kind
     else {
@@ -215,7 +215,7 @@ async fn inputs_and_values_are_what_the_skill_says() {
     );
     // A skill with invalid input is not even started.
     let refused = run(&engine, "await skills.upto({ n: 1.5 })").await;
-    assert_eq!(refused.status, Status::Failed);
+    assert_eq!(refused.status, ExecutionStatus::Failed);
     assert_eq!(nested(&events(&engine, &refused).await), Vec::<&Event>::new());
 }
 
@@ -233,7 +233,7 @@ async fn skills_that_call_each_other_end_at_the_fourth() {
     // Each was called by the one before.
     let mut parent = Some(outer.execution_id);
     for event in nested(&events) {
-        let Kind::ExecutionStarted { parent: by, .. } = &event.kind else {
+        let EventKind::ExecutionStarted { parent: by, .. } = &event.kind else {
             panic!()
         };
         assert_eq!(*by, parent);
@@ -276,11 +276,11 @@ async fn what_is_stopped_takes_its_skills_with_it() {
         loop {
             let sessions = engine
                 .store()
-                .sessions(ringfence_store::Sessions::default())
+                .list_sessions(ringfence_store::SessionQuery::default())
                 .await
                 .unwrap();
             if let Some(session) = sessions.first() {
-                let executions = engine.store().executions(session.id).await.unwrap();
+                let executions = engine.store().session_executions(session.id).await.unwrap();
                 if executions.len() == 3 {
                     return;
                 }
@@ -291,7 +291,7 @@ async fn what_is_stopped_takes_its_skills_with_it() {
     tokio::time::timeout(Duration::from_secs(20), started).await.unwrap();
     engine.cancel_all();
     let execution = run.await.unwrap().unwrap();
-    assert_eq!(execution.status, Status::Cancelled, "{:?}", execution.error);
+    assert_eq!(execution.status, ExecutionStatus::Cancelled, "{:?}", execution.error);
     assert!(begun.elapsed() < Duration::from_secs(20));
     // Every one of them has an end, before the session has its own.
     let events = events(&engine, &execution).await;
@@ -449,7 +449,7 @@ async fn hostile_calls_reach_no_skill() {
     );
     for wrong in ["skills.size([1])", "skills.size('x')", "skills.size({ text: 'a' }, 2)"] {
         let refused = run(&engine, &format!("await {wrong}")).await;
-        assert_eq!(refused.status, Status::Failed, "{wrong}");
+        assert_eq!(refused.status, ExecutionStatus::Failed, "{wrong}");
     }
     // A value that is larger than a call may answer.
     save_typescript(&engine, "large", "export default () => 'x'.repeat(17 << 20)");

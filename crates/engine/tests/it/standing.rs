@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use ringfence_engine::approvals::{self, AnswerError, ApprovalState, Say, Settled};
-use ringfence_engine::standing;
+use ringfence_engine::approvals::{self, AnswerError, AnswerReceipt, AnswerSubmission, ApprovalState};
+use ringfence_engine::standing_rules;
 use ringfence_journal::{
-    ApprovalId, ApprovalScope, ApprovalVia, AskReason, Event, ExecutionId, Hash, Kind, Limits, PolicyRef, Principal,
-    Recorder as _, SessionId,
+    ApprovalId, ApprovalScope, ApprovalVia, AskReason, ContentHash, Event, EventKind, ExecutionId, PolicyRef,
+    Principal, RecordedLimits, Recorder as _, SessionId,
 };
-use ringfence_policy::{Ceiling, Draft, Hints, Policy};
-use ringfence_store::{Grounds, Lease, Opening, Question, Store};
+use ringfence_policy::{Ceiling, Draft, Policy, ToolHints};
+use ringfence_store::{ApprovalGrounds, ApprovalQuestion, Lease, NewSession, Store};
 use tempfile::TempDir;
 
 const ME: Principal = Principal::Local(1);
@@ -33,7 +33,7 @@ fn under(text: &str, ceiling: &Ceiling) -> Policy {
 
 /// A policy that requires an approval for each letter.
 fn asks() -> Policy {
-    under("tools: { rules: [{ ask: 'mail.*' }] }", &Ceiling::own_word())
+    under("tools: { rules: [{ ask: 'mail.*' }] }", &Ceiling::unlimited())
 }
 
 impl Inbox {
@@ -42,7 +42,7 @@ impl Inbox {
         let store = Arc::new(Store::open(home.path()).await.unwrap());
         let lease = Lease::acquire(home.path()).unwrap();
         let (session, execution) = (SessionId::generate().unwrap(), ExecutionId::generate().unwrap());
-        let opening = Opening {
+        let opening = NewSession {
             session,
             principal: ME,
             policy: PolicyRef {
@@ -66,13 +66,13 @@ impl Inbox {
             _lease: lease,
         };
         inbox
-            .note(Kind::ExecutionStarted {
+            .note(EventKind::ExecutionStarted {
                 language: "typescript".into(),
                 program: None,
-                code: Hash::of(b"1"),
+                code: ContentHash::digest(b"1"),
                 bytes: 1,
                 files: Vec::new(),
-                limits: Limits::default(),
+                limits: RecordedLimits::default(),
                 client: None,
                 parent: None,
             })
@@ -80,14 +80,14 @@ impl Inbox {
         inbox
     }
 
-    async fn note(&self, kind: Kind) {
-        let event = Event::host(self.session, Some(self.execution), kind);
+    async fn note(&self, kind: EventKind) {
+        let event = Event::from_host(self.session, Some(self.execution), kind);
         self.store.record(event).await.unwrap();
     }
 
-    fn question(&self, number: u32, to: &str) -> Question {
+    fn question(&self, number: u32, to: &str) -> ApprovalQuestion {
         let asked = Timestamp::now();
-        Question {
+        ApprovalQuestion {
             id: ApprovalId::generate().unwrap(),
             principal: ME,
             session: self.session,
@@ -99,16 +99,16 @@ impl Inbox {
             why: AskReason::Rule,
             arguments: serde_json::json!({ "to": to }).to_string(),
             masked: None,
-            shown: Hash::of(to.as_bytes()),
+            shown: ContentHash::digest(to.as_bytes()),
             asked,
             expires: asked + jiff::SignedDuration::from_hours(1),
-            grounds: Grounds::default(),
+            grounds: ApprovalGrounds::default(),
         }
     }
 
-    async fn ask(&self, question: Question) -> ApprovalId {
+    async fn ask(&self, question: ApprovalQuestion) -> ApprovalId {
         let id = question.id;
-        let kind = Kind::ApprovalAsked {
+        let kind = EventKind::ApprovalAsked {
             id,
             number: question.number.into(),
             tool: question.tool.as_str().into(),
@@ -117,12 +117,12 @@ impl Inbox {
             shown: question.shown,
             expires: question.expires,
         };
-        let event = Event::host(self.session, Some(self.execution), kind);
-        self.store.ask(event, question, Vec::new()).await.unwrap();
+        let event = Event::from_host(self.session, Some(self.execution), kind);
+        self.store.record_question(event, question, Vec::new()).await.unwrap();
         id
     }
 
-    async fn always(&self, id: ApprovalId) -> Result<Settled, AnswerError> {
+    async fn always(&self, id: ApprovalId) -> Result<AnswerReceipt, AnswerError> {
         always(&self.store, id).await
     }
 
@@ -138,8 +138,8 @@ impl Inbox {
     }
 }
 
-async fn always(store: &Store, id: ApprovalId) -> Result<Settled, AnswerError> {
-    let say = Say {
+async fn always(store: &Store, id: ApprovalId) -> Result<AnswerReceipt, AnswerError> {
+    let say = AnswerSubmission {
         approve: true,
         scope: ApprovalScope::Always,
         shown: None,
@@ -147,23 +147,23 @@ async fn always(store: &Store, id: ApprovalId) -> Result<Settled, AnswerError> {
         via: ApprovalVia::Api,
         note: None,
     };
-    standing::answer(store, store.home(), id, say, None).await
+    standing_rules::answer_always(store, store.home(), id, say, None).await
 }
 
 #[tokio::test]
 async fn what_the_ceiling_asks_after_other_calls_is_not_answered_for_good() {
     let above = "tools: { default: allow, rules: [{ ask: 'mail.send', after: 'web.*' }] }";
-    let ceiling = Ceiling::of(&under(above, &Ceiling::own_word()));
+    let ceiling = Ceiling::from_policy(&under(above, &Ceiling::unlimited()));
     let inbox = Inbox::new(&under("tools: { rules: [{ ask: 'mail.*' }] }", &ceiling)).await;
     let early = inbox.ask(inbox.question(1, "ann")).await;
     inbox.always(early).await.unwrap();
     assert_eq!(inbox.rules().len(), 1);
     inbox
-        .note(Kind::CallStarted {
+        .note(EventKind::CallStarted {
             number: 2,
             tool: "web.fetch".into(),
             rule: "tools.default".into(),
-            arguments: Hash::of(b"{}"),
+            arguments: ContentHash::digest(b"{}"),
             bytes: 2,
         })
         .await;
@@ -183,25 +183,25 @@ async fn what_the_ceiling_asks_after_other_calls_is_not_answered_for_good() {
 #[tokio::test]
 async fn what_a_server_says_of_its_tool_counts_where_it_is_answered_for_good() {
     let above = "tools: { default: allow, rules: [{ ask: '**', hint: destructive }] }";
-    let ceiling = Ceiling::of(&under(above, &Ceiling::own_word()));
+    let ceiling = Ceiling::from_policy(&under(above, &Ceiling::unlimited()));
     let inbox = Inbox::new(&under("tools: { rules: [{ ask: 'mail.*' }] }", &ceiling)).await;
     let said = |read_only| {
-        let hints = Hints {
+        let hints = ToolHints {
             read_only,
-            ..Hints::none()
+            ..ToolHints::none()
         };
-        Grounds {
+        ApprovalGrounds {
             hints: Some(hints),
-            ..Grounds::default()
+            ..ApprovalGrounds::default()
         }
     };
     let cases = [
-        (Grounds::default(), false),
+        (ApprovalGrounds::default(), false),
         (said(None), false),
         (said(Some(true)), true),
     ];
     for (number, (grounds, is_taken)) in (1..).zip(cases) {
-        let question = Question {
+        let question = ApprovalQuestion {
             grounds,
             ..inbox.question(number, "ann")
         };
@@ -222,13 +222,13 @@ async fn what_is_asked_for_this_once_is_not_answered_for_good() {
         (AskReason::Drift, "tools.drift", "`ringfence tools accept`"),
     ];
     for (number, (why, rule, next)) in (1..).zip(cases) {
-        let question = Question {
+        let question = ApprovalQuestion {
             why,
             rule: rule.to_owned(),
             ..inbox.question(number, "ann")
         };
         let id = inbox.ask(question).await;
-        let shown = standing::preview(&inbox.store, inbox.home.path(), id, None).await;
+        let shown = standing_rules::preview_rule(&inbox.store, inbox.home.path(), id, None).await;
         for told in [shown.map(drop).unwrap_err(), inbox.always(id).await.unwrap_err()] {
             assert_eq!(told.code(), "approval.once", "{told}");
             assert!(told.hint().unwrap().contains(next), "{told}");
@@ -251,10 +251,10 @@ async fn an_answer_without_its_rule_is_completed_by_the_same_answer() {
         assert!(inbox.rules().is_empty());
     }
     fs::remove_dir(&in_the_way).unwrap();
-    assert!(inbox.always(id).await.unwrap().again);
+    assert!(inbox.always(id).await.unwrap().already_answered);
     assert_eq!(inbox.rules().len(), 1);
     // Once is enough.
-    assert!(inbox.always(id).await.unwrap().again);
+    assert!(inbox.always(id).await.unwrap().already_answered);
     assert_eq!(inbox.rules().len(), 1);
 }
 
@@ -340,7 +340,7 @@ async fn where_another_process_does_not_end_its_writing_nothing_is_answered() {
 
 #[tokio::test]
 async fn the_policy_that_asks_says_who_may_answer() {
-    let by = |by: &str| under(&format!("approvals: {{ by: [{by}] }}"), &Ceiling::own_word());
+    let by = |by: &str| under(&format!("approvals: {{ by: [{by}] }}"), &Ceiling::unlimited());
     let (open, strict, formal) = (by("inbox, client"), by("inbox"), by("client"));
     let inbox = Inbox::new(&open).await;
     for policy in [&strict, &formal] {
@@ -360,21 +360,21 @@ async fn the_policy_that_asks_says_who_may_answer() {
         (&formal, [false, true]),
     ];
     for (number, (policy, expected)) in (1..).zip(cases) {
-        let question = Question {
-            grounds: Grounds {
+        let question = ApprovalQuestion {
+            grounds: ApprovalGrounds {
                 policy: Some(policy.digest().to_owned()),
-                ..Grounds::default()
+                ..ApprovalGrounds::default()
             },
             ..inbox.question(number, "ann")
         };
         let id = inbox.ask(question).await;
         for (via, expected) in [ApprovalVia::Cli, ApprovalVia::Client].into_iter().zip(expected) {
             assert_eq!(
-                approvals::takes(&inbox.store, id, via).await.unwrap(),
+                approvals::accepts_via(&inbox.store, id, via).await.unwrap(),
                 expected,
                 "{number}"
             );
-            let say = Say {
+            let say = AnswerSubmission {
                 approve: false,
                 scope: ApprovalScope::Once,
                 shown: None,
@@ -382,7 +382,7 @@ async fn the_policy_that_asks_says_who_may_answer() {
                 via,
                 note: None,
             };
-            match approvals::answer(&inbox.store, id, say).await {
+            match approvals::answer_approval(&inbox.store, id, say).await {
                 Ok(_) => assert!(expected, "{number}"),
                 Err(told) => assert_eq!((told.code(), expected), ("approval.way", false), "{told}"),
             }

@@ -1,15 +1,15 @@
 //! Who words the end of an execution: code, rule and hint are the program's own, or those of a refusal by the host.
 
-use ringfence_engine::{Engine, ErrorReport, Execution, Program, RunCode};
-use ringfence_journal::{Kind, Status};
-use ringfence_sandbox::Language;
+use ringfence_engine::{Engine, ErrorReport, ExecutionReport, ExecutionRequest, RunProgram};
+use ringfence_journal::{EventKind, ExecutionStatus};
+use ringfence_sandbox::JobLanguage;
 
 use super::{engine, typescript};
 
-fn python(source: &str) -> RunCode {
-    RunCode {
-        program: Program::Code {
-            language: Language::Python,
+fn python(source: &str) -> ExecutionRequest {
+    ExecutionRequest {
+        program: RunProgram::Code {
+            language: JobLanguage::Python,
             file_name: "main.py".to_owned(),
             source: source.to_owned(),
         },
@@ -17,15 +17,15 @@ fn python(source: &str) -> RunCode {
     }
 }
 
-fn error(execution: &Execution) -> &ErrorReport {
+fn error(execution: &ExecutionReport) -> &ErrorReport {
     execution.error.as_ref().unwrap_or_else(|| panic!("{execution:?}"))
 }
 
 /// The error code in the journal's event of its end.
-async fn written(engine: &Engine, execution: &Execution) -> Option<String> {
-    let records = engine.store().show(execution.session_id).await.unwrap();
+async fn written(engine: &Engine, execution: &ExecutionReport) -> Option<String> {
+    let records = engine.store().session_records(execution.session_id).await.unwrap();
     records.iter().rev().find_map(|record| {
-        if let Kind::ExecutionEnded { error, .. } = record.event().unwrap().kind {
+        if let EventKind::ExecutionEnded { error, .. } = record.event().unwrap().kind {
             error.map(|code| code.to_string())
         } else {
             None
@@ -64,7 +64,7 @@ async fn a_program_cannot_speak_in_the_hosts_voice() {
             ("program.failed", &None, &None, 1),
             "{told:?}"
         );
-        assert_eq!(execution.status, Status::Failed);
+        assert_eq!(execution.status, ExecutionStatus::Failed);
         assert_eq!(written(&engine, &execution).await.as_deref(), Some("program.failed"));
     }
 }
@@ -127,7 +127,7 @@ async fn an_end_that_only_the_host_sees_is_not_a_programs_to_claim() {
         .iter()
         .find(|held| held.rule.as_str() == "proc.mem_limit");
     let code = match held.map(|held| held.by) {
-        Some(ringfence_journal::By::Cgroup) => "program.memory",
+        Some(ringfence_journal::EnforcedBy::Cgroup) => "program.memory",
         _ => "limit.memory",
     };
     assert_eq!(error(&execution).code, code);

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
 
-use super::{CredentialError, Environment, MOST, Secret};
+use super::{CredentialError, EnvironmentLookup, MAX_SECRET_BYTES, SecretString};
 
 /// A locked keyring prompts the user; the gateway waits no longer than this.
-const PATIENCE: Duration = Duration::from_secs(20);
-const A_MOMENT: Duration = Duration::from_millis(5);
+const KEYRING_TIMEOUT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Variables that the client program needs to find the session's bus.
-const PASSED_ON: [&str; 7] = [
+const FORWARDED_VARIABLES: [&str; 7] = [
     "DBUS_SESSION_BUS_ADDRESS",
     "DISPLAY",
     "HOME",
@@ -28,12 +28,17 @@ const PASSED_ON: [&str; 7] = [
     reason = "the keyring is the operator's own, and so is the program that opens it"
 )]
 /// Reads the secret with the attributes `service ringfence` and `name NAME`.
-pub(super) fn look_up(name: &str, environment: &Environment) -> Result<Secret, CredentialError> {
+pub(super) fn read_keyring_secret(
+    name: &str,
+    environment: &EnvironmentLookup,
+) -> Result<SecretString, CredentialError> {
     let failed = |why: String| CredentialError::Keyring {
         name: name.to_owned(),
         why,
     };
-    let passed = PASSED_ON.iter().filter_map(|name| Some((*name, environment(name)?)));
+    let passed = FORWARDED_VARIABLES
+        .iter()
+        .filter_map(|name| Some((*name, environment(name)?)));
     let mut child = Command::new("secret-tool")
         .args(["lookup", "service", "ringfence", "name", name])
         .env_clear()
@@ -49,12 +54,12 @@ pub(super) fn look_up(name: &str, environment: &Environment) -> Result<Secret, C
                 format!("`secret-tool` does not start: {}", error.kind())
             })
         })?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + KEYRING_TIMEOUT;
     // A pipe holds the longest secret that is allowed, so the client can always write it and exit.
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < until => std::thread::sleep(A_MOMENT),
+            Ok(None) if Instant::now() < until => std::thread::sleep(POLL_INTERVAL),
             Ok(None) | Err(_) => {
                 // A client that exited in the meantime is fine.
                 let _ = child.kill();
@@ -64,9 +69,12 @@ pub(super) fn look_up(name: &str, environment: &Environment) -> Result<Secret, C
         }
     };
     let mut text = Zeroizing::new(String::new());
-    let read = child.stdout.take().map(|out| out.take(MOST).read_to_string(&mut text));
+    let read = child
+        .stdout
+        .take()
+        .map(|out| out.take(MAX_SECRET_BYTES).read_to_string(&mut text));
     match read {
-        Some(Ok(1..)) if status.success() => Ok(Secret(text)),
+        Some(Ok(1..)) if status.success() => Ok(SecretString(text)),
         Some(Err(_)) => Err(failed("the value is no text".to_owned())),
         _ => Err(failed(format!(
             "there is none; store it with `secret-tool store --label {name} service ringfence name {name}`"

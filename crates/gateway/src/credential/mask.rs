@@ -7,18 +7,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 use zeroize::Zeroizing;
 
 /// Replaces each byte of a match.
-const COVER: u8 = b'*';
+const MASK_BYTE: u8 = b'*';
 /// Shortest pattern that is looked for in header names.
-const LEAST_IN_NAME: usize = 8;
+const MIN_HEADER_NAME_MATCH: usize = 8;
 
 /// Patterns to look for, longest first, because one may contain another.
-pub(crate) type Words = Arc<[Zeroizing<Vec<u8>>]>;
+pub(crate) type MaskPatterns = Arc<[Zeroizing<Vec<u8>>]>;
 
 /// Patterns that may grow while streams are being masked.
-pub(crate) type Growing = Arc<RwLock<Words>>;
+pub(crate) type SharedMaskPatterns = Arc<RwLock<MaskPatterns>>;
 
 /// Sorts the patterns and drops empty ones.
-pub(crate) fn words(all: impl IntoIterator<Item = Vec<u8>>) -> Words {
+pub(crate) fn sorted_patterns(all: impl IntoIterator<Item = Vec<u8>>) -> MaskPatterns {
     let some = all.into_iter().filter(|word| !word.is_empty()).map(Zeroizing::new);
     let mut some: Vec<Zeroizing<Vec<u8>>> = some.collect();
     some.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
@@ -28,23 +28,23 @@ pub(crate) fn words(all: impl IntoIterator<Item = Vec<u8>>) -> Words {
 
 /// Masks one stream of bytes.
 #[derive(Clone)]
-pub(crate) struct Mask {
-    source: Growing,
+pub(crate) struct StreamMask {
+    source: SharedMaskPatterns,
     /// The end of the input so far, which may be the start of a pattern.
     held: Zeroizing<Vec<u8>>,
     found: bool,
 }
 
-impl std::fmt::Debug for Mask {
+impl std::fmt::Debug for StreamMask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Mask({})", self.words().len())
+        write!(f, "Mask({})", self.patterns().len())
     }
 }
 
-impl Mask {
+impl StreamMask {
     /// Masks these patterns, and those that are added later.
-    pub(crate) fn of(source: Growing) -> Mask {
-        Mask {
+    pub(crate) fn from_shared(source: SharedMaskPatterns) -> StreamMask {
+        StreamMask {
             source,
             held: Zeroizing::default(),
             found: false,
@@ -52,32 +52,32 @@ impl Mask {
     }
 
     /// Masks exactly these patterns.
-    pub(crate) fn new(all: impl IntoIterator<Item = Vec<u8>>) -> Mask {
-        Mask::of(Arc::new(RwLock::new(words(all))))
+    pub(crate) fn new(all: impl IntoIterator<Item = Vec<u8>>) -> StreamMask {
+        StreamMask::from_shared(Arc::new(RwLock::new(sorted_patterns(all))))
     }
 
-    fn words(&self) -> Words {
+    fn patterns(&self) -> MaskPatterns {
         Arc::clone(&self.source.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether there are no patterns to look for at present.
     pub(crate) fn is_idle(&self) -> bool {
-        self.words().is_empty()
+        self.patterns().is_empty()
     }
 
     /// Whether the input so far contained a pattern.
-    pub(crate) fn found(&self) -> bool {
+    pub(crate) fn has_matched(&self) -> bool {
         self.found
     }
 
     /// Takes a piece of input and returns the bytes that may be passed on.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        let words = self.words();
+        let words = self.patterns();
         let mut all = std::mem::take(&mut *self.held);
         all.extend_from_slice(piece);
-        let open = all.len() - open_end(&words, &all);
+        let open = all.len() - partial_match_length(&words, &all);
         // Bytes that may still become a longer match are undecided, even where they contain a shorter one.
-        let keep = self.cover_before(&words, &mut all, open);
+        let keep = self.mask_before(&words, &mut all, open);
         *self.held = all.split_off(keep);
         all
     }
@@ -85,31 +85,31 @@ impl Mask {
     /// Ends the input and returns the bytes that were held back.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let mut rest = std::mem::take(&mut *self.held);
-        self.cover(&mut rest);
+        self.mask_in_place(&mut rest);
         rest
     }
 
     /// Whether a header name contains a pattern, in any case, since header names ignore case.
-    pub(crate) fn is_in_name(&mut self, name: &str) -> bool {
+    pub(crate) fn matches_header_name(&mut self, name: &str) -> bool {
         let name = name.as_bytes().to_ascii_lowercase();
         let is_there = |word: &Zeroizing<Vec<u8>>| {
             let word = Zeroizing::new(word.to_ascii_lowercase());
             // Shorter patterns may be in any name, and reveal little of a secret.
-            word.len() >= LEAST_IN_NAME && memchr::memmem::find(&name, &word).is_some()
+            word.len() >= MIN_HEADER_NAME_MATCH && memchr::memmem::find(&name, &word).is_some()
         };
-        let found = self.words().iter().any(is_there);
+        let found = self.patterns().iter().any(is_there);
         self.found |= found;
         found
     }
 
     /// Masks every complete match in a buffer.
-    pub(crate) fn cover(&mut self, bytes: &mut [u8]) {
+    pub(crate) fn mask_in_place(&mut self, bytes: &mut [u8]) {
         let end = bytes.len();
-        self.cover_before(&self.words(), bytes, end);
+        self.mask_before(&self.patterns(), bytes, end);
     }
 
     /// Masks the matches that begin before `end`. Returns where the undecided bytes begin.
-    fn cover_before(&mut self, words: &Words, bytes: &mut [u8], end: usize) -> usize {
+    fn mask_before(&mut self, words: &MaskPatterns, bytes: &mut [u8], end: usize) -> usize {
         let mut decided = end;
         for word in words.iter() {
             let mut from = 0;
@@ -119,7 +119,7 @@ impl Mask {
                     break;
                 }
                 let stop = start + word.len();
-                bytes[start..stop].fill(COVER);
+                bytes[start..stop].fill(MASK_BYTE);
                 decided = decided.max(stop);
                 from = stop;
                 self.found = true;
@@ -130,7 +130,7 @@ impl Mask {
 }
 
 /// Returns how many bytes at the end are the start of a pattern.
-fn open_end(words: &Words, bytes: &[u8]) -> usize {
+fn partial_match_length(words: &MaskPatterns, bytes: &[u8]) -> usize {
     let longest = |word: &Zeroizing<Vec<u8>>| {
         let most = (word.len() - 1).min(bytes.len());
         (1..=most)

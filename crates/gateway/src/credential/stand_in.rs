@@ -10,31 +10,33 @@ use ringfence_journal::NoEntropy;
 use ringfence_policy::{HostRequest, Scheme};
 use zeroize::Zeroizing;
 
-use super::mask::{Growing, Mask, words};
-use super::{CredentialError, Credentials, Environment, HostUse, SHORTEST, Secret, Written};
-use crate::refusal::Refusal;
+use super::mask::{SharedMaskPatterns, StreamMask, sorted_patterns};
+use super::{
+    CredentialError, CredentialSource, Credentials, EnvironmentLookup, HostUse, MIN_SCRUBBED_BYTES, SecretString,
+};
+use crate::refusal::RequestRefusal;
 use crate::vault::Vault;
 
 /// Shortest length of a stand-in, and how many characters longer it may be.
-const LENGTH: usize = 32;
-const LONGER: usize = 8;
-const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const MIN_LENGTH: usize = 32;
+const MAX_EXTRA_LENGTH: usize = 8;
+const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /// All stand-ins of one session.
 pub(crate) struct StandIns {
     all: Vec<StandIn>,
-    environment: Environment,
+    environment: EnvironmentLookup,
     vault: Vault,
     /// The forms in which a response may contain the secrets that were read.
-    words: Growing,
+    patterns: SharedMaskPatterns,
 }
 
 struct StandIn {
     name: String,
     value: String,
-    from: Written,
+    from: CredentialSource,
     hosts: Vec<HostUse>,
-    secret: OnceLock<Secret>,
+    secret: OnceLock<SecretString>,
 }
 
 impl std::fmt::Debug for StandIns {
@@ -45,18 +47,18 @@ impl std::fmt::Debug for StandIns {
 
 /// Why a request with a stand-in is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Misuse {
+pub(crate) struct StandInMisuse {
     /// Name of the credential that the stand-in belongs to.
     pub(crate) credential: String,
     /// The part of the request that held the stand-in.
     pub(crate) place: &'static str,
     /// The refusal that the program gets.
-    pub(crate) refusal: Box<Refusal>,
+    pub(crate) refusal: Box<RequestRefusal>,
 }
 
-impl Misuse {
+impl StandInMisuse {
     /// Whether the program misused a stand-in; otherwise the operator has to correct the configuration.
-    pub(crate) fn is_one(&self) -> bool {
+    pub(crate) fn is_violation(&self) -> bool {
         !matches!(self.refusal.code, "credential.missing" | "credential.unfit")
     }
 }
@@ -65,13 +67,13 @@ impl StandIns {
     /// Creates new stand-ins for a session; no secret is read before it is needed.
     pub(crate) fn new(
         credentials: &Credentials,
-        environment: Environment,
+        environment: EnvironmentLookup,
         vault: Vault,
     ) -> Result<StandIns, NoEntropy> {
         let all = credentials.for_hosts().map(|credential| {
             Ok(StandIn {
                 name: credential.name.clone(),
-                value: random()?,
+                value: random_stand_in()?,
                 from: credential.from.clone(),
                 hosts: credential.hosts.clone(),
                 secret: OnceLock::new(),
@@ -81,7 +83,7 @@ impl StandIns {
             all: all.collect::<Result<_, _>>()?,
             environment,
             vault,
-            words: Arc::new(RwLock::new(words([]))),
+            patterns: Arc::new(RwLock::new(sorted_patterns([]))),
         })
     }
 
@@ -102,15 +104,15 @@ impl StandIns {
         request: &HostRequest,
         target: &str,
         headers: &mut HeaderMap,
-    ) -> Result<Vec<String>, Misuse> {
+    ) -> Result<Vec<String>, StandInMisuse> {
         if let Some(one) = self.all.iter().find(|one| target.contains(&one.value)) {
-            return Err(one.misplaced("URL"));
+            return Err(one.misplaced_misuse("URL"));
         }
         let mut used = Vec::new();
         let names: Vec<HeaderName> = headers.keys().cloned().collect();
         for name in names {
             for index in 0..self.all.len() {
-                if self.in_header(index, request, &name, headers).await? {
+                if self.replace_in_header(index, request, &name, headers).await? {
                     used.push(self.all[index].name.clone());
                 }
             }
@@ -119,28 +121,31 @@ impl StandIns {
     }
 
     /// Replaces one stand-in in one header, if the header contains it and the request may carry the credential.
-    async fn in_header(
+    async fn replace_in_header(
         self: &Arc<Self>,
         index: usize,
         request: &HostRequest,
         name: &HeaderName,
         headers: &mut HeaderMap,
-    ) -> Result<bool, Misuse> {
+    ) -> Result<bool, StandInMisuse> {
         let one = &self.all[index];
-        if !headers.get_all(name).iter().any(|value| one.is_in(value)) {
+        if !headers.get_all(name).iter().any(|value| one.occurs_in(value)) {
             return Ok(false);
         }
-        one.may_go(request, name)?;
-        if headers.values().map(|value| one.times(value)).sum::<usize>() > 1 {
-            return Err(one.misplaced("header"));
+        one.check_destination(request, name)?;
+        if headers.values().map(|value| one.count_in(value)).sum::<usize>() > 1 {
+            return Err(one.misplaced_misuse("header"));
         }
-        let secret = self.secret(index).await.map_err(|error| one.missing(&error))?;
+        let secret = self
+            .read_secret(index)
+            .await
+            .map_err(|error| one.unreadable_misuse(&error))?;
         let http::header::Entry::Occupied(mut values) = headers.entry(name) else {
             return Ok(false);
         };
         for value in values.iter_mut() {
-            if let Some(filled) = one.fill(value, &secret) {
-                let mut filled = HeaderValue::from_bytes(&filled).map_err(|_| one.unfit())?;
+            if let Some(filled) = one.substitute(value, &secret) {
+                let mut filled = HeaderValue::from_bytes(&filled).map_err(|_| one.invalid_header_misuse())?;
                 filled.set_sensitive(true);
                 *value = filled;
             }
@@ -149,7 +154,7 @@ impl StandIns {
     }
 
     /// Reads the secret once, on a blocking thread: a keyring or vault may be slow.
-    async fn secret(self: &Arc<Self>, index: usize) -> Result<Secret, CredentialError> {
+    async fn read_secret(self: &Arc<Self>, index: usize) -> Result<SecretString, CredentialError> {
         if let Some(secret) = self.all[index].secret.get() {
             return Ok(secret.clone());
         }
@@ -157,7 +162,7 @@ impl StandIns {
         let read = tokio::task::spawn_blocking(move || {
             let secret = this.all[index].from.resolve(&this.environment, &this.vault)?;
             let secret = this.all[index].secret.get_or_init(|| secret).clone();
-            this.look_for_all();
+            this.update_mask_patterns();
             Ok(secret)
         });
         read.await
@@ -165,43 +170,43 @@ impl StandIns {
     }
 
     /// From here on all responses are masked for the secrets that were read, also those in progress.
-    fn look_for_all(&self) {
+    fn update_mask_patterns(&self) {
         let secrets = self.all.iter().filter_map(|one| one.secret.get());
-        let found = words(secrets.flat_map(forms));
-        *self.words.write().unwrap_or_else(PoisonError::into_inner) = found;
+        let found = sorted_patterns(secrets.flat_map(secret_forms));
+        *self.patterns.write().unwrap_or_else(PoisonError::into_inner) = found;
     }
 
     /// Returns a mask that hides the secrets that were read in responses.
-    pub(crate) fn mask(&self) -> Mask {
-        Mask::of(Arc::clone(&self.words))
+    pub(crate) fn response_mask(&self) -> StreamMask {
+        StreamMask::from_shared(Arc::clone(&self.patterns))
     }
 
     /// Returns a detector for stand-ins in outgoing bytes where none is replaced.
-    pub(crate) fn spotter(&self) -> Mask {
-        Mask::new(self.all.iter().map(|one| one.value.clone().into_bytes()))
+    pub(crate) fn leak_detector(&self) -> StreamMask {
+        StreamMask::new(self.all.iter().map(|one| one.value.clone().into_bytes()))
     }
 
     /// Returns the misuse of a stand-in in a body. It cannot name the credential, because the match may span several
     /// pieces.
-    pub(crate) fn in_body(&self) -> Misuse {
+    pub(crate) fn misuse_in_body(&self) -> StandInMisuse {
         let names: Vec<&str> = self.all.iter().map(|one| one.name.as_str()).collect();
-        Misuse {
+        StandInMisuse {
             credential: names.join(", "),
             place: "body",
-            refusal: Box::new(misplaced(&names.join("` or `"), "body")),
+            refusal: Box::new(misplaced_refusal(&names.join("` or `"), "body")),
         }
     }
 }
 
 impl StandIn {
-    fn is_in(&self, value: &HeaderValue) -> bool {
+    fn occurs_in(&self, value: &HeaderValue) -> bool {
         contains(value.as_bytes(), self.value.as_bytes())
-            || basic(value).is_some_and(|inner| contains(&inner, self.value.as_bytes()))
+            || decode_basic(value).is_some_and(|inner| contains(&inner, self.value.as_bytes()))
     }
 
-    fn may_go(&self, request: &HostRequest, name: &HeaderName) -> Result<(), Misuse> {
-        let refuse = |refusal: Refusal| {
-            Err(Misuse {
+    fn check_destination(&self, request: &HostRequest, name: &HeaderName) -> Result<(), StandInMisuse> {
+        let refuse = |refusal: RequestRefusal| {
+            Err(StandInMisuse {
                 credential: self.name.clone(),
                 place: "header",
                 refusal: Box::new(refusal),
@@ -209,92 +214,96 @@ impl StandIn {
         };
         if request.scheme != Scheme::Https {
             return refuse(
-                Refusal::new(
+                RequestRefusal::new(
                     "credential.plain",
                     format!("`{}` never goes over plain http", self.name),
                 )
-                .by("credentials")
-                .hint("use https"),
+                .by_rule("credentials")
+                .with_hint("use https"),
             );
         }
-        let mut fitting = self.hosts.iter().filter(|one| one.is_for(request)).peekable();
+        let mut fitting = self.hosts.iter().filter(|one| one.matches(request)).peekable();
         if fitting.peek().is_none() {
             return refuse(
-                Refusal::new(
+                RequestRefusal::new(
                     "credential.host",
                     format!("`{}` does not belong to this host, method and path", self.name),
                 )
-                .by("credentials")
-                .hint("send it only where it belongs; the operator's `credentials` say where"),
+                .by_rule("credentials")
+                .with_hint("send it only where it belongs; the operator's `credentials` say where"),
             );
         }
         if fitting.any(|one| one.header == *name) {
             Ok(())
         } else {
-            Err(self.misplaced("header"))
+            Err(self.misplaced_misuse("header"))
         }
     }
 
     /// Returns the header's value with the secret in place of the stand-in.
-    fn fill(&self, value: &HeaderValue, secret: &Secret) -> Option<Zeroizing<Vec<u8>>> {
+    fn substitute(&self, value: &HeaderValue, secret: &SecretString) -> Option<Zeroizing<Vec<u8>>> {
         let (old, new) = (self.value.as_bytes(), secret.reveal().as_bytes());
-        if let Some(inner) = basic(value)
+        if let Some(inner) = decode_basic(value)
             && contains(&inner, old)
         {
-            let encoded = Zeroizing::new(STANDARD.encode(replaced(&inner, old, new).as_slice()));
+            let encoded = Zeroizing::new(STANDARD.encode(replace_all(&inner, old, new).as_slice()));
             return Some(Zeroizing::new(format!("Basic {}", *encoded).into_bytes()));
         }
-        contains(value.as_bytes(), old).then(|| replaced(value.as_bytes(), old, new))
+        contains(value.as_bytes(), old).then(|| replace_all(value.as_bytes(), old, new))
     }
 
     /// Returns how often the stand-in occurs in a header's value.
-    fn times(&self, value: &HeaderValue) -> usize {
+    fn count_in(&self, value: &HeaderValue) -> usize {
         let count = |bytes: &[u8]| memchr::memmem::find_iter(bytes, self.value.as_bytes()).count();
-        count(value.as_bytes()) + basic(value).map_or(0, |inner| count(&inner))
+        count(value.as_bytes()) + decode_basic(value).map_or(0, |inner| count(&inner))
     }
 
-    fn misplaced(&self, place: &'static str) -> Misuse {
-        Misuse {
+    fn misplaced_misuse(&self, place: &'static str) -> StandInMisuse {
+        StandInMisuse {
             credential: self.name.clone(),
             place,
-            refusal: Box::new(misplaced(&self.name, place)),
+            refusal: Box::new(misplaced_refusal(&self.name, place)),
         }
     }
 
-    fn missing(&self, error: &CredentialError) -> Misuse {
-        let refusal = Refusal::new("credential.missing", format!("`{}` cannot be had: {error}", self.name));
-        Misuse {
-            credential: self.name.clone(),
-            place: "header",
-            refusal: Box::new(refusal.by("credentials").hint("the operator has to provide it")),
-        }
-    }
-
-    fn unfit(&self) -> Misuse {
-        let refusal = Refusal::new("credential.unfit", format!("`{}` cannot stand in a header", self.name));
-        Misuse {
+    fn unreadable_misuse(&self, error: &CredentialError) -> StandInMisuse {
+        let refusal = RequestRefusal::new("credential.missing", format!("`{}` cannot be had: {error}", self.name));
+        StandInMisuse {
             credential: self.name.clone(),
             place: "header",
             refusal: Box::new(
                 refusal
-                    .by("credentials")
-                    .hint("the operator has to store it as one line of text"),
+                    .by_rule("credentials")
+                    .with_hint("the operator has to provide it"),
+            ),
+        }
+    }
+
+    fn invalid_header_misuse(&self) -> StandInMisuse {
+        let refusal = RequestRefusal::new("credential.unfit", format!("`{}` cannot stand in a header", self.name));
+        StandInMisuse {
+            credential: self.name.clone(),
+            place: "header",
+            refusal: Box::new(
+                refusal
+                    .by_rule("credentials")
+                    .with_hint("the operator has to store it as one line of text"),
             ),
         }
     }
 }
 
-fn misplaced(name: &str, place: &str) -> Refusal {
-    Refusal::new("credential.place", format!("`{name}` may not stand in this {place}"))
-        .by("credentials")
-        .hint("send it in the header that the operator's `credentials` name, `Authorization` if they name none")
+fn misplaced_refusal(name: &str, place: &str) -> RequestRefusal {
+    RequestRefusal::new("credential.place", format!("`{name}` may not stand in this {place}"))
+        .by_rule("credentials")
+        .with_hint("send it in the header that the operator's `credentials` name, `Authorization` if they name none")
 }
 
 /// Returns the forms in which a response may contain a secret. A short secret has none, because it would match
 /// everywhere.
-fn forms(secret: &Secret) -> Vec<Vec<u8>> {
+fn secret_forms(secret: &SecretString) -> Vec<Vec<u8>> {
     let value = secret.reveal();
-    if value.len() < SHORTEST {
+    if value.len() < MIN_SCRUBBED_BYTES {
         return Vec::new();
     }
     let encoded: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
@@ -310,8 +319,8 @@ fn forms(secret: &Secret) -> Vec<Vec<u8>> {
     .into_iter()
     .map(String::into_bytes)
     .collect::<Vec<_>>();
-    all.extend(cores(value.as_bytes(), &STANDARD_NO_PAD));
-    all.extend(cores(value.as_bytes(), &URL_SAFE_NO_PAD));
+    all.extend(base64_cores(value.as_bytes(), &STANDARD_NO_PAD));
+    all.extend(base64_cores(value.as_bytes(), &URL_SAFE_NO_PAD));
     all
 }
 
@@ -326,7 +335,7 @@ fn lower_hex(encoded: &str) -> String {
 }
 
 /// Returns the parts of a secret's base64 that depend on the secret alone, at each offset in the encoded data.
-fn cores(value: &[u8], engine: &GeneralPurpose) -> Vec<Vec<u8>> {
+fn base64_cores(value: &[u8], engine: &GeneralPurpose) -> Vec<Vec<u8>> {
     let at = |offset: usize| {
         let mut bytes = Zeroizing::new(vec![0; offset]);
         bytes.extend_from_slice(value);
@@ -334,11 +343,11 @@ fn cores(value: &[u8], engine: &GeneralPurpose) -> Vec<Vec<u8>> {
         let from = [0, 2, 3][offset];
         text.as_bytes()[from..bytes.len() * 8 / 6].to_vec()
     };
-    (0..3).map(at).filter(|core| core.len() >= SHORTEST).collect()
+    (0..3).map(at).filter(|core| core.len() >= MIN_SCRUBBED_BYTES).collect()
 }
 
 /// Decodes the credentials of a `Basic …` header.
-fn basic(value: &HeaderValue) -> Option<Zeroizing<Vec<u8>>> {
+fn decode_basic(value: &HeaderValue) -> Option<Zeroizing<Vec<u8>>> {
     let text = value.to_str().ok()?;
     let (scheme, encoded) = text.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
@@ -351,7 +360,7 @@ fn contains(bytes: &[u8], word: &[u8]) -> bool {
     memchr::memmem::find(bytes, word).is_some()
 }
 
-fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Zeroizing<Vec<u8>> {
+fn replace_all(bytes: &[u8], old: &[u8], new: &[u8]) -> Zeroizing<Vec<u8>> {
     let mut all = Zeroizing::new(Vec::with_capacity(bytes.len() + new.len()));
     let mut rest = bytes;
     while let Some(at) = memchr::memmem::find(rest, old) {
@@ -364,15 +373,15 @@ fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Zeroizing<Vec<u8>> {
 }
 
 /// Creates a stand-in: letters and digits of random length with no fixed part.
-fn random() -> Result<String, NoEntropy> {
+fn random_stand_in() -> Result<String, NoEntropy> {
     let mut byte = [0];
     NoEntropy::fill(&mut byte)?;
-    let length = LENGTH + usize::from(byte[0]) % LONGER;
+    let length = MIN_LENGTH + usize::from(byte[0]) % MAX_EXTRA_LENGTH;
     let mut text = String::with_capacity(length);
     while text.len() < length {
         NoEntropy::fill(&mut byte)?;
         // Every letter has the same probability.
-        if let Some(letter) = LETTERS.get(usize::from(byte[0] & 63)) {
+        if let Some(letter) = ALPHABET.get(usize::from(byte[0] & 63)) {
             text.push(char::from(*letter));
         }
     }

@@ -1,20 +1,20 @@
-use ringfence_catalog::{Definition, Hints};
+use ringfence_catalog::{ServerHints, ToolDefinition};
 use serde_json::json;
 
 use super::*;
 
-fn environment() -> Environment {
+fn environment() -> EnvironmentLookup {
     Arc::new(|name| (name == "KEY").then(|| "hunter2hunter2".to_owned()))
 }
 
 fn nowhere() -> Vault {
-    Vault::find(Path::new("/nowhere"), &environment())
+    Vault::in_data_folder(Path::new("/nowhere"), &environment())
 }
 
 #[track_caller]
 fn check(text: &str, expected: Result<&str, &str>) {
-    let value = Written::parse(text, Path::new("/nowhere")).resolve(&environment(), &nowhere());
-    let value = value.as_ref().map(Secret::reveal).map_err(ToString::to_string);
+    let value = CredentialSource::parse(text, Path::new("/nowhere")).resolve(&environment(), &nowhere());
+    let value = value.as_ref().map(SecretString::reveal).map_err(ToString::to_string);
     assert_eq!(value, expected.map_err(str::to_owned), "{text}");
 }
 
@@ -22,7 +22,7 @@ fn check(text: &str, expected: Result<&str, &str>) {
 fn values_are_read_from_where_they_are_written() {
     check("plain", Ok("plain"));
     check("env:KEY", Ok("hunter2hunter2"));
-    check("Bearer ${KEY}!", Ok("Bearer hunter2hunter2!"));
+    check("Bearer ${KEY_BYTES}!", Ok("Bearer hunter2hunter2!"));
     check("${env:KEY}", Ok("hunter2hunter2"));
     check("${NONE:-else}", Ok("else"));
     check("env:NONE", Err("the variable `NONE` is not set"));
@@ -39,59 +39,59 @@ fn values_are_read_from_where_they_are_written() {
 fn a_file_is_read_without_its_line_end() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("key"), "abc def\n").unwrap();
-    let value = Written::parse("file:key", folder.path())
+    let value = CredentialSource::parse("file:key", folder.path())
         .resolve(&environment(), &nowhere())
         .unwrap();
     assert_eq!(value.reveal(), "abc def");
     std::fs::write(folder.path().join("long"), "x".repeat(70_000)).unwrap();
-    let long = Written::parse("file:long", folder.path()).resolve(&environment(), &nowhere());
+    let long = CredentialSource::parse("file:long", folder.path()).resolve(&environment(), &nowhere());
     assert!(matches!(long, Err(CredentialError::Unfit(_))));
 }
 
 #[test]
 fn a_secret_does_not_print() {
-    let secret = Secret::new("hunter2hunter2");
+    let secret = SecretString::new("hunter2hunter2");
     assert_eq!(format!("{secret:?} {secret}"), "[redacted] [redacted]");
-    let written = Written::parse("hunter2hunter2", Path::new("/"));
+    let written = CredentialSource::parse("hunter2hunter2", Path::new("/"));
     assert_eq!(format!("{written:?}"), "[redacted]");
 }
 
 #[test]
 fn texts_lose_secrets_in_every_spelling() {
     let mut scrubber = Scrubber::default();
-    scrubber.add(&Secret::new("Bearer a+b/c\"def"));
+    scrubber.add_secret(&SecretString::new("Bearer a+b/c\"def"));
     let text =
         scrubber.clean("one Bearer a+b/c\"def two a+b/c\"def three a%2Bb%2Fc%22def four a+b/c\\\"def \u{1b}[31m");
     assert_eq!(
         text,
         "one [redacted] two [redacted] three [redacted] four [redacted]  [31m"
     );
-    assert_eq!(scrubber.clean(&"x".repeat(9_000)).chars().count(), TEXT + 1);
+    assert_eq!(scrubber.clean(&"x".repeat(9_000)).chars().count(), MAX_TEXT_BYTES + 1);
 }
 
 #[test]
 fn nothing_that_a_server_says_of_its_tools_holds_a_secret() {
-    let tool = |name: &str| Definition {
+    let tool = |name: &str| ToolDefinition {
         name: name.to_owned(),
         title: Some("with s3cr3t-value".to_owned()),
         description: "Bearer s3cr3t-value".to_owned(),
         input: json!({"properties": {"s3cr3t-value": {"default": "s3cr3t-value"}}}),
         output: Some(json!({"title": "s3cr3t-value"})),
-        hints: Hints::default(),
+        hints: ServerHints::default(),
         tags: vec!["s3cr3t-value".to_owned()],
     };
-    let mut listing = Listing {
+    let mut listing = ServerListing {
         server: "one".to_owned(),
         description: "s3cr3t-value".to_owned(),
         tools: vec![tool("echo"), tool("echo_s3cr3t-value")],
     };
     let mut scrubber = Scrubber::default();
-    scrubber.add(&Secret::new("s3cr3t-value"));
-    scrubber.hide_in_listing(&mut listing);
+    scrubber.add_secret(&SecretString::new("s3cr3t-value"));
+    scrubber.scrub_listing(&mut listing);
     assert_eq!(listing.tools.len(), 1);
     let shown = format!("{listing:?}");
     assert!(
-        !shown.contains("s3cr3t") && shown.matches(HIDDEN).count() == 7,
+        !shown.contains("s3cr3t") && shown.matches(REDACTED).count() == 7,
         "{shown}"
     );
 }

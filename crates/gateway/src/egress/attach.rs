@@ -9,23 +9,23 @@ use http::header::{
 use http::request::Parts;
 use ringfence_policy::HostRequest;
 
-use super::body::Body;
-use super::cover::{self, Covered};
-use super::passage::Passage;
-use crate::credential::{Misuse, StandIns};
-use crate::refusal::Refusal;
+use super::body::ProxyBody;
+use super::flow::EgressFlow;
+use super::mask_stream::{self, MaskedStream};
+use crate::credential::{StandInMisuse, StandIns};
+use crate::refusal::RequestRefusal;
 
 /// The credentials that a session may attach; empty if it has none.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Attachments(Option<Arc<StandIns>>);
+pub(super) struct CredentialAttachments(Option<Arc<StandIns>>);
 
-impl Attachments {
-    pub(super) fn new(stand_ins: Option<Arc<StandIns>>) -> Attachments {
-        Attachments(stand_ins.filter(|all| !all.is_empty()))
+impl CredentialAttachments {
+    pub(super) fn new(stand_ins: Option<Arc<StandIns>>) -> CredentialAttachments {
+        CredentialAttachments(stand_ins.filter(|all| !all.is_empty()))
     }
 
     /// Whether the requests in every tunnel must be inspected: a stand-in must not leave uninspected.
-    pub(super) fn look_inside(&self) -> bool {
+    pub(super) fn needs_inspection(&self) -> bool {
         self.0.is_some()
     }
 
@@ -35,7 +35,11 @@ impl Attachments {
     }
 
     /// Attaches credentials to an outgoing request. Returns the names of those it attached.
-    pub(super) async fn outgoing(&self, request: &HostRequest, parts: &mut Parts) -> Result<Vec<String>, Misuse> {
+    pub(super) async fn attach_to_request(
+        &self,
+        request: &HostRequest,
+        parts: &mut Parts,
+    ) -> Result<Vec<String>, StandInMisuse> {
         let Some(stand_ins) = &self.0 else {
             return Ok(Vec::new());
         };
@@ -55,36 +59,36 @@ impl Attachments {
     }
 
     /// Guards the outgoing body: the body ends where a stand-in begins.
-    pub(super) fn leaving(&self, body: Body, passage: &Arc<Passage>) -> Body {
+    pub(super) fn guard_request_body(&self, body: ProxyBody, passage: &Arc<EgressFlow>) -> ProxyBody {
         match &self.0 {
-            Some(stand_ins) => cover::spotted(body, stand_ins, passage),
+            Some(stand_ins) => mask_stream::leak_checked_body(body, stand_ins, passage),
             None => body,
         }
     }
 
     /// Masks a response on its way back.
-    pub(super) fn incoming(&self, headers: &mut HeaderMap, body: Body) -> Result<Body, Refusal> {
-        let Some(mut mask) = self.0.as_ref().map(|all| all.mask()) else {
+    pub(super) fn mask_response(&self, headers: &mut HeaderMap, body: ProxyBody) -> Result<ProxyBody, RequestRefusal> {
+        let Some(mut mask) = self.0.as_ref().map(|all| all.response_mask()) else {
             return Ok(body);
         };
         let packed = |value: &HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
         if !mask.is_idle() && headers.get_all(CONTENT_ENCODING).iter().any(packed) {
             let message = "the host packed its answer although it was asked not to, so it cannot be looked through";
-            return Err(Refusal::new("credential.encoded", message).by("credentials"));
+            return Err(RequestRefusal::new("credential.encoded", message).by_rule("credentials"));
         }
-        cover::headers(&mut mask, headers);
-        Ok(cover::covered(body, mask))
+        mask_stream::mask_headers(&mut mask, headers);
+        Ok(mask_stream::masked_body(body, mask))
     }
 
     /// Masks response headers that come without a body.
-    pub(super) fn cover(&self, headers: &mut HeaderMap) {
+    pub(super) fn mask_headers(&self, headers: &mut HeaderMap) {
         if let Some(all) = &self.0 {
-            cover::headers(&mut all.mask(), headers);
+            mask_stream::mask_headers(&mut all.response_mask(), headers);
         }
     }
 
     /// Masks the stream that follows an upgrade.
-    pub(super) fn stream<S>(&self, stream: S) -> Covered<S> {
-        Covered::new(stream, self.0.as_ref().map(|all| all.mask()))
+    pub(super) fn mask_stream<S>(&self, stream: S) -> MaskedStream<S> {
+        MaskedStream::new(stream, self.0.as_ref().map(|all| all.response_mask()))
     }
 }

@@ -14,9 +14,9 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// Most hosts whose certificates are cached.
-const KEPT: usize = 512;
+const MAX_CACHED_CERTIFICATES: usize = 512;
 /// Validity of certificates in days; a session ends long before.
-const DAYS: i64 = 30;
+const VALIDITY_DAYS: i64 = 30;
 
 /// Why a certificate cannot be issued.
 #[derive(Debug, thiserror::Error)]
@@ -30,32 +30,32 @@ pub(super) enum AuthorityError {
 }
 
 /// A certificate authority with the certificates that it issued.
-pub(super) struct Authority {
+pub(super) struct CertificateAuthority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
     /// One key serves all hosts: the proxy answers for every one of them.
     key: KeyPair,
-    given: Mutex<HashMap<Host, Arc<ServerConfig>>>,
+    issued: Mutex<HashMap<Host, Arc<ServerConfig>>>,
 }
 
-impl std::fmt::Debug for Authority {
+impl std::fmt::Debug for CertificateAuthority {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Authority")
     }
 }
 
-impl Authority {
-    pub(super) fn new() -> Result<Authority, AuthorityError> {
+impl CertificateAuthority {
+    pub(super) fn new() -> Result<CertificateAuthority, AuthorityError> {
         let key = KeyPair::generate()?;
-        let mut params = params("Ringfence session")?;
+        let mut params = certificate_params("Ringfence session")?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let certificate = params.self_signed(&key)?;
-        Ok(Authority {
+        Ok(CertificateAuthority {
             pem: certificate.pem(),
             issuer: Issuer::new(params, key),
             key: KeyPair::generate()?,
-            given: Mutex::default(),
+            issued: Mutex::default(),
         })
     }
 
@@ -65,22 +65,22 @@ impl Authority {
     }
 
     /// Returns the TLS configuration with which the proxy answers as this host.
-    pub(super) fn server(&self, host: &Host) -> Result<Arc<ServerConfig>, AuthorityError> {
-        let given = || self.given.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn server_config(&self, host: &Host) -> Result<Arc<ServerConfig>, AuthorityError> {
+        let given = || self.issued.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = given().get(host) {
             return Ok(Arc::clone(config));
         }
-        let config = Arc::new(self.make(host)?);
+        let config = Arc::new(self.issue_certificate(host)?);
         let mut given = given();
-        if given.len() >= KEPT {
+        if given.len() >= MAX_CACHED_CERTIFICATES {
             given.clear();
         }
         given.insert(host.clone(), Arc::clone(&config));
         Ok(config)
     }
 
-    fn make(&self, host: &Host) -> Result<ServerConfig, AuthorityError> {
-        let mut params = params("Ringfence")?;
+    fn issue_certificate(&self, host: &Host) -> Result<ServerConfig, AuthorityError> {
+        let mut params = certificate_params("Ringfence")?;
         // The crate tells addresses from names itself.
         params.subject_alt_names = CertificateParams::new(vec![host.to_string()])?.subject_alt_names;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -97,7 +97,7 @@ impl Authority {
     }
 }
 
-fn params(name: &str) -> Result<CertificateParams, AuthorityError> {
+fn certificate_params(name: &str) -> Result<CertificateParams, AuthorityError> {
     let mut params = CertificateParams::default();
     let mut distinguished = DistinguishedName::new();
     distinguished.push(DnType::CommonName, name);
@@ -110,7 +110,7 @@ fn params(name: &str) -> Result<CertificateParams, AuthorityError> {
     };
     // A sandbox uses the host's clock, but one day of tolerance costs nothing.
     params.not_before = day(-1)?;
-    params.not_after = day(DAYS)?;
+    params.not_after = day(VALIDITY_DAYS)?;
     Ok(params)
 }
 

@@ -4,66 +4,66 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_journal::Target;
+use ringfence_journal::EgressTarget;
 use ringfence_policy::{Host, HostRequest, Policy, Scheme};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::Egress;
+use super::connection_pool::RequestOrigin;
 use super::dial::dial;
-use super::generation::Crossing;
-use super::judge;
+use super::generation::ActiveFlow;
+use super::policy_check;
 use super::refuse::{self, Denial};
 use super::relay::relay;
-use super::resolve::Resolved;
-use super::rewind::{Rewind, Stream};
+use super::resolve::ResolvedHost;
+use super::rewind::{ProxyStream, RewindStream};
 use super::serve;
-use super::sniff::{self, Hello, Spoken, sniff};
+use super::sniff::{self, SniffedProtocol, TlsHello, sniff};
 use super::socks;
-use super::tls::HANDSHAKE;
-use super::upstream::Origin;
-use super::want;
-use crate::refusal::Refusal;
+use super::target;
+use super::tls::HANDSHAKE_TIMEOUT;
+use crate::refusal::RequestRefusal;
 
 /// How long a program may take to send its first bytes in a tunnel.
-const FIRST_WORD: Duration = Duration::from_secs(30);
+const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the proxy lingers for the program to read the last bytes.
-const PARTING: Duration = Duration::from_secs(2);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The protocol that a tunnel was requested with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Front {
+pub(super) enum TunnelProtocol {
     Connect,
     Socks,
 }
 
-impl Front {
-    fn granted(self) -> Vec<u8> {
+impl TunnelProtocol {
+    fn granted_reply(self) -> Vec<u8> {
         match self {
-            Front::Connect => b"HTTP/1.1 200 Connection established\r\n\r\n".to_vec(),
-            Front::Socks => socks::reply(socks::Reply::Granted),
+            TunnelProtocol::Connect => b"HTTP/1.1 200 Connection established\r\n\r\n".to_vec(),
+            TunnelProtocol::Socks => socks::encode_reply(socks::SocksReply::Granted),
         }
     }
 
-    pub(super) fn refused(self, denial: &Denial) -> Vec<u8> {
+    pub(super) fn refusal_reply(self, denial: &Denial) -> Vec<u8> {
         match self {
-            Front::Connect => denial.bytes(),
-            Front::Socks => socks::refusal(denial),
+            TunnelProtocol::Connect => denial.http1_bytes(),
+            TunnelProtocol::Socks => socks::encode_refusal(denial),
         }
     }
 }
 
 /// A request for a tunnel.
 #[derive(Debug)]
-pub(super) struct Tunnel {
-    pub(super) front: Front,
+pub(super) struct TunnelRequest {
+    pub(super) front: TunnelProtocol,
     pub(super) host: Host,
     pub(super) port: u16,
 }
 
-impl Tunnel {
-    fn request(&self, scheme: Scheme) -> HostRequest {
+impl TunnelRequest {
+    fn host_request(&self, scheme: Scheme) -> HostRequest {
         HostRequest {
             host: self.host.clone(),
             scheme,
@@ -73,12 +73,12 @@ impl Tunnel {
         }
     }
 
-    fn target(&self, scheme: Scheme) -> Target {
-        want::target(scheme, &self.host.to_string(), self.port)
+    fn flow_target(&self, scheme: Scheme) -> EgressTarget {
+        target::flow_target(scheme, &self.host.to_string(), self.port)
     }
 
     /// Returns the scheme that the port stands for, where only the port is known.
-    fn usual(&self) -> Scheme {
+    fn default_scheme(&self) -> Scheme {
         if self.port == Scheme::Http.port() {
             Scheme::Http
         } else {
@@ -89,35 +89,40 @@ impl Tunnel {
 
 impl Egress {
     /// Checks a tunnel, grants it, and serves its traffic.
-    pub(super) async fn tunnel<S: Stream + 'static>(self: &Arc<Self>, mut stream: Rewind<S>, tunnel: Tunnel) {
-        if let Err(denial) = self.grant(&tunnel).await {
+    pub(super) async fn serve_tunnel<S: ProxyStream + 'static>(
+        self: &Arc<Self>,
+        mut stream: RewindStream<S>,
+        tunnel: TunnelRequest,
+    ) {
+        if let Err(denial) = self.grant_tunnel(&tunnel).await {
             return self.refuse_tunnel(stream, &tunnel, denial).await;
         }
-        if !say(&mut stream, &tunnel.front.granted()).await {
+        if !write_bytes(&mut stream, &tunnel.front.granted_reply()).await {
             return;
         }
-        let Ok(Ok(spoken)) = timeout(FIRST_WORD, sniff(&mut stream)).await else {
+        let Ok(Ok(spoken)) = timeout(FIRST_BYTES_TIMEOUT, sniff(&mut stream)).await else {
             return;
         };
         match spoken {
-            Spoken::Silence => {}
-            Spoken::Tls(hello) => self.tls(stream, &tunnel, hello).await,
-            Spoken::Http => self.http(stream, &tunnel).await,
-            Spoken::Unknown => {
+            SniffedProtocol::Silence => {}
+            SniffedProtocol::Tls(hello) => self.serve_tls(stream, &tunnel, hello).await,
+            SniffedProtocol::Http => self.serve_plain_http(stream, &tunnel).await,
+            SniffedProtocol::Unknown => {
                 let refusal = refuse::protocol("only TLS and HTTP/1 go through a tunnel");
-                self.refused(&tunnel.target(tunnel.usual()), &refusal.into()).await;
+                self.record_refusal(&tunnel.flow_target(tunnel.default_scheme()), &refusal.into())
+                    .await;
             }
         }
     }
 
     /// Whether the tunnel is allowed, for TLS or for plain HTTP, by name and by every address.
-    async fn grant(&self, tunnel: &Tunnel) -> Result<(), Denial> {
-        let policy = self.rules().now().policy;
-        let (usual, other) = match tunnel.usual() {
+    async fn grant_tunnel(&self, tunnel: &TunnelRequest) -> Result<(), Denial> {
+        let policy = self.policy().snapshot().policy;
+        let (usual, other) = match tunnel.default_scheme() {
             Scheme::Https => (Scheme::Https, Scheme::Http),
             Scheme::Http => (Scheme::Http, Scheme::Https),
         };
-        let host = |scheme| self.possible(&policy, &tunnel.request(scheme));
+        let host = |scheme| self.check_inspectable(&policy, &tunnel.host_request(scheme));
         let allowed = match (host(usual), host(other)) {
             (Ok(()), Ok(())) => vec![usual, other],
             (Ok(()), Err(_)) => vec![usual],
@@ -127,7 +132,7 @@ impl Egress {
         let resolved = self.resolver().resolve(&tunnel.host).await?;
         let judged = allowed
             .into_iter()
-            .map(|scheme| judge::resolved(&policy, &tunnel.request(scheme), &resolved));
+            .map(|scheme| policy_check::check_resolved(&policy, &tunnel.host_request(scheme), &resolved));
         // The first refusal says most: it is for the scheme that the port stands for.
         let mut refusals = Vec::new();
         for judged in judged {
@@ -143,142 +148,172 @@ impl Egress {
     }
 
     /// Whether the host is allowed and its requests can be inspected where the rules require that.
-    fn possible(&self, policy: &Policy, request: &HostRequest) -> Result<(), Refusal> {
-        judge::host(policy, request)?;
-        let blind = request.scheme == Scheme::Https && self.looks_inside(policy, request) && self.authority().is_none();
+    fn check_inspectable(&self, policy: &Policy, request: &HostRequest) -> Result<(), RequestRefusal> {
+        policy_check::check_host(policy, request)?;
+        let blind =
+            request.scheme == Scheme::Https && self.needs_inspection(policy, request) && self.authority().is_none();
         if blind {
             let message = format!(
                 "requests to `{}` must be seen, and its TLS cannot be ended here",
                 request.host
             );
-            return Err(Refusal::new("net.tls", message)
-                .by("builtin.tls")
-                .hint("ask the operator for a rule without methods and paths"));
+            return Err(RequestRefusal::new("net.tls", message)
+                .by_rule("builtin.tls")
+                .with_hint("ask the operator for a rule without methods and paths"));
         }
         Ok(())
     }
 
     /// Whether the requests in this host's TLS must be inspected.
-    fn looks_inside(&self, policy: &Policy, request: &HostRequest) -> bool {
-        policy.ends_tls(request) || self.attachments().look_inside()
+    fn needs_inspection(&self, policy: &Policy, request: &HostRequest) -> bool {
+        policy.terminates_tls(request) || self.attachments().needs_inspection()
     }
 
-    async fn tls<S: Stream + 'static>(self: &Arc<Self>, stream: Rewind<S>, tunnel: &Tunnel, hello: Hello) {
-        let request = tunnel.request(Scheme::Https);
-        if let Err(refusal) = named(tunnel, hello.name.as_deref()) {
-            return self.alert(stream, tunnel, refusal).await;
+    async fn serve_tls<S: ProxyStream + 'static>(
+        self: &Arc<Self>,
+        stream: RewindStream<S>,
+        tunnel: &TunnelRequest,
+        hello: TlsHello,
+    ) {
+        let request = tunnel.host_request(Scheme::Https);
+        if let Err(refusal) = check_server_name(tunnel, hello.name.as_deref()) {
+            return self.refuse_with_alert(stream, tunnel, refusal).await;
         }
         let resolved = match self.resolver().resolve(&tunnel.host).await {
             Ok(resolved) => resolved,
-            Err(refusal) => return self.alert(stream, tunnel, refusal).await,
+            Err(refusal) => return self.refuse_with_alert(stream, tunnel, refusal).await,
         };
         // The policy may have changed since the tunnel was granted, and may change until the flow has its slot.
         let (rule, ended, place) = loop {
-            let moment = self.rules().now();
-            let ended = self.looks_inside(&moment.policy, &request);
-            let judged = self.possible(&moment.policy, &request).and_then(|()| {
-                judge::resolved(&moment.policy, &request, &resolved)?;
+            let moment = self.policy().snapshot();
+            let ended = self.needs_inspection(&moment.policy, &request);
+            let judged = self.check_inspectable(&moment.policy, &request).and_then(|()| {
+                policy_check::check_resolved(&moment.policy, &request, &resolved)?;
                 // Where the proxy terminates TLS nothing stays hidden, so the extension has no effect.
-                if hello.hides && !ended {
+                if hello.has_encrypted_hello && !ended {
                     return Err(refuse::hidden(&tunnel.host.to_string()));
                 }
-                judge::host(&moment.policy, &request)
+                policy_check::check_host(&moment.policy, &request)
             });
             let rule = match judged {
                 Ok(rule) => rule,
-                Err(refusal) => return self.alert(stream, tunnel, refusal).await,
+                Err(refusal) => return self.refuse_with_alert(stream, tunnel, refusal).await,
             };
-            let crossing = Crossing {
+            let crossing = ActiveFlow {
                 request: request.clone(),
                 addresses: resolved.addresses.clone(),
-                unseen: !ended,
-                line: None,
+                is_opaque: !ended,
+                hang_up: None,
             };
-            if let Some(place) = self.rules().enter(&moment, crossing) {
+            if let Some(place) = self.policy().admit(&moment, crossing) {
                 break (rule, ended, place);
             }
         };
         if ended {
             tokio::select! {
-                () = self.end_tls(stream, tunnel) => {}
-                () = place.closed() => {}
+                () = self.terminate_tls(stream, tunnel) => {}
+                () = place.wait_until_closed() => {}
             }
             return;
         }
-        let Ok(number) = self.start(&tunnel.target(Scheme::Https), &resolved, &rule).await else {
+        let Ok(number) = self
+            .record_start(&tunnel.flow_target(Scheme::Https), &resolved, &rule)
+            .await
+        else {
             return;
         };
-        let passage = Arc::new(self.passage(number, place));
+        let passage = Arc::new(self.new_flow(number, place));
         let host = tunnel.host.to_string();
         let dialled = tokio::select! {
             biased;
-            () = passage.closed() => return passage.fault("net.denied"),
+            () = passage.wait_until_closed() => return passage.set_fault("net.denied"),
             dialled = dial(&host, &resolved.addresses, tunnel.port) => dialled,
         };
         match dialled {
             Ok((far, _)) => relay(stream, far, &passage).await,
             Err(refusal) => {
-                passage.fault(refusal.code);
-                part(stream, &sniff::alert(refusal.code)).await;
+                passage.set_fault(refusal.code);
+                finish_and_drain(stream, &sniff::fatal_alert(refusal.code)).await;
             }
         }
     }
 
     /// Terminates TLS as the host and inspects the requests inside.
-    async fn end_tls<S: Stream + 'static>(self: &Arc<Self>, stream: Rewind<S>, tunnel: &Tunnel) {
-        let Some(Ok(config)) = self.authority().map(|authority| authority.server(&tunnel.host)) else {
-            let refusal = Refusal::new("net.tls", "no certificate could be made for the host").by("builtin.tls");
-            self.refused(&tunnel.target(Scheme::Https), &refusal.into()).await;
+    async fn terminate_tls<S: ProxyStream + 'static>(
+        self: &Arc<Self>,
+        stream: RewindStream<S>,
+        tunnel: &TunnelRequest,
+    ) {
+        let Some(Ok(config)) = self.authority().map(|authority| authority.server_config(&tunnel.host)) else {
+            let refusal =
+                RequestRefusal::new("net.tls", "no certificate could be made for the host").by_rule("builtin.tls");
+            self.record_refusal(&tunnel.flow_target(Scheme::Https), &refusal.into())
+                .await;
             return;
         };
-        let shaken = timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await;
+        let shaken = timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await;
         // A program that does not trust the proxy, or speaks an unknown TLS, has sent nothing.
         let Ok(Ok(stream)) = shaken else {
             return tracing::debug!(host = %tunnel.host, "a program did not shake hands");
         };
-        let origin = Origin::of(&tunnel.request(Scheme::Https));
+        let origin = RequestOrigin::from_request(&tunnel.host_request(Scheme::Https));
         match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => serve::two(self, stream, origin).await,
-            _ => serve::one(self, stream, Some(origin)).await,
+            Some(b"h2") => serve::serve_http2(self, stream, origin).await,
+            _ => serve::serve_http1(self, stream, Some(origin)).await,
         }
     }
 
     /// Serves plain requests in a tunnel: each is checked when it arrives.
-    async fn http<S: Stream + 'static>(self: &Arc<Self>, stream: Rewind<S>, tunnel: &Tunnel) {
-        let request = tunnel.request(Scheme::Http);
-        if let Err(refusal) = judge::host(&self.rules().now().policy, &request) {
+    async fn serve_plain_http<S: ProxyStream + 'static>(
+        self: &Arc<Self>,
+        stream: RewindStream<S>,
+        tunnel: &TunnelRequest,
+    ) {
+        let request = tunnel.host_request(Scheme::Http);
+        if let Err(refusal) = policy_check::check_host(&self.policy().snapshot().policy, &request) {
             let denial = Denial::from(refusal);
-            self.refused(&tunnel.target(Scheme::Http), &denial).await;
-            part(stream, &denial.bytes()).await;
+            self.record_refusal(&tunnel.flow_target(Scheme::Http), &denial).await;
+            finish_and_drain(stream, &denial.http1_bytes()).await;
             return;
         }
-        serve::one(self, stream, Some(Origin::of(&request))).await;
+        serve::serve_http1(self, stream, Some(RequestOrigin::from_request(&request))).await;
     }
 
-    async fn start(&self, to: &Target, resolved: &Resolved, rule: &str) -> Result<u64, ()> {
+    async fn record_start(&self, to: &EgressTarget, resolved: &ResolvedHost, rule: &str) -> Result<u64, ()> {
         let addresses: Vec<String> = resolved.addresses.iter().map(ToString::to_string).collect();
-        let started = self.ledger().started(to, &addresses.join(", "), rule).await;
+        let started = self.recorder().record_start(to, &addresses.join(", "), rule).await;
         started.map_err(drop)
     }
 
     /// Refuses a tunnel before it is granted.
-    async fn refuse_tunnel<S: Stream>(&self, stream: Rewind<S>, tunnel: &Tunnel, denial: Denial) {
-        if self.refused(&tunnel.target(tunnel.usual()), &denial).await {
-            part(stream, &tunnel.front.refused(&denial)).await;
+    async fn refuse_tunnel<S: ProxyStream>(&self, stream: RewindStream<S>, tunnel: &TunnelRequest, denial: Denial) {
+        if self
+            .record_refusal(&tunnel.flow_target(tunnel.default_scheme()), &denial)
+            .await
+        {
+            finish_and_drain(stream, &tunnel.front.refusal_reply(&denial)).await;
         }
     }
 
     /// Refuses inside the tunnel with a TLS alert.
-    async fn alert<S: Stream>(&self, stream: Rewind<S>, tunnel: &Tunnel, refusal: Refusal) {
-        let alert = sniff::alert(refusal.code);
-        if self.refused(&tunnel.target(Scheme::Https), &refusal.into()).await {
-            part(stream, &alert).await;
+    async fn refuse_with_alert<S: ProxyStream>(
+        &self,
+        stream: RewindStream<S>,
+        tunnel: &TunnelRequest,
+        refusal: RequestRefusal,
+    ) {
+        let alert = sniff::fatal_alert(refusal.code);
+        if self
+            .record_refusal(&tunnel.flow_target(Scheme::Https), &refusal.into())
+            .await
+        {
+            finish_and_drain(stream, &alert).await;
         }
     }
 }
 
 /// Checks that the name in TLS is the tunnel's host; a host that is an address has no name.
-fn named(tunnel: &Tunnel, name: Option<&str>) -> Result<(), Refusal> {
+fn check_server_name(tunnel: &TunnelRequest, name: Option<&str>) -> Result<(), RequestRefusal> {
     match (&tunnel.host, name) {
         (Host::Ip(_), None) => Ok(()),
         (_, Some(name)) => {
@@ -298,18 +333,18 @@ fn named(tunnel: &Tunnel, name: Option<&str>) -> Result<(), Refusal> {
 
 /// Writes the last bytes, closes the write side, and drains what the program still sends; otherwise the program would
 /// see a reset instead of the answer.
-pub(super) async fn part(mut stream: impl Stream, bytes: &[u8]) {
+pub(super) async fn finish_and_drain(mut stream: impl ProxyStream, bytes: &[u8]) {
     let last = async {
-        if say(&mut stream, bytes).await && stream.shutdown().await.is_ok() {
+        if write_bytes(&mut stream, bytes).await && stream.shutdown().await.is_ok() {
             let mut ignored = [0; 4096];
             while matches!(stream.read(&mut ignored).await, Ok(1..)) {}
         }
     };
     // A program that keeps sending is cut off.
-    let _ = timeout(PARTING, last).await;
+    let _ = timeout(LINGER_TIMEOUT, last).await;
 }
 
 /// Writes all bytes. Returns whether that succeeded.
-async fn say(stream: &mut (impl Stream + ?Sized), bytes: &[u8]) -> bool {
+async fn write_bytes(stream: &mut (impl ProxyStream + ?Sized), bytes: &[u8]) -> bool {
     stream.write_all(bytes).await.is_ok() && stream.flush().await.is_ok()
 }

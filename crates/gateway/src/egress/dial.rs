@@ -8,23 +8,23 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
 use super::refuse;
-use crate::refusal::Refusal;
+use crate::refusal::RequestRefusal;
 
 /// Most time for dialling, all addresses together.
-const PATIENCE: Duration = Duration::from_secs(10);
+const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most time for one address while others are left.
-const ATTEMPT: Duration = Duration::from_secs(3);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Connects to the first of `addresses` that answers.
-pub(super) async fn dial(host: &str, addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Refusal> {
-    let end = Instant::now() + PATIENCE;
+pub(super) async fn dial(host: &str, addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), RequestRefusal> {
+    let end = Instant::now() + DIAL_TIMEOUT;
     let mut last = "it has no address".to_owned();
     for (index, address) in addresses.iter().enumerate() {
         let now = Instant::now();
         let until = if index + 1 == addresses.len() {
             end
         } else {
-            end.min(now + ATTEMPT)
+            end.min(now + ATTEMPT_TIMEOUT)
         };
         match timeout_at(until, connect(SocketAddr::new(*address, port))).await {
             Ok(Ok(stream)) => return Ok((stream, *address)),

@@ -6,13 +6,13 @@ use http::uri::{PathAndQuery, Uri};
 use http::{Request, Version};
 use ringfence_policy::UrlPath;
 
-use super::body::Body;
-use super::refuse::{self, CODE};
-use super::upstream::Origin;
-use crate::refusal::Refusal;
+use super::body::ProxyBody;
+use super::connection_pool::RequestOrigin;
+use super::refuse::{self, CODE_HEADER};
+use crate::refusal::RequestRefusal;
 
 /// Headers that concern two neighbours only and are never forwarded.
-const HOP: [HeaderName; 8] = [
+const HOP_BY_HOP_HEADERS: [HeaderName; 8] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -32,7 +32,7 @@ pub(super) fn is_websocket(parts: &Parts) -> bool {
 }
 
 /// Removes the hop-by-hop headers.
-pub(super) fn strip(headers: &mut HeaderMap) {
+pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()
@@ -40,7 +40,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    for name in named.iter().chain(&HOP) {
+    for name in named.iter().chain(&HOP_BY_HOP_HEADERS) {
         headers.remove(name);
     }
     // Every recipient understands `trailers`, and gRPC requires it.
@@ -48,20 +48,20 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     if !trailers {
         headers.remove(header::TE);
     }
-    headers.remove(CODE);
+    headers.remove(CODE_HEADER);
 }
 
 /// Builds the request for the host. `path` is the canonical path if the rules checked it, so that what is sent is
 /// what was checked.
-pub(super) fn request(
+pub(super) fn forwarded_request(
     mut parts: Parts,
-    body: Body,
-    origin: &Origin,
+    body: ProxyBody,
+    origin: &RequestOrigin,
     path: Option<&UrlPath>,
     two: bool,
-) -> Result<Request<Body>, Refusal> {
+) -> Result<Request<ProxyBody>, RequestRefusal> {
     let unfit = || refuse::protocol("the URL cannot be sent");
-    strip(&mut parts.headers);
+    strip_hop_by_hop(&mut parts.headers);
     // Framing follows from the body, and hyper writes it.
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.remove(header::EXPECT);
@@ -76,7 +76,9 @@ pub(super) fn request(
     let mut uri = Uri::builder().path_and_query(wanted);
     if two {
         parts.headers.remove(header::HOST);
-        uri = uri.scheme(super::judge::scheme(origin.scheme)).authority(authority);
+        uri = uri
+            .scheme(super::policy_check::scheme_name(origin.scheme))
+            .authority(authority);
         parts.version = Version::HTTP_2;
         join_cookies(&mut parts.headers);
     } else {
@@ -104,7 +106,7 @@ fn join_cookies(headers: &mut HeaderMap) {
 }
 
 /// Returns the approximate size of a head on the wire, in bytes.
-pub(super) fn size(headers: &HeaderMap) -> usize {
+pub(super) fn head_size(headers: &HeaderMap) -> usize {
     headers
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len() + 4)

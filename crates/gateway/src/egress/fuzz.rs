@@ -8,17 +8,17 @@ use std::task::{Context, Poll};
 use futures::FutureExt as _;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-use super::guard::Guard;
-use super::sniff::{Hello, Spoken, spoken};
+use super::guard::HeadGuard;
+use super::sniff::{SniffedProtocol, TlsHello, classify};
 use super::{head, socks};
 
 /// Input that arrives in pieces of this length; writes are discarded.
-struct Pieces<'a> {
+struct PiecewiseInput<'a> {
     rest: &'a [u8],
     length: usize,
 }
 
-impl AsyncRead for Pieces<'_> {
+impl AsyncRead for PiecewiseInput<'_> {
     fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let length = self.length.min(self.rest.len()).min(into.remaining());
         let (piece, rest) = self.rest.split_at(length);
@@ -28,7 +28,7 @@ impl AsyncRead for Pieces<'_> {
     }
 }
 
-impl AsyncWrite for Pieces<'_> {
+impl AsyncWrite for PiecewiseInput<'_> {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Poll::Ready(Ok(bytes.len()))
     }
@@ -49,9 +49,9 @@ impl AsyncWrite for Pieces<'_> {
 /// When an invariant is broken.
 pub fn fuzz_head(bytes: &[u8]) {
     let [cut, input @ ..] = bytes else { return };
-    if let Ok(head) = head::read(input) {
-        assert_eq!(head::end(input, 0), Some(input.len()), "one head has one end");
-        if let Ok((host, _)) = head::authority(&head.target) {
+    if let Ok(head) = head::parse_head(input) {
+        assert_eq!(head::find_end(input, 0), Some(input.len()), "one head has one end");
+        if let Ok((host, _)) = head::parse_authority(&head.target) {
             assert_eq!(
                 host.to_string().parse().as_ref(),
                 Ok(&host),
@@ -75,7 +75,7 @@ fn guarded(input: &[u8], length: usize) -> (Vec<u8>, bool) {
             return (Vec::new(), false);
         };
         let _entered = runtime.enter();
-        let (mut guard, fault) = Guard::new(Pieces { rest: input, length });
+        let (mut guard, fault) = HeadGuard::new(PiecewiseInput { rest: input, length });
         let mut out = Vec::new();
         let mut buffer = [0; 512];
         // A read that would block means that a reply is due or the input is over.
@@ -94,7 +94,7 @@ fn guarded(input: &[u8], length: usize) -> (Vec<u8>, bool) {
 pub fn fuzz_socks(bytes: &[u8]) {
     let [cut, input @ ..] = bytes else { return };
     let shake = |length| {
-        let mut stream = Pieces { rest: input, length };
+        let mut stream = PiecewiseInput { rest: input, length };
         let Some(wish) = socks::handshake(&mut stream).now_or_never() else {
             panic!("bytes in memory are always there");
         };
@@ -113,12 +113,12 @@ pub fn fuzz_socks(bytes: &[u8]) {
 /// When an invariant is broken.
 pub fn fuzz_tunnel(bytes: &[u8]) {
     let [cut, input @ ..] = bytes else { return };
-    let whole = spoken(input);
-    let part = spoken(&input[..usize::from(*cut).min(input.len())]);
+    let whole = classify(input);
+    let part = classify(&input[..usize::from(*cut).min(input.len())]);
     if let Some(part) = part {
         assert_eq!(whole, Some(part), "the first bytes decide");
     }
-    if let Some(Spoken::Tls(Hello { name: Some(name), .. })) = whole {
+    if let Some(SniffedProtocol::Tls(TlsHello { name: Some(name), .. })) = whole {
         assert!(name.is_ascii() && !name.contains('\0'), "{name:?}");
     }
 }

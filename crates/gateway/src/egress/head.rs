@@ -4,16 +4,16 @@
 use ringfence_policy::Host;
 
 use super::refuse;
-use crate::refusal::Refusal;
+use crate::refusal::RequestRefusal;
 
 /// Most bytes of a head.
-pub(super) const MOST: usize = 64 * 1024;
+pub(super) const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Most lines of a head.
-pub(super) const LINES: usize = 128;
+pub(super) const MAX_HEAD_LINES: usize = 128;
 
 /// How the end of a request body is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum BodyFraming {
     None,
     Length(u64),
     Chunked,
@@ -21,24 +21,24 @@ pub(super) enum Framing {
 
 /// The parts of a head that say where it goes and where it ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct RequestHead {
     pub(super) method: String,
     pub(super) target: String,
     pub(super) host: Option<String>,
-    pub(super) framing: Framing,
+    pub(super) framing: BodyFraming,
     /// The request asks for another protocol: the guard does not frame what follows.
     pub(super) upgrade: bool,
 }
 
 /// Returns where the head ends in `bytes`, its empty line included.
-pub(super) fn end(bytes: &[u8], from: usize) -> Option<usize> {
+pub(super) fn find_end(bytes: &[u8], from: usize) -> Option<usize> {
     let from = from.saturating_sub(3);
     let found = bytes.get(from..)?.windows(4).position(|four| four == b"\r\n\r\n")?;
     Some(from + found + 4)
 }
 
 /// Parses a whole head, its empty line included.
-pub(super) fn read(bytes: &[u8]) -> Result<Head, Refusal> {
+pub(super) fn parse_head(bytes: &[u8]) -> Result<RequestHead, RequestRefusal> {
     let bad = |message: &str| refuse::protocol(format!("the request cannot be read in one way only: {message}"));
     let text = bytes
         .strip_suffix(b"\r\n\r\n")
@@ -50,26 +50,26 @@ pub(super) fn read(bytes: &[u8]) -> Result<Head, Refusal> {
         }
         lines.push(line);
     }
-    if lines.len() > LINES {
+    if lines.len() > MAX_HEAD_LINES {
         return Err(bad("too many lines in its head"));
     }
     let (first, fields) = lines.split_first().ok_or_else(|| bad("its head is empty"))?;
-    let (method, target, version) = request_line(first).ok_or_else(|| bad("its first line"))?;
-    let mut fields_read = Fields::default();
+    let (method, target, version) = parse_request_line(first).ok_or_else(|| bad("its first line"))?;
+    let mut fields_read = HeadFields::default();
     for field in fields {
-        fields_read.read(field).map_err(bad)?;
+        fields_read.parse_line(field).map_err(bad)?;
     }
     let framing = match (fields_read.length, fields_read.chunked) {
         (Some(_), true) => return Err(bad("both a length and a transfer coding")),
-        (None, true) if version == Version::Old => return Err(bad("a transfer coding in HTTP/1.0")),
-        (None, true) => Framing::Chunked,
-        (Some(length), false) => Framing::Length(length),
-        (None, false) => Framing::None,
+        (None, true) if version == HttpVersion::Http10 => return Err(bad("a transfer coding in HTTP/1.0")),
+        (None, true) => BodyFraming::Chunked,
+        (Some(length), false) => BodyFraming::Length(length),
+        (None, false) => BodyFraming::None,
     };
-    if fields_read.host.is_none() && version == Version::New {
+    if fields_read.host.is_none() && version == HttpVersion::Http11 {
         return Err(bad("it has no `Host`"));
     }
-    Ok(Head {
+    Ok(RequestHead {
         method,
         target,
         host: fields_read.host,
@@ -79,13 +79,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<Head, Refusal> {
 }
 
 /// Checks that a target is a URL; the refusal names the host if that is invalid.
-pub(super) fn uri(target: &str) -> Result<(), Refusal> {
+pub(super) fn check_target(target: &str) -> Result<(), RequestRefusal> {
     if target.parse::<http::Uri>().is_ok() {
         return Ok(());
     }
     let place = target.split_once("://").map(|(_, rest)| rest);
     let place = place.and_then(|rest| rest.split(['/', '?', '#']).next());
-    place.map_or(Ok(()), |place| authority(place).map(drop))?;
+    place.map_or(Ok(()), |place| parse_authority(place).map(drop))?;
     Err(refuse::protocol("the URL of the request is none"))
 }
 
@@ -105,18 +105,18 @@ fn split_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Version {
-    Old,
-    New,
+enum HttpVersion {
+    Http10,
+    Http11,
 }
 
-fn request_line(line: &[u8]) -> Option<(String, String, Version)> {
+fn parse_request_line(line: &[u8]) -> Option<(String, String, HttpVersion)> {
     let line = std::str::from_utf8(line).ok()?;
     let mut words = line.split(' ');
     let (method, target, version) = (words.next()?, words.next()?, words.next()?);
     let version = match version {
-        "HTTP/1.1" => Version::New,
-        "HTTP/1.0" => Version::Old,
+        "HTTP/1.1" => HttpVersion::Http11,
+        "HTTP/1.0" => HttpVersion::Http10,
         _ => return None,
     };
     let named = !method.is_empty()
@@ -127,7 +127,7 @@ fn request_line(line: &[u8]) -> Option<(String, String, Version)> {
 }
 
 #[derive(Default)]
-struct Fields {
+struct HeadFields {
     host: Option<String>,
     length: Option<u64>,
     chunked: bool,
@@ -135,8 +135,8 @@ struct Fields {
     connection_upgrade: bool,
 }
 
-impl Fields {
-    fn read(&mut self, line: &[u8]) -> Result<(), &'static str> {
+impl HeadFields {
+    fn parse_line(&mut self, line: &[u8]) -> Result<(), &'static str> {
         if line.first().is_some_and(|byte| matches!(byte, b' ' | b'\t')) {
             return Err("a folded line in its head");
         }
@@ -191,7 +191,7 @@ pub(super) fn is_token(byte: u8) -> bool {
 
 /// Parses a host and a port, as `Host`, `:authority` and CONNECT write them. A name with a user or without a host is
 /// refused.
-pub(super) fn authority(text: &str) -> Result<(Host, Option<u16>), Refusal> {
+pub(super) fn parse_authority(text: &str) -> Result<(Host, Option<u16>), RequestRefusal> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => (text, None),

@@ -12,7 +12,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use ringfence_journal::{RecordError, Target};
+use ringfence_journal::{EgressTarget, RecordError};
 use ringfence_policy::Scheme;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Notify;
@@ -20,87 +20,94 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::Egress;
-use super::body::{self, Body};
+use super::body::{self, ProxyBody};
+use super::connection_pool::{self, ConnectionPool, HostConnection, RequestOrigin};
+use super::flow::EgressFlow;
 use super::forward;
-use super::generation::{Crossing, Place};
-use super::guard::Fault;
-use super::judge;
-use super::passage::Passage;
+use super::generation::{ActiveFlow, EgressSlot};
+use super::guard::RefusedHead;
+use super::policy_check;
 use super::refuse::{self, Denial};
-use super::relay::IDLE;
-use super::tls::Inside;
+use super::relay::IDLE_TIMEOUT;
+use super::target::{self, RequestTarget};
+use super::tls::AlpnChoice;
 use super::upgrade;
-use super::upstream::{self, Link, Origin, Pool};
-use super::want::{self, Want};
-use crate::credential::Misuse;
-use crate::refusal::Refusal;
+use crate::credential::StandInMisuse;
+use crate::refusal::RequestRefusal;
 
 /// How much of a refused request's body is drained, and for how long.
-const IGNORED: usize = 16 << 20;
-const IGNORING: Duration = Duration::from_secs(5);
+const MAX_DRAINED_BYTES: usize = 16 << 20;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One connection of a program whose requests are inspected.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(super) struct InspectedConnection {
     pub(super) egress: Arc<Egress>,
     /// The origin of the tunnel, if the connection is in one.
-    inside: Option<Origin>,
-    pool: Pool,
-    fault: Fault,
+    tunnel_origin: Option<RequestOrigin>,
+    pool: ConnectionPool,
+    refused_head: RefusedHead,
     requests: AtomicU64,
     /// Notified when a flow on this connection must end but does not: then the whole connection ends.
-    pub(super) line: Arc<Notify>,
+    pub(super) hang_up: Arc<Notify>,
     /// Tasks that outlive their requests, such as a WebSocket; they end with this connection.
-    pub(super) carried: Mutex<JoinSet<()>>,
+    pub(super) upgraded: Mutex<JoinSet<()>>,
 }
 
 /// A request that the policy allows.
-struct Let {
+struct AllowedRequest {
     rule: String,
     addresses: Vec<IpAddr>,
-    link: Option<Link>,
-    place: Place,
+    connection: Option<HostConnection>,
+    slot: EgressSlot,
     /// The rules checked the path, so its canonical form is sent.
-    seen: bool,
+    is_path_judged: bool,
 }
 
 /// Why a request has no response from a host.
-pub(super) enum Unanswered {
+pub(super) enum ForwardError {
     /// The request is refused, and the program is told.
     Denied(Denial),
     /// The request is refused because it carries a misplaced stand-in.
-    Misused(Misuse),
+    Misused(StandInMisuse),
     /// An event could not be recorded: the connection ends here.
     Unrecorded(RecordError),
 }
 
-impl<D: Into<Denial>> From<D> for Unanswered {
-    fn from(denial: D) -> Unanswered {
-        Unanswered::Denied(denial.into())
+impl<D: Into<Denial>> From<D> for ForwardError {
+    fn from(denial: D) -> ForwardError {
+        ForwardError::Denied(denial.into())
     }
 }
 
-impl Exchange {
-    pub(super) fn new(egress: &Arc<Egress>, inside: Option<Origin>, fault: Fault) -> Arc<Exchange> {
-        Arc::new(Exchange {
+impl InspectedConnection {
+    pub(super) fn new(
+        egress: &Arc<Egress>,
+        inside: Option<RequestOrigin>,
+        fault: RefusedHead,
+    ) -> Arc<InspectedConnection> {
+        Arc::new(InspectedConnection {
             egress: Arc::clone(egress),
-            inside,
-            pool: Pool::default(),
-            fault,
+            tunnel_origin: inside,
+            pool: ConnectionPool::default(),
+            refused_head: fault,
             requests: AtomicU64::new(0),
-            line: Arc::default(),
-            carried: Mutex::default(),
+            hang_up: Arc::default(),
+            upgraded: Mutex::default(),
         })
     }
 
     /// Handles one request, and always produces a response unless recording fails.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
+    pub(super) async fn handle_request(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<Response<ProxyBody>, RecordError> {
         // The guard does not frame what follows an upgrade request: unless the upgrade is granted, nothing more is
         // read.
         let wants_upgrade = request.headers().contains_key(http::header::UPGRADE);
         let near = request.extensions().get::<OnUpgrade>().cloned();
         let head_only = request.method() == http::Method::HEAD;
-        let mut response = self.judged(request).await?;
+        let mut response = self.handle_parsed(request).await?;
         if head_only {
             // HTTP/2 would send the body, and the program would take it for an error.
             *response.body_mut() = body::empty();
@@ -109,7 +116,7 @@ impl Exchange {
             let close = http::HeaderValue::from_static("close");
             response.headers_mut().insert(http::header::CONNECTION, close);
             if let Some(near) = near {
-                self.part(near);
+                self.end_upgrade(near);
             }
         }
         Ok(response)
@@ -117,8 +124,8 @@ impl Exchange {
 
     /// Takes over the connection after a refused upgrade and closes it in order, so that the program gets the
     /// refusal.
-    fn part(&self, near: OnUpgrade) {
-        let mut carried = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
+    fn end_upgrade(&self, near: OnUpgrade) {
+        let mut carried = self.upgraded.lock().unwrap_or_else(PoisonError::into_inner);
         carried.spawn(async move {
             if let Ok(near) = near.await {
                 // If the program is gone already, the error does not matter.
@@ -127,22 +134,22 @@ impl Exchange {
         });
     }
 
-    async fn judged(&self, request: Request<Incoming>) -> Result<Response<Body>, RecordError> {
+    async fn handle_parsed(&self, request: Request<Incoming>) -> Result<Response<ProxyBody>, RecordError> {
         let (parts, incoming) = request.into_parts();
         let mut unsent = Some(incoming);
-        let response = self.settled(parts, &mut unsent).await;
+        let response = self.handle_parts(parts, &mut unsent).await;
         if let Some(unsent) = unsent.filter(|body| !body.is_end_stream()) {
-            self.let_go_by(unsent);
+            self.drain_body(unsent);
         }
         response
     }
 
     /// Drains the rest of a refused request for a while: resetting the stream would lose the refusal.
-    fn let_go_by(&self, mut unsent: Incoming) {
-        let mut carried = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
+    fn drain_body(&self, mut unsent: Incoming) {
+        let mut carried = self.upgraded.lock().unwrap_or_else(PoisonError::into_inner);
         while carried.try_join_next().is_some() {}
         carried.spawn(async move {
-            let mut left = IGNORED;
+            let mut left = MAX_DRAINED_BYTES;
             let all = async {
                 while let Some(Ok(frame)) = unsent.frame().await {
                     left = left.saturating_sub(frame.data_ref().map_or(1, bytes::Bytes::len));
@@ -152,124 +159,135 @@ impl Exchange {
                 }
             };
             // A program that keeps sending is cut off.
-            let _ = timeout(IGNORING, all).await;
+            let _ = timeout(DRAIN_TIMEOUT, all).await;
         });
     }
 
-    async fn settled(&self, parts: Parts, unsent: &mut Option<Incoming>) -> Result<Response<Body>, RecordError> {
+    async fn handle_parts(
+        &self,
+        parts: Parts,
+        unsent: &mut Option<Incoming>,
+    ) -> Result<Response<ProxyBody>, RecordError> {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        if let Err(over) = self.egress.take() {
+        if let Err(over) = self.egress.count_request() {
             let denial = Denial::from(over.refusal);
             if over.first {
-                return self.refuse(&self.nowhere(), denial).await;
+                return self.refuse(&self.unread_target(), denial).await;
             }
-            return Ok(answer(&denial));
+            return Ok(denial_response(&denial));
         }
-        if let Some(refusal) = self.fault.of(number) {
-            return self.refuse(&self.nowhere(), refusal.into()).await;
+        if let Some(refusal) = self.refused_head.refusal_for(number) {
+            return self.refuse(&self.unread_target(), refusal.into()).await;
         }
-        let want = match want::read(&parts, self.inside.as_ref()) {
+        let want = match target::parse_target(&parts, self.tunnel_origin.as_ref()) {
             Ok(mut want) => {
-                self.egress.hide(&mut want.target).await;
+                self.egress.redact_target(&mut want.target).await;
                 want
             }
             Err(unread) => {
                 let (mut to, denial) = *unread;
-                self.egress.hide(&mut to).await;
+                self.egress.redact_target(&mut to).await;
                 return self.refuse(&to, denial).await;
             }
         };
         match self.forward(&want, parts, unsent).await {
             Ok(response) => Ok(response),
-            Err(Unanswered::Denied(denial)) => self.refuse(&want.target, denial).await,
-            Err(Unanswered::Misused(misuse)) => {
+            Err(ForwardError::Denied(denial)) => self.refuse(&want.target, denial).await,
+            Err(ForwardError::Misused(misuse)) => {
                 let denial = Denial::from((*misuse.refusal).clone());
-                self.egress.ledger().misused(&want.target, &denial, &misuse).await?;
-                Ok(answer(&denial))
+                self.egress
+                    .recorder()
+                    .record_misuse(&want.target, &denial, &misuse)
+                    .await?;
+                Ok(denial_response(&denial))
             }
-            Err(Unanswered::Unrecorded(error)) => Err(error),
+            Err(ForwardError::Unrecorded(error)) => Err(error),
         }
     }
 
     /// Handles a request from the policy check to the response.
     async fn forward(
         &self,
-        want: &Want,
+        want: &RequestTarget,
         mut parts: Parts,
         unsent: &mut Option<Incoming>,
-    ) -> Result<Response<Body>, Unanswered> {
+    ) -> Result<Response<ProxyBody>, ForwardError> {
         let websocket = forward::is_websocket(&parts);
-        let permitted = self.permit(want, websocket).await?;
-        let attached = self.egress.attachments().outgoing(&want.certain(), &mut parts).await;
-        let attached = attached.map_err(Unanswered::Misused)?;
-        let addresses: Vec<String> = permitted.addresses.iter().map(ToString::to_string).collect();
-        let ledger = self.egress.ledger();
-        let number = ledger
-            .started(&want.target, &addresses.join(", "), &permitted.rule)
+        let permitted = self.authorize(want, websocket).await?;
+        let attached = self
+            .egress
+            .attachments()
+            .attach_to_request(&want.certain_request(), &mut parts)
             .await;
-        let number = number.map_err(Unanswered::Unrecorded)?;
-        let passage = Arc::new(self.egress.passage(number, permitted.place));
-        let written = ledger.attached(number, &attached).await;
-        written.map_err(Unanswered::Unrecorded)?;
-        let sent = Sent {
-            want,
-            passage: &passage,
+        let attached = attached.map_err(ForwardError::Misused)?;
+        let addresses: Vec<String> = permitted.addresses.iter().map(ToString::to_string).collect();
+        let ledger = self.egress.recorder();
+        let number = ledger
+            .record_start(&want.target, &addresses.join(", "), &permitted.rule)
+            .await;
+        let number = number.map_err(ForwardError::Unrecorded)?;
+        let passage = Arc::new(self.egress.new_flow(number, permitted.slot));
+        let written = ledger.record_attached(number, &attached).await;
+        written.map_err(ForwardError::Unrecorded)?;
+        let sent = OutgoingRequest {
+            target: want,
+            flow: &passage,
             path: want
                 .request
                 .path
                 .as_ref()
-                .filter(|_| permitted.seen || !attached.is_empty()),
+                .filter(|_| permitted.is_path_judged || !attached.is_empty()),
         };
         let answered = if websocket {
-            upgrade::forward(self, sent, parts, &permitted.addresses).await
+            upgrade::forward_upgrade(self, sent, parts, &permitted.addresses).await
         } else {
-            let link = permitted.link;
+            let link = permitted.connection;
             self.send(sent, parts, unsent.take(), link, &permitted.addresses).await
         };
         // Its start is recorded, so its end says what happened; no refusal is recorded on top.
         Ok(answered.unwrap_or_else(|refusal| {
-            let refusal = passage.reason(refusal);
-            passage.fault(refusal.code);
-            answer(&refusal.into())
+            let refusal = passage.refusal_or(refusal);
+            passage.set_fault(refusal.code);
+            denial_response(&refusal.into())
         }))
     }
 
     /// Checks the request against the policy, resolves the host, checks again, and takes a slot under exactly that
     /// policy.
-    async fn permit(&self, want: &Want, fresh: bool) -> Result<Let, Unanswered> {
+    async fn authorize(&self, want: &RequestTarget, fresh: bool) -> Result<AllowedRequest, ForwardError> {
         let request = &want.request;
-        let origin = Origin::of(request);
+        let origin = RequestOrigin::from_request(request);
         loop {
-            let moment = self.egress.rules().now();
+            let moment = self.egress.policy().snapshot();
             let policy = &moment.policy;
-            let rule = judge::host(policy, request)?;
-            want.seen(policy)?;
-            let allowed = |address| judge::address(policy, request, address).is_ok();
+            let rule = policy_check::check_host(policy, request)?;
+            want.check_inspectable(policy)?;
+            let allowed = |address| policy_check::check_address(policy, request, address).is_ok();
             let link = if fresh {
                 None
             } else {
-                self.pool.take(&origin, allowed).await
+                self.pool.checkout(&origin, allowed).await
             };
             let addresses = if let Some(link) = &link {
                 vec![link.address]
             } else {
                 let resolved = self.egress.resolver().resolve(&request.host).await?;
-                judge::resolved(policy, request, &resolved)?;
+                policy_check::check_resolved(policy, request, &resolved)?;
                 resolved.addresses
             };
-            let crossing = Crossing {
+            let crossing = ActiveFlow {
                 request: request.clone(),
                 addresses: addresses.clone(),
-                unseen: false,
-                line: Some(Arc::clone(&self.line)),
+                is_opaque: false,
+                hang_up: Some(Arc::clone(&self.hang_up)),
             };
-            if let Some(place) = self.egress.rules().enter(&moment, crossing) {
-                return Ok(Let {
+            if let Some(place) = self.egress.policy().admit(&moment, crossing) {
+                return Ok(AllowedRequest {
                     rule,
                     addresses,
-                    link,
-                    place,
-                    seen: policy.inspects(request),
+                    connection: link,
+                    slot: place,
+                    is_path_judged: policy.needs_inspection(request),
                 });
             }
         }
@@ -277,57 +295,66 @@ impl Exchange {
 
     async fn send(
         &self,
-        sent: Sent<'_>,
+        sent: OutgoingRequest<'_>,
         parts: Parts,
         incoming: Option<Incoming>,
-        link: Option<Link>,
+        link: Option<HostConnection>,
         addresses: &[IpAddr],
-    ) -> Result<Response<Body>, Refusal> {
-        let Sent { want, passage, path } = sent;
-        let origin = Origin::of(&want.request);
+    ) -> Result<Response<ProxyBody>, RequestRefusal> {
+        let OutgoingRequest {
+            target: want,
+            flow: passage,
+            path,
+        } = sent;
+        let origin = RequestOrigin::from_request(&want.request);
         let mut link = match link {
             Some(link) => link,
             None => self.connect(&origin, addresses, passage).await?,
         };
-        let outgoing = incoming.map_or_else(body::empty, |incoming| body::out(incoming, passage));
-        let outgoing = self.egress.attachments().leaving(outgoing, passage);
-        let request = forward::request(parts, outgoing, &origin, path, link.is_two())?;
-        let left =
-            forward::size(request.headers()) + request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+        let outgoing = incoming.map_or_else(body::empty, |incoming| body::request_body(incoming, passage));
+        let outgoing = self.egress.attachments().guard_request_body(outgoing, passage);
+        let request = forward::forwarded_request(parts, outgoing, &origin, path, link.is_http2())?;
+        let left = forward::head_size(request.headers())
+            + request.uri().path_and_query().map_or(0, |target| target.as_str().len());
         passage
-            .out(left)
+            .count_out(left)
             .map_err(|cut| refuse::unreachable(&origin.host.to_string(), &cut.to_string()))?;
         let answered = tokio::select! {
             biased;
-            () = passage.closed() => Err(self.egress.changed(&want.request)),
+            () = passage.wait_until_closed() => Err(self.egress.changed(&want.request)),
             answered = self.try_send(&mut link, request, passage) => answered,
-            () = tokio::time::sleep(IDLE) => Err(refuse::unreachable(&origin.host.to_string(), "no answer in time")),
+            () = tokio::time::sleep(IDLE_TIMEOUT) => Err(refuse::unreachable(&origin.host.to_string(), "no answer in time")),
         };
         let (mut head, incoming) = answered?.into_parts();
-        passage.status(head.status);
+        passage.set_status(head.status);
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(refuse::unreachable(
                 &origin.host.to_string(),
                 "it changed the protocol unasked",
             ));
         }
-        let came = passage.back(forward::size(&head.headers));
+        let came = passage.count_back(forward::head_size(&head.headers));
         came.map_err(|cut| refuse::unreachable(&origin.host.to_string(), &cut.to_string()))?;
-        forward::strip(&mut head.headers);
-        let back = body::back(incoming, passage, self.pool.lend(link));
-        let back = self.egress.attachments().incoming(&mut head.headers, back)?;
+        forward::strip_hop_by_hop(&mut head.headers);
+        let back = body::response_body(incoming, passage, self.pool.lease(link));
+        let back = self.egress.attachments().mask_response(&mut head.headers, back)?;
         head.version = http::Version::default();
         head.extensions = http::Extensions::new();
         Ok(Response::from_parts(head, back))
     }
 
-    async fn connect(&self, origin: &Origin, addresses: &[IpAddr], passage: &Passage) -> Result<Link, Refusal> {
+    async fn connect(
+        &self,
+        origin: &RequestOrigin,
+        addresses: &[IpAddr],
+        passage: &EgressFlow,
+    ) -> Result<HostConnection, RequestRefusal> {
         let link = tokio::select! {
             biased;
-            () = passage.closed() => {
+            () = passage.wait_until_closed() => {
                 return Err(self.egress.changed(&origin.request()));
             }
-            link = upstream::connect(origin, addresses, self.egress.roots(), Inside::Any) => link?,
+            link = connection_pool::connect(origin, addresses, self.egress.roots(), AlpnChoice::Any) => link?,
         };
         self.pool.share(&link);
         Ok(link)
@@ -337,10 +364,10 @@ impl Exchange {
     /// address.
     async fn try_send(
         &self,
-        link: &mut Link,
-        request: Request<Body>,
-        passage: &Passage,
-    ) -> Result<Response<Incoming>, Refusal> {
+        link: &mut HostConnection,
+        request: Request<ProxyBody>,
+        passage: &EgressFlow,
+    ) -> Result<Response<Incoming>, RequestRefusal> {
         let host = link.origin.host.to_string();
         let failed = |error: &hyper::Error| {
             let why = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
@@ -354,7 +381,7 @@ impl Exchange {
             return Err(failed(&unsent.error));
         };
         let fresh = self.connect(&link.origin, &[link.address], passage).await?;
-        if fresh.is_two() != link.is_two() {
+        if fresh.is_http2() != link.is_http2() {
             return Err(failed(&unsent.error));
         }
         *link = fresh;
@@ -362,27 +389,27 @@ impl Exchange {
     }
 
     /// Returns the target of a request that was not parsed.
-    fn nowhere(&self) -> Target {
-        match &self.inside {
-            Some(origin) => want::target(origin.scheme, &origin.host.to_string(), origin.port),
-            None => want::target(Scheme::Http, "", 0),
+    fn unread_target(&self) -> EgressTarget {
+        match &self.tunnel_origin {
+            Some(origin) => target::flow_target(origin.scheme, &origin.host.to_string(), origin.port),
+            None => target::flow_target(Scheme::Http, "", 0),
         }
     }
 
-    async fn refuse(&self, to: &Target, denial: Denial) -> Result<Response<Body>, RecordError> {
-        self.egress.ledger().refused(to, &denial).await?;
-        Ok(answer(&denial))
+    async fn refuse(&self, to: &EgressTarget, denial: Denial) -> Result<Response<ProxyBody>, RecordError> {
+        self.egress.recorder().record_refusal(to, &denial).await?;
+        Ok(denial_response(&denial))
     }
 }
 
 /// The inputs that every way of sending needs.
 #[derive(Clone, Copy)]
-pub(super) struct Sent<'a> {
-    pub(super) want: &'a Want,
-    pub(super) passage: &'a Arc<Passage>,
+pub(super) struct OutgoingRequest<'a> {
+    pub(super) target: &'a RequestTarget,
+    pub(super) flow: &'a Arc<EgressFlow>,
     pub(super) path: Option<&'a ringfence_policy::UrlPath>,
 }
 
-fn answer(denial: &Denial) -> Response<Body> {
+fn denial_response(denial: &Denial) -> Response<ProxyBody> {
     denial.response().map(body::full)
 }

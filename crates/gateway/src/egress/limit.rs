@@ -7,24 +7,24 @@ use std::time::Instant;
 
 use ringfence_policy::NetLimits;
 
-use crate::refusal::Refusal;
+use crate::refusal::RequestRefusal;
 
 /// The network counters of one session.
 #[derive(Debug)]
-pub(super) struct Limiter {
+pub(super) struct EgressLimiter {
     limits: RwLock<NetLimits>,
     open: AtomicUsize,
     recent: Mutex<VecDeque<Instant>>,
     bytes: AtomicU64,
     /// Whether a refusal was recorded since the limiter last admitted something.
-    told: AtomicBool,
+    is_refusal_recorded: AtomicBool,
 }
 
 /// The permit of one open connection; dropping it frees the place.
 #[derive(Debug)]
-pub(super) struct Permit(Arc<Limiter>);
+pub(super) struct ConnectionPermit(Arc<EgressLimiter>);
 
-impl Drop for Permit {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::AcqRel);
     }
@@ -33,19 +33,19 @@ impl Drop for Permit {
 /// A refusal at a limit, and whether it is the first since the limiter last admitted something: only the first is
 /// recorded, so that refusals do not flood the journal.
 #[derive(Debug)]
-pub(super) struct Over {
-    pub(super) refusal: Refusal,
+pub(super) struct LimitExceeded {
+    pub(super) refusal: RequestRefusal,
     pub(super) first: bool,
 }
 
-impl Limiter {
-    pub(super) fn new(limits: NetLimits) -> Limiter {
-        Limiter {
+impl EgressLimiter {
+    pub(super) fn new(limits: NetLimits) -> EgressLimiter {
+        EgressLimiter {
             limits: RwLock::new(limits),
             open: AtomicUsize::new(0),
             recent: Mutex::default(),
             bytes: AtomicU64::new(0),
-            told: AtomicBool::new(false),
+            is_refusal_recorded: AtomicBool::new(false),
         }
     }
 
@@ -54,84 +54,84 @@ impl Limiter {
     }
 
     /// Replaces the limits; counters keep their values.
-    pub(super) fn change(&self, limits: NetLimits) {
+    pub(super) fn set_limits(&self, limits: NetLimits) {
         *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
     /// Takes a permit for one more connection.
-    pub(super) fn open(self: &Arc<Self>) -> Result<Permit, Over> {
+    pub(super) fn acquire_connection(self: &Arc<Self>) -> Result<ConnectionPermit, LimitExceeded> {
         let most = usize::try_from(self.limits().connections).unwrap_or(usize::MAX);
         let taken = self.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| {
             (open < most).then_some(open + 1)
         });
         if taken.is_ok() {
-            return Ok(Permit(Arc::clone(self)));
+            return Ok(ConnectionPermit(Arc::clone(self)));
         }
-        let refusal = Refusal::new("limit.connections", format!("{most} connections are open already"))
-            .by("net.limits.connections")
-            .hint("close connections, or use fewer at once");
-        Err(self.over(refusal))
+        let refusal = RequestRefusal::new("limit.connections", format!("{most} connections are open already"))
+            .by_rule("net.limits.connections")
+            .with_hint("close connections, or use fewer at once");
+        Err(self.limit_exceeded(refusal))
     }
 
     /// Counts one connection or request, if the rate and the byte budget allow it.
-    pub(super) fn take(&self) -> Result<(), Over> {
+    pub(super) fn count_request(&self) -> Result<(), LimitExceeded> {
         let limits = self.limits();
         if self.bytes.load(Ordering::Acquire) >= limits.bytes.get() {
-            return Err(self.over(spent(&limits)));
+            return Err(self.limit_exceeded(bytes_refusal(&limits)));
         }
-        let (now, window) = (Instant::now(), limits.rate.per().window());
+        let (now, window) = (Instant::now(), limits.rate.window().duration());
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         while recent.front().is_some_and(|at| now.duration_since(*at) >= window) {
             recent.pop_front();
         }
         if recent.len() < usize::try_from(limits.rate.count()).unwrap_or(usize::MAX) {
             recent.push_back(now);
-            self.told.store(false, Ordering::Release);
+            self.is_refusal_recorded.store(false, Ordering::Release);
             return Ok(());
         }
         let first = recent.front().copied().unwrap_or(now);
         drop(recent);
         let wait = window.saturating_sub(now.duration_since(first)).as_secs() + 1;
-        let refusal = Refusal::new(
+        let refusal = RequestRefusal::new(
             "limit.rate",
             format!("connections and requests may be made {} at most", limits.rate),
         )
-        .by("net.limits.rate")
-        .hint(format!("wait {wait} s, and make fewer"));
-        Err(self.over(refusal))
+        .by_rule("net.limits.rate")
+        .with_hint(format!("wait {wait} s, and make fewer"));
+        Err(self.limit_exceeded(refusal))
     }
 
     /// Counts bytes in transit; bytes beyond the limit are refused.
-    pub(super) fn spend(&self, bytes: u64) -> Result<(), Refusal> {
+    pub(super) fn spend_bytes(&self, bytes: u64) -> Result<(), RequestRefusal> {
         let limits = self.limits();
         let before = self.bytes.fetch_add(bytes, Ordering::AcqRel);
         if before.saturating_add(bytes) > limits.bytes.get() {
-            return Err(spent(&limits));
+            return Err(bytes_refusal(&limits));
         }
         Ok(())
     }
 
     /// Returns the refusal once the byte budget is exceeded.
-    pub(super) fn spent(&self) -> Option<Refusal> {
+    pub(super) fn bytes_exhausted(&self) -> Option<RequestRefusal> {
         let limits = self.limits();
-        (self.bytes.load(Ordering::Acquire) > limits.bytes.get()).then(|| spent(&limits))
+        (self.bytes.load(Ordering::Acquire) > limits.bytes.get()).then(|| bytes_refusal(&limits))
     }
 
-    fn over(&self, refusal: Refusal) -> Over {
-        Over {
+    fn limit_exceeded(&self, refusal: RequestRefusal) -> LimitExceeded {
+        LimitExceeded {
             refusal,
-            first: !self.told.swap(true, Ordering::AcqRel),
+            first: !self.is_refusal_recorded.swap(true, Ordering::AcqRel),
         }
     }
 }
 
-fn spent(limits: &NetLimits) -> Refusal {
-    Refusal::new(
+fn bytes_refusal(limits: &NetLimits) -> RequestRefusal {
+    RequestRefusal::new(
         "limit.egress",
         format!("this session may move {} over the network, and did", limits.bytes),
     )
-    .by("net.limits.bytes")
-    .hint("fetch less, or ask the operator for more")
+    .by_rule("net.limits.bytes")
+    .with_hint("fetch less, or ask the operator for more")
 }
 
 #[cfg(test)]

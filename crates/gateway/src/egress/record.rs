@@ -7,49 +7,51 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ringfence_journal::{Event, ExecutionId, Kind, RecordError, Recorded, Recorder, SessionId, Target, Text};
+use ringfence_journal::{
+    CleanText, EgressTarget, Event, EventKind, ExecutionId, RecordError, RecordPosition, Recorder, SessionId,
+};
 use tokio::sync::watch;
 
 use super::refuse::Denial;
-use crate::credential::Misuse;
-use crate::pass::{Ends, RefusalTally};
+use crate::credential::StandInMisuse;
+use crate::pass::{EndEventBatcher, RefusalTally};
 
 /// Most refusals that are listed one by one; the rest is counted.
-const TOLD: usize = 256;
+const MAX_LISTED_REFUSALS: usize = 256;
 
 /// How long the end of an execution waits for open flows.
-const LEAVING: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-type Written = Pin<Box<dyn Future<Output = Result<Recorded, RecordError>> + Send>>;
+type RecordFuture = Pin<Box<dyn Future<Output = Result<RecordPosition, RecordError>> + Send>>;
 
 /// A recorder without its type, so that only the outer types of the proxy are generic over it.
 #[derive(Clone)]
-pub(super) struct Scribe(Arc<dyn Fn(Event) -> Written + Send + Sync>);
+pub(super) struct DynRecorder(Arc<dyn Fn(Event) -> RecordFuture + Send + Sync>);
 
-impl fmt::Debug for Scribe {
+impl fmt::Debug for DynRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Scribe")
     }
 }
 
-impl Scribe {
-    pub(super) fn new<R: Recorder + Clone + 'static>(recorder: R) -> Scribe {
-        Scribe(Arc::new(move |event| {
+impl DynRecorder {
+    pub(super) fn new<R: Recorder + Clone + 'static>(recorder: R) -> DynRecorder {
+        DynRecorder(Arc::new(move |event| {
             let recorder = recorder.clone();
             Box::pin(async move { recorder.record(event).await })
         }))
     }
 }
 
-impl Recorder for Scribe {
-    fn record(&self, event: Event) -> impl Future<Output = Result<Recorded, RecordError>> + Send {
+impl Recorder for DynRecorder {
+    fn record(&self, event: Event) -> impl Future<Output = Result<RecordPosition, RecordError>> + Send {
         (self.0)(event)
     }
 }
 
 /// A request or connection that the policy refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Barred {
+pub struct RefusedEgress {
     /// The target, such as `https://example.org:443 GET /path`.
     pub detail: String,
     /// The stable code of the refusal.
@@ -60,11 +62,11 @@ pub struct Barred {
 
 /// The network use of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Crossed {
+pub struct EgressReport {
     /// The first refused attempts, in the order of their numbers.
-    pub refused: Vec<Barred>,
+    pub listed_refusals: Vec<RefusedEgress>,
     /// The number of all refused attempts.
-    pub refusals: u64,
+    pub refusal_count: u64,
     /// Bytes sent to hosts.
     pub bytes_out: u64,
     /// Bytes received from hosts.
@@ -73,7 +75,7 @@ pub struct Crossed {
 
 /// The end of one flow.
 #[derive(Debug)]
-pub(super) struct End {
+pub(super) struct FlowEnd {
     pub(super) number: u64,
     pub(super) status: Option<u16>,
     pub(super) error: Option<&'static str>,
@@ -84,13 +86,13 @@ pub(super) struct End {
 
 /// Records the flows of one execution.
 #[derive(Debug)]
-pub(super) struct Ledger {
-    scribe: Scribe,
+pub(super) struct FlowRecorder {
+    recorder: DynRecorder,
     session: SessionId,
     execution: ExecutionId,
     next: AtomicU64,
-    ends: Ends<Scribe>,
-    crossed: Mutex<Crossed>,
+    ends: EndEventBatcher<DynRecorder>,
+    report: Mutex<EgressReport>,
     refusals: Mutex<RefusalTally>,
     /// The number of open flows.
     open: watch::Sender<usize>,
@@ -98,15 +100,15 @@ pub(super) struct Ledger {
     failed: watch::Sender<Option<RecordError>>,
 }
 
-impl Ledger {
-    pub(super) fn new(scribe: Scribe, session: SessionId, execution: ExecutionId) -> Ledger {
-        Ledger {
-            ends: Ends::new(scribe.clone()),
-            scribe,
+impl FlowRecorder {
+    pub(super) fn new(recorder: DynRecorder, session: SessionId, execution: ExecutionId) -> FlowRecorder {
+        FlowRecorder {
+            ends: EndEventBatcher::new(recorder.clone()),
+            recorder,
             session,
             execution,
             next: AtomicU64::new(1),
-            crossed: Mutex::default(),
+            report: Mutex::default(),
             refusals: Mutex::default(),
             open: watch::Sender::new(0),
             closing: watch::Sender::new(false),
@@ -114,8 +116,8 @@ impl Ledger {
         }
     }
 
-    pub(super) fn scribe(&self) -> Scribe {
-        self.scribe.clone()
+    pub(super) fn recorder(&self) -> DynRecorder {
+        self.recorder.clone()
     }
 
     pub(super) fn session(&self) -> SessionId {
@@ -127,51 +129,52 @@ impl Ledger {
     }
 
     /// Queues events for refusals that no event reports yet.
-    fn say_refusals(&self) {
-        for (kind, _) in self.refusals().take("egress_refused") {
-            self.ends.add(Event::host(self.session, Some(self.execution), kind));
+    fn queue_refusal_counts(&self) {
+        for (kind, _) in self.refusals().drain_events("egress_refused") {
+            self.ends
+                .add(Event::from_host(self.session, Some(self.execution), kind));
         }
     }
 
-    fn crossed(&self) -> MutexGuard<'_, Crossed> {
-        self.crossed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn report(&self) -> MutexGuard<'_, EgressReport> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn record(&self, kind: Kind) -> Result<(), RecordError> {
-        let event = Event::host(self.session, Some(self.execution), kind);
-        let (ends, written) = tokio::join!(self.ends.write(), self.scribe.record(event));
+    async fn record(&self, kind: EventKind) -> Result<(), RecordError> {
+        let event = Event::from_host(self.session, Some(self.execution), kind);
+        let (ends, written) = tokio::join!(self.ends.flush(), self.recorder.record(event));
         let written = ends.and(written.map(drop));
         if let Err(error) = &written {
-            self.fail(error.clone());
+            self.set_failure(error.clone());
         }
         written
     }
 
     /// Records the start of a flow and returns its number. Nothing may be sent before that, or if it fails.
-    pub(super) async fn started(&self, to: &Target, address: &str, rule: &str) -> Result<u64, RecordError> {
+    pub(super) async fn record_start(&self, to: &EgressTarget, address: &str, rule: &str) -> Result<u64, RecordError> {
         if let Some(error) = self.failure() {
             return Err(error);
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let started = Kind::EgressStarted {
+        let started = EventKind::EgressStarted {
             number,
             to: to.clone(),
-            address: Text::clean(address),
-            rule: Text::clean(rule),
+            address: CleanText::clean(address),
+            rule: CleanText::clean(rule),
         };
         self.record(started).await.map(|()| number)
     }
 
     /// Records a refusal and returns its number.
-    pub(super) async fn refused(&self, to: &Target, denial: &Denial) -> Result<u64, RecordError> {
+    pub(super) async fn record_refusal(&self, to: &EgressTarget, denial: &Denial) -> Result<u64, RecordError> {
         let refusal = &denial.refusal;
         let rule = refusal.rule.as_deref().unwrap_or_default();
         if denial.is_violation() {
-            let mut crossed = self.crossed();
-            crossed.refusals += 1;
-            if crossed.refused.len() < TOLD {
-                crossed.refused.push(Barred {
-                    detail: detail(to),
+            let mut crossed = self.report();
+            crossed.refusal_count += 1;
+            if crossed.listed_refusals.len() < MAX_LISTED_REFUSALS {
+                crossed.listed_refusals.push(RefusedEgress {
+                    detail: describe_target(to),
                     code: refusal.code,
                     rule: rule.to_owned(),
                 });
@@ -180,68 +183,75 @@ impl Ledger {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let is_listed = self.refusals().add(to.host.as_str(), refusal.code, rule);
         if !is_listed {
-            if self.refusals().hold(Vec::new()) {
-                self.say_refusals();
+            if self.refusals().hold_entries(Vec::new()) {
+                self.queue_refusal_counts();
             }
             return self.failure().map_or(Ok(number), Err);
         }
-        self.record(Kind::EgressRefused {
+        self.record(EventKind::EgressRefused {
             number,
             to: to.clone(),
-            code: Text::clean(refusal.code),
-            rule: Text::clean(rule),
+            code: CleanText::clean(refusal.code),
+            rule: CleanText::clean(rule),
         })
         .await?;
         Ok(number)
     }
 
     /// Records a refusal because of a misplaced stand-in.
-    pub(super) async fn misused(&self, to: &Target, denial: &Denial, misuse: &Misuse) -> Result<(), RecordError> {
-        let number = self.refused(to, denial).await?;
-        if misuse.is_one() {
-            self.record(misused(number, misuse)).await?;
+    pub(super) async fn record_misuse(
+        &self,
+        to: &EgressTarget,
+        denial: &Denial,
+        misuse: &StandInMisuse,
+    ) -> Result<(), RecordError> {
+        let number = self.record_refusal(to, denial).await?;
+        if misuse.is_violation() {
+            self.record(misuse_event(number, misuse)).await?;
         }
         Ok(())
     }
 
     /// Queues the misuse of a stand-in in an open flow; only the end of the execution waits for it.
-    pub(super) fn misuse(&self, number: u64, misuse: &Misuse) {
-        let mut crossed = self.crossed();
-        crossed.refusals += 1;
-        if crossed.refused.len() < TOLD {
-            crossed.refused.push(Barred {
+    pub(super) fn queue_misuse(&self, number: u64, misuse: &StandInMisuse) {
+        let mut crossed = self.report();
+        crossed.refusal_count += 1;
+        if crossed.listed_refusals.len() < MAX_LISTED_REFUSALS {
+            crossed.listed_refusals.push(RefusedEgress {
                 detail: format!("stand-in of `{}` in the {}", misuse.credential, misuse.place),
                 code: misuse.refusal.code,
                 rule: misuse.refusal.rule.clone().unwrap_or_default(),
             });
         }
         drop(crossed);
-        let kind = misused(number, misuse);
-        self.ends.add(Event::host(self.session, Some(self.execution), kind));
+        let kind = misuse_event(number, misuse);
+        self.ends
+            .add(Event::from_host(self.session, Some(self.execution), kind));
     }
 
     /// Records which credentials are about to be sent.
-    pub(super) async fn attached(&self, number: u64, names: &[String]) -> Result<(), RecordError> {
+    pub(super) async fn record_attached(&self, number: u64, names: &[String]) -> Result<(), RecordError> {
         for name in names {
-            let credential = Text::clean(name);
-            self.record(Kind::CredentialUsed { number, credential }).await?;
+            let credential = CleanText::clean(name);
+            self.record(EventKind::CredentialUsed { number, credential }).await?;
         }
         Ok(())
     }
 
     /// Queues the end of a flow; only the end of the execution waits for it.
-    pub(super) fn ended(&self, end: &End) {
-        let kind = Kind::EgressEnded {
+    pub(super) fn queue_end(&self, end: &FlowEnd) {
+        let kind = EventKind::EgressEnded {
             number: end.number,
             status: end.status,
-            error: end.error.map(Text::clean),
+            error: end.error.map(CleanText::clean),
             bytes_out: end.bytes_out,
             bytes_in: end.bytes_in,
             duration_ms: end.duration_ms,
         };
-        self.ends.add(Event::host(self.session, Some(self.execution), kind));
+        self.ends
+            .add(Event::from_host(self.session, Some(self.execution), kind));
         {
-            let mut crossed = self.crossed();
+            let mut crossed = self.report();
             crossed.bytes_out += end.bytes_out;
             crossed.bytes_in += end.bytes_in;
         }
@@ -249,30 +259,30 @@ impl Ledger {
     }
 
     /// Counts one more open flow.
-    pub(super) fn leaves(&self) {
+    pub(super) fn count_opened(&self) {
         self.open.send_modify(|open| *open += 1);
     }
 
     /// Waits until the execution closes.
-    pub(super) async fn closing(&self) {
+    pub(super) async fn wait_until_closing(&self) {
         let mut closing = self.closing.subscribe();
         if closing.wait_for(|closing| *closing).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    fn fail(&self, error: RecordError) {
+    fn set_failure(&self, error: RecordError) {
         self.failed.send_modify(|failed| {
             failed.get_or_insert(error);
         });
     }
 
     fn failure(&self) -> Option<RecordError> {
-        self.failed.borrow().clone().or_else(|| self.ends.failed())
+        self.failed.borrow().clone().or_else(|| self.ends.failure())
     }
 
     /// Waits until an event cannot be recorded.
-    pub(super) async fn failed(&self) -> RecordError {
+    pub(super) async fn wait_for_failure(&self) -> RecordError {
         let mut failed = self.failed.subscribe();
         let error = failed
             .wait_for(Option::is_some)
@@ -286,35 +296,35 @@ impl Ledger {
     }
 
     /// Closes the open flows, waits until every end is recorded, and returns the report.
-    pub(super) async fn close(&self) -> Result<Crossed, RecordError> {
+    pub(super) async fn close(&self) -> Result<EgressReport, RecordError> {
         self.closing.send_replace(true);
         let mut open = self.open.subscribe();
         // A flow that does not end in time has no end in the journal: its result is unknown.
-        let _ = tokio::time::timeout(LEAVING, open.wait_for(|open| *open == 0)).await;
-        self.say_refusals();
-        self.ends.write_all().await?;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, open.wait_for(|open| *open == 0)).await;
+        self.queue_refusal_counts();
+        self.ends.flush_all().await?;
         match self.failure() {
             Some(error) => Err(error),
-            None => Ok(self.crossed().clone()),
+            None => Ok(self.report().clone()),
         }
     }
 }
 
-fn misused(number: u64, misuse: &Misuse) -> Kind {
-    Kind::CredentialMisused {
+fn misuse_event(number: u64, misuse: &StandInMisuse) -> EventKind {
+    EventKind::CredentialMisused {
         number,
-        credential: Text::clean(&misuse.credential),
-        place: Text::clean(misuse.place),
-        code: Text::clean(misuse.refusal.code),
+        credential: CleanText::clean(&misuse.credential),
+        place: CleanText::clean(misuse.place),
+        code: CleanText::clean(misuse.refusal.code),
     }
 }
 
 /// Describes a target and its request in one line.
-fn detail(to: &Target) -> String {
+fn describe_target(to: &EgressTarget) -> String {
     let mut detail = format!("{}://{}:{}", to.scheme, to.host, to.port);
     for part in [&to.method, &to.path].into_iter().flatten() {
         detail.push(' ');
         detail.push_str(part.as_str());
     }
-    Text::clean(&detail).as_str().to_owned()
+    CleanText::clean(&detail).as_str().to_owned()
 }

@@ -2,23 +2,23 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use ringfence_policy::{Decision, HostError, Rule, UrlPathError};
+use ringfence_policy::{Decision, HostError, RuleRef, UrlPathError};
 use serde_json::json;
 
-use crate::refusal::Refusal;
+use crate::refusal::RequestRefusal;
 
 /// The header that carries the code of a refusal; responses from outside never have it.
-pub(super) const CODE: HeaderName = HeaderName::from_static("x-ringfence-code");
+pub(super) const CODE_HEADER: HeaderName = HeaderName::from_static("x-ringfence-code");
 
 /// A refusal with its HTTP status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Denial {
     pub(super) status: StatusCode,
-    pub(super) refusal: Refusal,
+    pub(super) refusal: RequestRefusal,
 }
 
-impl From<Refusal> for Denial {
-    fn from(refusal: Refusal) -> Denial {
+impl From<RequestRefusal> for Denial {
+    fn from(refusal: RequestRefusal) -> Denial {
         let status = match refusal.code {
             "net.host" | "net.protocol" | "net.path" => StatusCode::BAD_REQUEST,
             "net.dns" | "net.unreachable" | "net.tls" => StatusCode::BAD_GATEWAY,
@@ -43,8 +43,8 @@ impl Denial {
     }
 
     /// Returns the body in JSON, which a program or the model behind it can act on.
-    pub(super) fn body(&self) -> Bytes {
-        let Refusal {
+    pub(super) fn body_json(&self) -> Bytes {
+        let RequestRefusal {
             code,
             message,
             rule,
@@ -57,22 +57,22 @@ impl Denial {
 
     /// Builds the HTTP response with the refusal as its body.
     pub(super) fn response(&self) -> Response<Bytes> {
-        let mut response = Response::new(self.body());
+        let mut response = Response::new(self.body_json());
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(CODE, HeaderValue::from_static(self.refusal.code));
+        headers.insert(CODE_HEADER, HeaderValue::from_static(self.refusal.code));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
     }
 
     /// Returns the response as HTTP/1 bytes, after which the connection closes.
-    pub(super) fn bytes(&self) -> Vec<u8> {
-        let body = self.body();
+    pub(super) fn http1_bytes(&self) -> Vec<u8> {
+        let body = self.body_json();
         let reason = self.status.canonical_reason().unwrap_or("Refused");
         let mut bytes = format!(
             "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-             {CODE}: {}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
+             {CODE_HEADER}: {}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
             self.status.as_u16(),
             body.len(),
             self.refusal.code,
@@ -84,87 +84,87 @@ impl Denial {
 }
 
 /// Returns the refusal for a decision other than allow.
-pub(super) fn decided(decision: &Decision, what: &str) -> Option<Refusal> {
+pub(super) fn refusal_of_decision(decision: &Decision, what: &str) -> Option<RequestRefusal> {
     match decision {
         Decision::Allow(_) => None,
-        Decision::Ask(rule) => Some(Refusal::needs_approval(what, rule.as_str())),
-        Decision::Deny(rule) => Some(denied(what, rule)),
+        Decision::Ask(rule) => Some(RequestRefusal::needs_approval(what, rule.as_str())),
+        Decision::Deny(rule) => Some(denied_by_rule(what, rule)),
     }
 }
 
-fn denied(what: &str, rule: &Rule) -> Refusal {
+fn denied_by_rule(what: &str, rule: &RuleRef) -> RequestRefusal {
     let hint = match rule.as_str() {
         "net.enabled" => "this session has no network: do without it",
         "net.default" => "no rule allows it: use a host that is allowed, or ask the operator to add a rule",
         _ => "do without it, or ask the operator; `ringfence policy explain` shows why",
     };
-    Refusal::new("net.denied", format!("`{what}` may not be reached"))
-        .by(rule.as_str())
-        .hint(hint)
+    RequestRefusal::new("net.denied", format!("`{what}` may not be reached"))
+        .by_rule(rule.as_str())
+        .with_hint(hint)
 }
 
-pub(super) fn host(error: &HostError) -> Refusal {
-    Refusal::new("net.host", format!("the host cannot be used: {error}"))
-        .by("builtin.hosts")
-        .hint("write the host as a plain lower-case name or a decimal address")
+pub(super) fn host(error: &HostError) -> RequestRefusal {
+    RequestRefusal::new("net.host", format!("the host cannot be used: {error}"))
+        .by_rule("builtin.hosts")
+        .with_hint("write the host as a plain lower-case name or a decimal address")
 }
 
-pub(super) fn path(error: &UrlPathError) -> Refusal {
-    Refusal::new(
+pub(super) fn path(error: &UrlPathError) -> RequestRefusal {
+    RequestRefusal::new(
         "net.path",
         format!("this host has rules for paths, and the path is not canonical: {error}"),
     )
-    .by("builtin.paths")
-    .hint("write the path without dots, double slashes or needless encodings")
+    .by_rule("builtin.paths")
+    .with_hint("write the path without dots, double slashes or needless encodings")
 }
 
-pub(super) fn protocol(message: impl Into<String>) -> Refusal {
-    Refusal::new("net.protocol", message)
-        .by("builtin.protocols")
-        .hint("use plain HTTP/1.1 through the proxy, or TLS in a CONNECT or SOCKS5 tunnel")
+pub(super) fn protocol(message: impl Into<String>) -> RequestRefusal {
+    RequestRefusal::new("net.protocol", message)
+        .by_rule("builtin.protocols")
+        .with_hint("use plain HTTP/1.1 through the proxy, or TLS in a CONNECT or SOCKS5 tunnel")
 }
 
-pub(super) fn authority(message: impl Into<String>) -> Refusal {
-    Refusal::new("net.authority", message)
-        .by("builtin.authority")
-        .hint("ask each host through a connection of its own")
+pub(super) fn authority(message: impl Into<String>) -> RequestRefusal {
+    RequestRefusal::new("net.authority", message)
+        .by_rule("builtin.authority")
+        .with_hint("ask each host through a connection of its own")
 }
 
-pub(super) fn sni(message: impl Into<String>) -> Refusal {
-    Refusal::new("net.sni", message)
-        .by("builtin.sni")
-        .hint("use the host's own name in TLS, the same as in the tunnel")
+pub(super) fn sni(message: impl Into<String>) -> RequestRefusal {
+    RequestRefusal::new("net.sni", message)
+        .by_rule("builtin.sni")
+        .with_hint("use the host's own name in TLS, the same as in the tunnel")
 }
 
 /// Refuses TLS that may hide another name and is not terminated here.
-pub(super) fn hidden(host: &str) -> Refusal {
+pub(super) fn hidden(host: &str) -> RequestRefusal {
     let message = format!("TLS for `{host}` carries `encrypted_client_hello`, which can hide the name of another host");
-    Refusal::new("net.ech", message)
-        .by("builtin.ech")
-        .hint("turn encrypted client hello off in the program, or ask the operator for `net.inspect: all`")
+    RequestRefusal::new("net.ech", message)
+        .by_rule("builtin.ech")
+        .with_hint("turn encrypted client hello off in the program, or ask the operator for `net.inspect: all`")
 }
 
 /// Refuses a flow that a policy change forbids without naming a rule.
-pub(super) fn changed() -> Refusal {
-    Refusal::new("net.denied", "other rules came into force, and they forbid it")
-        .hint("do without it, or ask the operator")
+pub(super) fn changed() -> RequestRefusal {
+    RequestRefusal::new("net.denied", "other rules came into force, and they forbid it")
+        .with_hint("do without it, or ask the operator")
 }
 
-pub(super) fn dns(host: &str, why: &str) -> Refusal {
-    Refusal::new("net.dns", format!("`{host}` has no address: {why}"))
-        .by("builtin.dns")
-        .hint("check the spelling of the host")
+pub(super) fn dns(host: &str, why: &str) -> RequestRefusal {
+    RequestRefusal::new("net.dns", format!("`{host}` has no address: {why}"))
+        .by_rule("builtin.dns")
+        .with_hint("check the spelling of the host")
 }
 
-pub(super) fn unreachable(host: &str, why: &str) -> Refusal {
-    Refusal::new("net.unreachable", format!("`{host}` does not answer: {why}"))
-        .hint("the host is allowed, but it cannot be reached now; try again later")
+pub(super) fn unreachable(host: &str, why: &str) -> RequestRefusal {
+    RequestRefusal::new("net.unreachable", format!("`{host}` does not answer: {why}"))
+        .with_hint("the host is allowed, but it cannot be reached now; try again later")
 }
 
-pub(super) fn tls(host: &str, why: &str) -> Refusal {
-    Refusal::new("net.tls", format!("`{host}` cannot be trusted: {why}"))
-        .by("builtin.tls")
-        .hint("the host's certificate must be valid for its name and known to this machine")
+pub(super) fn tls(host: &str, why: &str) -> RequestRefusal {
+    RequestRefusal::new("net.tls", format!("`{host}` cannot be trusted: {why}"))
+        .by_rule("builtin.tls")
+        .with_hint("the host's certificate must be valid for its name and known to this machine")
 }
 
 #[cfg(test)]

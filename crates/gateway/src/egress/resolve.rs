@@ -14,16 +14,16 @@ use hickory_resolver::proto::rr::{Name, RData};
 use ringfence_policy::Host;
 
 use super::refuse;
-use crate::refusal::Refusal;
+use crate::refusal::RequestRefusal;
 
 /// Most time for resolving one name.
-const PATIENCE: Duration = Duration::from_secs(5);
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most time for one query to one name server.
-const QUESTION: Duration = Duration::from_secs(2);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Resolves host names to addresses.
 #[derive(Debug, Clone)]
-pub struct Resolver {
+pub struct DnsResolver {
     place: Option<SocketAddr>,
     /// Created on first use; if that fails, each use returns the error.
     made: Arc<OnceLock<Result<TokioResolver, String>>>,
@@ -31,24 +31,24 @@ pub struct Resolver {
 
 /// The addresses and aliases of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedHost {
     pub(super) addresses: Vec<IpAddr>,
     /// The names in its CNAME chain.
     pub(super) aliases: Vec<String>,
 }
 
-impl Resolver {
+impl DnsResolver {
     /// Uses the name servers and the hosts file of this machine.
-    pub fn system() -> Resolver {
-        Resolver {
+    pub fn system() -> DnsResolver {
+        DnsResolver {
             place: None,
             made: Arc::default(),
         }
     }
 
     /// Uses one name server, and no hosts file.
-    pub fn at(place: SocketAddr) -> Resolver {
-        Resolver {
+    pub fn with_name_server(place: SocketAddr) -> DnsResolver {
+        DnsResolver {
             place: Some(place),
             made: Arc::default(),
         }
@@ -57,15 +57,15 @@ impl Resolver {
     fn resolver(&self) -> Result<&TokioResolver, &str> {
         let made = self
             .made
-            .get_or_init(|| make(self.place).map_err(|error| error.to_string()));
+            .get_or_init(|| build_resolver(self.place).map_err(|error| error.to_string()));
         made.as_ref().map_err(String::as_str)
     }
 
     /// Returns every address of a host.
-    pub(super) async fn resolve(&self, host: &Host) -> Result<Resolved, Refusal> {
+    pub(super) async fn resolve(&self, host: &Host) -> Result<ResolvedHost, RequestRefusal> {
         let name = match host {
             Host::Ip(address) => {
-                return Ok(Resolved {
+                return Ok(ResolvedHost {
                     addresses: vec![*address],
                     aliases: Vec::new(),
                 });
@@ -76,10 +76,10 @@ impl Resolver {
         // The final dot prevents search domains: exactly this name is resolved.
         let absolute = Name::from_ascii(format!("{name}.")).map_err(|error| failed(&error.to_string()))?;
         let resolver = self.resolver().map_err(failed)?;
-        let found = tokio::time::timeout(PATIENCE, resolver.lookup_ip(absolute)).await;
+        let found = tokio::time::timeout(RESOLVE_TIMEOUT, resolver.lookup_ip(absolute)).await;
         let found = found.map_err(|_| failed("the name server does not answer"))?;
         let found = found.map_err(|error| failed(&error.to_string()))?;
-        let mut stands_for = Resolved {
+        let mut stands_for = ResolvedHost {
             addresses: Vec::new(),
             aliases: Vec::new(),
         };
@@ -99,7 +99,7 @@ impl Resolver {
     }
 }
 
-fn make(place: Option<SocketAddr>) -> Result<TokioResolver, hickory_resolver::net::NetError> {
+fn build_resolver(place: Option<SocketAddr>) -> Result<TokioResolver, hickory_resolver::net::NetError> {
     let mut builder = match place {
         None => TokioResolver::builder_tokio()?,
         Some(place) => {
@@ -113,7 +113,7 @@ fn make(place: Option<SocketAddr>) -> Result<TokioResolver, hickory_resolver::ne
         }
     };
     let options: &mut ResolverOpts = builder.options_mut();
-    options.timeout = QUESTION;
+    options.timeout = QUERY_TIMEOUT;
     options.attempts = 1;
     options.preserve_intermediates = true;
     options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;

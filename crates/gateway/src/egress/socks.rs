@@ -13,12 +13,12 @@ const NO_LOGIN: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 /// Rejects all authentication methods: refuses a client before its request.
-pub(super) const NOT_NOW: [u8; 2] = [VERSION, NO_METHOD];
+pub(super) const NO_ACCEPTABLE_METHOD: [u8; 2] = [VERSION, NO_METHOD];
 
 /// The reply code of a SOCKS5 answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Reply {
+pub(super) enum SocksReply {
     Granted = 0,
     Failed = 1,
     NotAllowed = 2,
@@ -29,7 +29,7 @@ pub(super) enum Reply {
 
 /// The request of a client, parsed but not checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct SocksRequest {
     pub(super) host: Vec<u8>,
     pub(super) port: u16,
 }
@@ -54,15 +54,15 @@ impl SocksError {
     pub(super) fn reply(&self) -> Option<Vec<u8>> {
         match self {
             SocksError::Io(_) | SocksError::Version(_) => None,
-            SocksError::Method => Some(NOT_NOW.to_vec()),
-            SocksError::Command(_) => Some(reply(Reply::NoCommand)),
-            SocksError::AddressType(_) => Some(reply(Reply::NoAddressType)),
+            SocksError::Method => Some(NO_ACCEPTABLE_METHOD.to_vec()),
+            SocksError::Command(_) => Some(encode_reply(SocksReply::NoCommand)),
+            SocksError::AddressType(_) => Some(encode_reply(SocksReply::NoAddressType)),
         }
     }
 }
 
 /// Reads greeting and request, up to where the reply is due.
-pub(super) async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> Result<Wish, SocksError> {
+pub(super) async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> Result<SocksRequest, SocksError> {
     let version = stream.read_u8().await?;
     if version != VERSION {
         return Err(SocksError::Version(version));
@@ -94,20 +94,20 @@ pub(super) async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S)
     if command != CONNECT {
         return Err(SocksError::Command(command));
     }
-    Ok(Wish { host, port })
+    Ok(SocksRequest { host, port })
 }
 
 /// Encodes a reply; the bound address is always zero.
-pub(super) fn reply(reply: Reply) -> Vec<u8> {
+pub(super) fn encode_reply(reply: SocksReply) -> Vec<u8> {
     vec![VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]
 }
 
 /// Encodes a refusal as a reply.
-pub(super) fn refusal(denial: &Denial) -> Vec<u8> {
-    reply(match denial.refusal.code {
-        "net.dns" | "net.unreachable" => Reply::HostUnreachable,
-        "net.protocol" => Reply::Failed,
-        _ => Reply::NotAllowed,
+pub(super) fn encode_refusal(denial: &Denial) -> Vec<u8> {
+    encode_reply(match denial.refusal.code {
+        "net.dns" | "net.unreachable" => SocksReply::HostUnreachable,
+        "net.protocol" => SocksReply::Failed,
+        _ => SocksReply::NotAllowed,
     })
 }
 

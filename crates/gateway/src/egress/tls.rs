@@ -12,56 +12,56 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::refuse;
-use crate::refusal::Refusal;
+use crate::refusal::RequestRefusal;
 
 /// Most time for a TLS handshake.
-pub(super) const HANDSHAKE: std::time::Duration = std::time::Duration::from_secs(15);
+pub(super) const HANDSHAKE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// The root certificates to verify hosts against.
 #[derive(Debug, Clone)]
-pub struct Roots(Arc<Source>);
+pub struct TrustRoots(Arc<RootSource>);
 
 #[derive(Debug)]
-struct Source {
+struct RootSource {
     pem: Option<String>,
-    made: OnceLock<Result<Clients, String>>,
+    made: OnceLock<Result<TlsConfigs, String>>,
 }
 
 #[derive(Debug)]
-struct Clients {
+struct TlsConfigs {
     any: Arc<ClientConfig>,
-    old: Arc<ClientConfig>,
+    http1: Arc<ClientConfig>,
 }
 
 /// The application protocol to negotiate inside TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Inside {
+pub(super) enum AlpnChoice {
     /// HTTP/2 if the host supports it, otherwise HTTP/1.
     Any,
     /// Only HTTP/1, which alone can be upgraded.
     Http1,
 }
 
-impl Roots {
+impl TrustRoots {
     /// Uses the roots of this machine, read on first use.
-    pub fn system() -> Roots {
-        Roots::source(None)
+    pub fn system() -> TrustRoots {
+        TrustRoots::from_source(None)
     }
 
     /// Uses exactly these certificates, in PEM.
-    pub fn of(pem: impl Into<String>) -> Roots {
-        Roots::source(Some(pem.into()))
+    pub fn from_pem(pem: impl Into<String>) -> TrustRoots {
+        TrustRoots::from_source(Some(pem.into()))
     }
 
-    fn source(pem: Option<String>) -> Roots {
-        Roots(Arc::new(Source {
+    fn from_source(pem: Option<String>) -> TrustRoots {
+        TrustRoots(Arc::new(RootSource {
             pem,
             made: OnceLock::new(),
         }))
     }
 
-    fn clients(&self) -> Result<&Clients, &str> {
-        let made = self.0.made.get_or_init(|| make(self.0.pem.as_deref()));
+    fn configs(&self) -> Result<&TlsConfigs, &str> {
+        let made = self.0.made.get_or_init(|| build_configs(self.0.pem.as_deref()));
         made.as_ref().map_err(String::as_str)
     }
 
@@ -69,18 +69,18 @@ impl Roots {
     pub(super) async fn connect(
         &self,
         host: &Host,
-        inside: Inside,
+        inside: AlpnChoice,
         stream: TcpStream,
-    ) -> Result<TlsStream<TcpStream>, Refusal> {
+    ) -> Result<TlsStream<TcpStream>, RequestRefusal> {
         let text = host.to_string();
-        let clients = self.clients().map_err(|why| refuse::tls(&text, why))?;
+        let clients = self.configs().map_err(|why| refuse::tls(&text, why))?;
         let config = match inside {
-            Inside::Any => &clients.any,
-            Inside::Http1 => &clients.old,
+            AlpnChoice::Any => &clients.any,
+            AlpnChoice::Http1 => &clients.http1,
         };
         let name = ServerName::try_from(text.clone()).map_err(|error| refuse::tls(&text, &error.to_string()))?;
         let shaken = TlsConnector::from(Arc::clone(config)).connect(name, stream);
-        match tokio::time::timeout(HANDSHAKE, shaken).await {
+        match tokio::time::timeout(HANDSHAKE_TIMEOUT, shaken).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => Err(refuse::tls(&text, &error.to_string())),
             Err(_) => Err(refuse::unreachable(&text, "TLS took too long")),
@@ -88,7 +88,7 @@ impl Roots {
     }
 }
 
-fn make(pem: Option<&str>) -> Result<Clients, String> {
+fn build_configs(pem: Option<&str>) -> Result<TlsConfigs, String> {
     let certificates = match pem {
         Some(pem) => CertificateDer::pem_slice_iter(pem.as_bytes())
             .collect::<Result<Vec<_>, _>>()
@@ -110,8 +110,8 @@ fn make(pem: Option<&str>) -> Result<Clients, String> {
         config.alpn_protocols = inside.iter().map(|name| name.to_vec()).collect();
         Ok::<_, String>(Arc::new(config))
     };
-    Ok(Clients {
+    Ok(TlsConfigs {
         any: config(&[b"h2", b"http/1.1"])?,
-        old: config(&[b"http/1.1"])?,
+        http1: config(&[b"http/1.1"])?,
     })
 }

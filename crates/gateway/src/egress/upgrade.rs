@@ -11,58 +11,66 @@ use http::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ring::digest;
 
-use super::body::{self, Body};
+use super::body::{self, ProxyBody};
+use super::connection_pool::{self, RequestOrigin};
 use super::forward;
-use super::inspect::{Exchange, Sent};
+use super::inspect::{InspectedConnection, OutgoingRequest};
 use super::refuse;
 use super::relay::relay;
-use super::tls::Inside;
-use super::upstream::{self, Origin};
-use crate::refusal::Refusal;
+use super::tls::AlpnChoice;
+use crate::refusal::RequestRefusal;
 
 /// The GUID of RFC 6455, section 1.3.
-const MAGIC: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Requests the upgrade from the host over a separate connection.
-pub(super) async fn forward(
-    exchange: &Exchange,
-    sent: Sent<'_>,
+pub(super) async fn forward_upgrade(
+    exchange: &InspectedConnection,
+    sent: OutgoingRequest<'_>,
     mut parts: Parts,
     addresses: &[IpAddr],
-) -> Result<Response<Body>, Refusal> {
-    let Sent { want, passage, path } = sent;
-    let origin = Origin::of(&want.request);
+) -> Result<Response<ProxyBody>, RequestRefusal> {
+    let OutgoingRequest {
+        target: want,
+        flow: passage,
+        path,
+    } = sent;
+    let origin = RequestOrigin::from_request(&want.request);
     let mut asked = Request::new(());
     *asked.extensions_mut() = std::mem::take(&mut parts.extensions);
     let near = hyper::upgrade::on(asked);
-    let expected = accept(&parts.headers).ok_or_else(|| refuse::protocol("a WebSocket without a key"))?;
+    let expected = accept_key(&parts.headers).ok_or_else(|| refuse::protocol("a WebSocket without a key"))?;
     let mut link = tokio::select! {
         biased;
-        () = passage.closed() => return Err(exchange.egress.changed(&want.request)),
-        link = upstream::connect(&origin, addresses, exchange.egress.roots(), Inside::Http1) => link?,
+        () = passage.wait_until_closed() => return Err(exchange.egress.changed(&want.request)),
+        link = connection_pool::connect(&origin, addresses, exchange.egress.roots(), AlpnChoice::Http1) => link?,
     };
-    let mut request = forward::request(parts, body::empty(), &origin, path, false)?;
+    let mut request = forward::forwarded_request(parts, body::empty(), &origin, path, false)?;
     let headers = request.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     let host = origin.host.to_string();
-    let cut = |cut: super::passage::Cut| refuse::unreachable(&host, &cut.to_string());
+    let cut = |cut: super::flow::FlowCut| refuse::unreachable(&host, &cut.to_string());
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    passage.out(forward::size(request.headers()) + target).map_err(cut)?;
+    passage
+        .count_out(forward::head_size(request.headers()) + target)
+        .map_err(cut)?;
     let answered = tokio::select! {
         biased;
-        () = passage.closed() => return Err(exchange.egress.changed(&want.request)),
+        () = passage.wait_until_closed() => return Err(exchange.egress.changed(&want.request)),
         answered = link.send(request) => answered,
     };
     let mut response = answered.map_err(|unsent| refuse::unreachable(&host, &unsent.error.to_string()))?;
-    passage.status(response.status());
-    passage.back(forward::size(response.headers())).map_err(cut)?;
+    passage.set_status(response.status());
+    passage
+        .count_back(forward::head_size(response.headers()))
+        .map_err(cut)?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         let (mut head, incoming) = response.into_parts();
-        forward::strip(&mut head.headers);
+        forward::strip_hop_by_hop(&mut head.headers);
         head.extensions = http::Extensions::new();
-        let back = body::back(incoming, passage, None);
-        let back = exchange.egress.attachments().incoming(&mut head.headers, back)?;
+        let back = body::response_body(incoming, passage, None);
+        let back = exchange.egress.attachments().mask_response(&mut head.headers, back)?;
         return Ok(Response::from_parts(head, back));
     }
     if response.headers().get(SEC_WEBSOCKET_ACCEPT) != Some(&expected) {
@@ -71,17 +79,17 @@ pub(super) async fn forward(
     let far = hyper::upgrade::on(&mut response);
     let passage = Arc::clone(passage);
     let attachments = exchange.egress.attachments().clone();
-    let mut carried = exchange.carried.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut carried = exchange.upgraded.lock().unwrap_or_else(PoisonError::into_inner);
     carried.spawn(async move {
         // The program's side is available once the response is written.
         if let (Ok(near), Ok(far)) = tokio::join!(near, far) {
-            relay(TokioIo::new(near), attachments.stream(TokioIo::new(far)), &passage).await;
+            relay(TokioIo::new(near), attachments.mask_stream(TokioIo::new(far)), &passage).await;
         }
     });
     drop(carried);
     let mut head = response.into_parts().0;
-    forward::strip(&mut head.headers);
-    exchange.egress.attachments().cover(&mut head.headers);
+    forward::strip_hop_by_hop(&mut head.headers);
+    exchange.egress.attachments().mask_headers(&mut head.headers);
     head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     head.headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     head.extensions = http::Extensions::new();
@@ -89,11 +97,11 @@ pub(super) async fn forward(
 }
 
 /// Returns the `Sec-WebSocket-Accept` value that matches the request's key.
-fn accept(headers: &HeaderMap) -> Option<HeaderValue> {
+fn accept_key(headers: &HeaderMap) -> Option<HeaderValue> {
     let key = headers.get(SEC_WEBSOCKET_KEY)?;
     let mut context = digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY);
     context.update(key.as_bytes());
-    context.update(MAGIC);
+    context.update(WEBSOCKET_GUID);
     HeaderValue::from_str(&STANDARD.encode(context.finish())).ok()
 }
 

@@ -4,7 +4,7 @@ use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
 
 /// Most scopes that are read from one challenge.
-const SCOPES: usize = 50;
+const MAX_SCOPES: usize = 50;
 
 /// A challenge of the scheme `Bearer`; everything in it is the server's claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,19 +18,19 @@ pub(crate) struct Challenge {
 
 impl Challenge {
     /// Reads the first `Bearer` challenge; without one the result is empty.
-    pub(crate) fn read(headers: &HeaderMap) -> Challenge {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Challenge {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
-        let mut challenges = values.filter_map(|value| bearer(value.to_str().ok()?));
+        let mut challenges = values.filter_map(|value| parse_bearer(value.to_str().ok()?));
         challenges.next().unwrap_or_default()
     }
 
     /// Whether the token is valid but lacks scopes.
-    pub(crate) fn wants_more(&self) -> bool {
+    pub(crate) fn is_insufficient_scope(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")
     }
 }
 
-fn bearer(text: &str) -> Option<Challenge> {
+fn parse_bearer(text: &str) -> Option<Challenge> {
     let mut found: Option<Challenge> = None;
     let mut rest = text;
     loop {
@@ -49,14 +49,14 @@ fn bearer(text: &str) -> Option<Challenge> {
             rest = after;
             continue;
         };
-        let (value, after) = value(after);
+        let (value, after) = parse_value(after);
         rest = after;
         if let Some(challenge) = &mut found {
             match word.to_ascii_lowercase().as_str() {
                 "resource_metadata" => challenge.metadata = Some(value),
                 "scope" => {
                     let scopes = value.split(' ').filter(|scope| !scope.is_empty());
-                    challenge.scopes = scopes.take(SCOPES).map(str::to_owned).collect();
+                    challenge.scopes = scopes.take(MAX_SCOPES).map(str::to_owned).collect();
                 }
                 "error" => challenge.error = Some(value),
                 _ => {}
@@ -66,7 +66,7 @@ fn bearer(text: &str) -> Option<Challenge> {
 }
 
 /// Splits off a value, quoted or not, and returns it with the rest.
-fn value(text: &str) -> (String, &str) {
+fn parse_value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([' ', '\t', ',']).unwrap_or(text.len());
         let (value, after) = text.split_at(end);

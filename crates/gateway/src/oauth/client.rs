@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use url::form_urlencoded::byte_serialize;
 
-use super::metadata::Authority;
-use super::{MOST, OAuthError, WITHIN, failed};
-use crate::credential::Environment;
-use crate::http::{HttpError, body};
+use super::metadata::AuthorizationServer;
+use super::{MAX_ANSWER_BYTES, OAuthError, REQUEST_TIMEOUT, request_error};
+use crate::credential::EnvironmentLookup;
+use crate::http::{HttpTransportError, read_body};
 use crate::servers::OAuthClient;
 use crate::vault::Vault;
 
@@ -17,7 +17,7 @@ const STEP: &str = "registration";
 
 /// How the program authenticates at a token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Method {
+pub(super) enum ClientAuthMethod {
     /// Without a secret; PKCE alone proves that it started the login.
     #[serde(rename = "none")]
     None,
@@ -27,9 +27,9 @@ pub(super) enum Method {
     Post,
 }
 
-impl Method {
+impl ClientAuthMethod {
     /// Returns the best method with a secret that the authorization server accepts.
-    fn secret(authority: &Authority) -> Method {
+    fn with_secret(authority: &AuthorizationServer) -> ClientAuthMethod {
         let takes = |name: &str| {
             authority
                 .token_endpoint_auth_methods_supported
@@ -37,19 +37,19 @@ impl Method {
                 .any(|method| method == name)
         };
         if takes("client_secret_post") && !takes("client_secret_basic") {
-            Method::Post
+            ClientAuthMethod::Post
         } else {
-            Method::Basic
+            ClientAuthMethod::Basic
         }
     }
 
     /// Returns the method to register for: one without a secret if possible.
-    fn wished(authority: &Authority) -> Method {
+    fn for_registration(authority: &AuthorizationServer) -> ClientAuthMethod {
         let methods = &authority.token_endpoint_auth_methods_supported;
         if methods.is_empty() || methods.iter().any(|method| method == "none") {
-            Method::None
+            ClientAuthMethod::None
         } else {
-            Method::secret(authority)
+            ClientAuthMethod::with_secret(authority)
         }
     }
 }
@@ -57,21 +57,21 @@ impl Method {
 /// A client of one authorization server, never shown to another.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Identity {
+pub(super) struct ClientIdentity {
     pub(super) id: String,
     secret: Option<String>,
-    method: Method,
+    method: ClientAuthMethod,
 }
 
-impl Identity {
+impl ClientIdentity {
     /// Returns the client to use at this authorization server.
-    pub(super) async fn find(
+    pub(super) async fn find_or_register(
         client: &reqwest::Client,
-        authority: &Authority,
+        authority: &AuthorizationServer,
         configured: &OAuthClient,
-        (environment, vault): (&Environment, &Vault),
+        (environment, vault): (&EnvironmentLookup, &Vault),
         back: &str,
-    ) -> Result<Identity, OAuthError> {
+    ) -> Result<ClientIdentity, OAuthError> {
         if let Some(id) = &configured.id {
             let secret = configured
                 .secret
@@ -79,32 +79,34 @@ impl Identity {
                 .map(|secret| secret.resolve(environment, vault))
                 .transpose();
             let secret = secret.map_err(OAuthError::Secret)?;
-            let method = secret.as_ref().map_or(Method::None, |_| Method::secret(authority));
-            return Ok(Identity {
+            let method = secret
+                .as_ref()
+                .map_or(ClientAuthMethod::None, |_| ClientAuthMethod::with_secret(authority));
+            return Ok(ClientIdentity {
                 id: id.clone(),
                 secret: secret.map(|secret| secret.reveal().to_owned()),
                 method,
             });
         }
         match &configured.document {
-            Some(document) if authority.client_id_metadata_document_supported => Ok(Identity {
+            Some(document) if authority.client_id_metadata_document_supported => Ok(ClientIdentity {
                 id: document.to_string(),
                 secret: None,
-                method: Method::None,
+                method: ClientAuthMethod::None,
             }),
             _ => register(client, authority, back).await,
         }
     }
 
     /// Adds client authentication to a token request.
-    pub(super) fn sign<'a>(&'a self, form: &mut Vec<(&'a str, &'a str)>) -> Option<String> {
+    pub(super) fn authenticate_form<'a>(&'a self, form: &mut Vec<(&'a str, &'a str)>) -> Option<String> {
         match (self.method, &self.secret) {
-            (Method::Basic, Some(secret)) => {
+            (ClientAuthMethod::Basic, Some(secret)) => {
                 let part = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
                 let pair = format!("{}:{}", part(&self.id), part(secret));
                 return Some(format!("Basic {}", STANDARD.encode(pair)));
             }
-            (Method::Post, Some(secret)) => form.push(("client_secret", secret)),
+            (ClientAuthMethod::Post, Some(secret)) => form.push(("client_secret", secret)),
             _ => {}
         }
         form.push(("client_id", &self.id));
@@ -113,14 +115,18 @@ impl Identity {
 }
 
 /// Registers this program at the authorization server.
-async fn register(client: &reqwest::Client, authority: &Authority, back: &str) -> Result<Identity, OAuthError> {
+async fn register(
+    client: &reqwest::Client,
+    authority: &AuthorizationServer,
+    back: &str,
+) -> Result<ClientIdentity, OAuthError> {
     #[derive(Deserialize)]
-    struct Registered {
+    struct RegistrationResponse {
         client_id: String,
         #[serde(default)]
         client_secret: Option<String>,
         #[serde(default)]
-        token_endpoint_auth_method: Option<Method>,
+        token_endpoint_auth_method: Option<ClientAuthMethod>,
     }
     let Some(endpoint) = &authority.registration_endpoint else {
         return Err(OAuthError::Refused {
@@ -128,7 +134,7 @@ async fn register(client: &reqwest::Client, authority: &Authority, back: &str) -
             detail: "it offers none; give the server's entry `oauth: { client_id: … }`".to_owned(),
         });
     };
-    let wished = Method::wished(authority);
+    let wished = ClientAuthMethod::for_registration(authority);
     let wish = json!({
         "client_name": "Ringfence", "redirect_uris": [back], "token_endpoint_auth_method": wished,
         "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
@@ -138,22 +144,24 @@ async fn register(client: &reqwest::Client, authority: &Authority, back: &str) -
         .post(endpoint.clone())
         .header("content-type", "application/json")
         .body(wish.to_string())
-        .timeout(WITHIN);
+        .timeout(REQUEST_TIMEOUT);
     let response = request
         .send()
         .await
-        .map_err(|error| failed(STEP, &HttpError::Request(error.without_url())))?;
+        .map_err(|error| request_error(STEP, &HttpTransportError::Request(error.without_url())))?;
     let status = response.status();
-    let text = body(response, MOST).await.map_err(|error| failed(STEP, &error))?;
+    let text = read_body(response, MAX_ANSWER_BYTES)
+        .await
+        .map_err(|error| request_error(STEP, &error))?;
     if !status.is_success() {
         let detail = status.to_string();
         return Err(OAuthError::Refused { step: STEP, detail });
     }
-    let registered: Registered = serde_json::from_slice(&text).map_err(|_| OAuthError::Refused {
+    let registered: RegistrationResponse = serde_json::from_slice(&text).map_err(|_| OAuthError::Refused {
         step: STEP,
         detail: "its answer names no client of a kind that is known".to_owned(),
     })?;
-    Ok(Identity {
+    Ok(ClientIdentity {
         id: registered.client_id,
         method: registered.token_endpoint_auth_method.unwrap_or(wished),
         secret: registered.client_secret,

@@ -13,38 +13,41 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
-use super::client::Identity;
-use super::metadata::{self, Authority, Found};
-use super::{Challenge, Kept, OAuthError, WITHIN, entry, failed, grant, now, read, write};
-use crate::credential::Environment;
-use crate::http::{HttpError, client};
-use crate::servers::{Server, Source};
+use super::client::ClientIdentity;
+use super::metadata::{self, AuthorizationServer, LoginEndpoints};
+use super::{
+    Challenge, OAuthError, REQUEST_TIMEOUT, StoredLogin, read_login, request_error, request_token, unix_now,
+    vault_entry, write_login,
+};
+use crate::credential::EnvironmentLookup;
+use crate::http::{HttpTransportError, same_origin_client};
+use crate::servers::{ConfiguredServer, ServerKind};
 use crate::vault::Vault;
 
 /// How long the user has to log in.
-const PATIENCE: Duration = Duration::from_mins(5);
+const LOGIN_TIMEOUT: Duration = Duration::from_mins(5);
 /// Most bytes of a browser's request to the local port.
-const REQUEST: usize = 16 * 1024;
+const MAX_REQUEST_BYTES: usize = 16 * 1024;
 
 /// Logs in at a server: `open` shows the user the address of the authorization page.
 pub async fn login(
     home: &Path,
-    server: &Server,
-    environment: &Environment,
+    server: &ConfiguredServer,
+    environment: &EnvironmentLookup,
     open: impl FnOnce(&Url) + Send,
 ) -> Result<(), OAuthError> {
-    let Source::Remote(remote) = &server.source else {
+    let ServerKind::Remote(remote) = &server.source else {
         return Err(OAuthError::Metadata {
             at: server.name.clone(),
             detail: "only a server with `url` has a login".to_owned(),
         });
     };
-    let client = client().map_err(|error| failed("login", &error))?;
-    let challenge = knock(&client, &remote.url).await?;
-    let found = metadata::find(&client, &remote.url, &challenge).await?;
-    let vault = Vault::find(home, environment);
-    let name = entry(&server.name);
-    let before = read(&vault, &name)?.filter(|kept| kept.server == remote.url);
+    let client = same_origin_client().map_err(|error| request_error("login", &error))?;
+    let challenge = request_challenge(&client, &remote.url).await?;
+    let found = metadata::find_endpoints(&client, &remote.url, &challenge).await?;
+    let vault = Vault::in_data_folder(home, environment);
+    let name = vault_entry(&server.name);
+    let before = read_login(&vault, &name)?.filter(|kept| kept.server == remote.url);
     if let Some(kept) = before.as_ref().filter(|kept| kept.issuer != found.authority.issuer) {
         return Err(OAuthError::Issuer {
             pinned: kept.issuer.clone(),
@@ -52,22 +55,23 @@ pub async fn login(
             entry: name,
         });
     }
-    let scopes = scopes(&challenge, &found, before.as_ref());
+    let scopes = requested_scopes(&challenge, &found, before.as_ref());
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let bound = listener.and_then(|listener| listener.local_addr().map(|address| (listener, address)));
     let (listener, address) = bound.map_err(|error| OAuthError::Request {
         step: "login",
         detail: format!("no port can be listened at: {error}"),
     })?;
-    let Found {
+    let LoginEndpoints {
         authority, resource, ..
     } = found;
     let back = format!("http://{address}/callback");
-    let identity = Identity::find(&client, &authority, &remote.client, (environment, &vault), &back).await?;
-    let proof = Proof::new()?;
-    open(&proof.page(&authority, &identity, &back, &resource, &scopes));
-    let answered = tokio::time::timeout(PATIENCE, answer(&listener, &authority, &proof.state)).await;
-    let code = answered.map_err(|_| OAuthError::Timeout(PATIENCE))??;
+    let identity =
+        ClientIdentity::find_or_register(&client, &authority, &remote.client, (environment, &vault), &back).await?;
+    let proof = LoginProof::new()?;
+    open(&proof.authorization_page(&authority, &identity, &back, &resource, &scopes));
+    let answered = tokio::time::timeout(LOGIN_TIMEOUT, wait_for_code(&listener, &authority, &proof.state)).await;
+    let code = answered.map_err(|_| OAuthError::Timeout(LOGIN_TIMEOUT))??;
     let form = vec![
         ("grant_type", "authorization_code"),
         ("code", code.as_str()),
@@ -75,8 +79,8 @@ pub async fn login(
         ("code_verifier", proof.verifier.as_str()),
         ("resource", resource.as_str()),
     ];
-    let granted = grant(&client, authority.token_endpoint.as_str(), &identity, form, "token").await?;
-    let kept = Kept {
+    let granted = request_token(&client, authority.token_endpoint.as_str(), &identity, form, "token").await?;
+    let kept = StoredLogin {
         issuer: authority.issuer,
         server: remote.url.clone(),
         resource,
@@ -86,14 +90,14 @@ pub async fn login(
         wanted: Vec::new(),
         access: granted.access_token,
         refresh: granted.refresh_token,
-        expires: granted.expires_in.map(|seconds| now().saturating_add(seconds)),
+        expires: granted.expires_in.map(|seconds| unix_now().saturating_add(seconds)),
     };
-    write(&vault, &name, &kept)
+    write_login(&vault, &name, &kept)
 }
 
 /// Returns the scopes to request: those that the server asks for now and has asked for before; otherwise all that it
 /// lists.
-fn scopes(challenge: &Challenge, found: &Found, before: Option<&Kept>) -> Vec<String> {
+fn requested_scopes(challenge: &Challenge, found: &LoginEndpoints, before: Option<&StoredLogin>) -> Vec<String> {
     let first = if challenge.scopes.is_empty() {
         &found.scopes
     } else {
@@ -116,19 +120,26 @@ fn scopes(challenge: &Challenge, found: &Found, before: Option<&Kept>) -> Vec<St
 }
 
 /// Proves that the program that ends the login is the one that began it.
-struct Proof {
+struct LoginProof {
     verifier: String,
     state: String,
 }
 
-impl Proof {
-    fn new() -> Result<Proof, OAuthError> {
-        let (verifier, state) = (random()?, random()?);
-        Ok(Proof { verifier, state })
+impl LoginProof {
+    fn new() -> Result<LoginProof, OAuthError> {
+        let (verifier, state) = (random_text()?, random_text()?);
+        Ok(LoginProof { verifier, state })
     }
 
     /// Returns the page that the user opens.
-    fn page(&self, authority: &Authority, identity: &Identity, back: &str, resource: &str, scopes: &[String]) -> Url {
+    fn authorization_page(
+        &self,
+        authority: &AuthorizationServer,
+        identity: &ClientIdentity,
+        back: &str,
+        resource: &str,
+        scopes: &[String],
+    ) -> Url {
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()));
         let mut page = authority.authorization_endpoint.clone();
         page.query_pairs_mut()
@@ -147,7 +158,7 @@ impl Proof {
 }
 
 /// Returns 256 random bits as text.
-fn random() -> Result<String, OAuthError> {
+fn random_text() -> Result<String, OAuthError> {
     let mut bytes = [0u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| OAuthError::Request {
         step: "random number",
@@ -157,7 +168,7 @@ fn random() -> Result<String, OAuthError> {
 }
 
 /// Asks the server without a token: returns its challenge with the metadata address and the required scopes.
-async fn knock(client: &reqwest::Client, server: &Url) -> Result<Challenge, OAuthError> {
+async fn request_challenge(client: &reqwest::Client, server: &Url) -> Result<Challenge, OAuthError> {
     let version = ProtocolVersion::V_2026_07_28;
     let me = json!({"name": "ringfence", "version": env!("CARGO_PKG_VERSION")});
     let greeting = json!({
@@ -174,30 +185,37 @@ async fn knock(client: &reqwest::Client, server: &Url) -> Result<Challenge, OAut
         .header("mcp-protocol-version", version.as_str())
         .header("mcp-method", "server/discover")
         .body(greeting.to_string())
-        .timeout(WITHIN);
+        .timeout(REQUEST_TIMEOUT);
     let response = request
         .send()
         .await
-        .map_err(|error| failed("first request", &HttpError::Request(error.without_url())))?;
-    Ok(Challenge::read(response.headers()))
+        .map_err(|error| request_error("first request", &HttpTransportError::Request(error.without_url())))?;
+    Ok(Challenge::from_headers(response.headers()))
 }
 
 /// Waits for the code that the browser brings; other requests are turned away.
-async fn answer(listener: &TcpListener, authority: &Authority, state: &str) -> Result<String, OAuthError> {
+async fn wait_for_code(
+    listener: &TcpListener,
+    authority: &AuthorizationServer,
+    state: &str,
+) -> Result<String, OAuthError> {
     loop {
         let Ok((mut stream, _)) = listener.accept().await else {
             continue;
         };
-        let request = tokio::time::timeout(WITHIN, request(&mut stream)).await.ok().flatten();
+        let request = tokio::time::timeout(REQUEST_TIMEOUT, read_browser_request(&mut stream))
+            .await
+            .ok()
+            .flatten();
         let Some(target) = request.filter(|target| target.path() == "/callback") else {
-            reply(&mut stream, "404 Not Found", "Not here.").await;
+            write_browser_reply(&mut stream, "404 Not Found", "Not here.").await;
             continue;
         };
-        let code = check(&target, authority, state);
+        let code = check_redirect(&target, authority, state);
         match &code {
             // Another program on this machine may connect; only a request with the right state counts.
             Err(OAuthError::Answer("another state")) => {
-                reply(
+                write_browser_reply(
                     &mut stream,
                     "400 Bad Request",
                     "This is not the login that was started.",
@@ -206,7 +224,7 @@ async fn answer(listener: &TcpListener, authority: &Authority, state: &str) -> R
                 continue;
             }
             Err(_) => {
-                reply(
+                write_browser_reply(
                     &mut stream,
                     "400 Bad Request",
                     "The login failed. You can close this window.",
@@ -214,14 +232,14 @@ async fn answer(listener: &TcpListener, authority: &Authority, state: &str) -> R
                 .await;
             }
             Ok(_) => {
-                reply(&mut stream, "200 OK", "Logged in. You can close this window.").await;
+                write_browser_reply(&mut stream, "200 OK", "Logged in. You can close this window.").await;
             }
         }
         return code;
     }
 }
 
-fn check(target: &Url, authority: &Authority, state: &str) -> Result<String, OAuthError> {
+fn check_redirect(target: &Url, authority: &AuthorizationServer, state: &str) -> Result<String, OAuthError> {
     let value = |key: &str| {
         let mut pairs = target.query_pairs();
         pairs.find(|(name, _)| name == key).map(|(_, value)| value.into_owned())
@@ -245,12 +263,12 @@ fn check(target: &Url, authority: &Authority, state: &str) -> Result<String, OAu
     value("code").ok_or(OAuthError::Answer("no code"))
 }
 
-async fn request(stream: &mut TcpStream) -> Option<Url> {
+async fn read_browser_request(stream: &mut TcpStream) -> Option<Url> {
     let mut text = Vec::new();
     let mut buffer = [0u8; 1024];
     while !text.windows(4).any(|window| window == b"\r\n\r\n") {
         let read = stream.read(&mut buffer).await.ok()?;
-        if read == 0 || text.len() + read > REQUEST {
+        if read == 0 || text.len() + read > MAX_REQUEST_BYTES {
             return None;
         }
         text.extend_from_slice(buffer.get(..read)?);
@@ -260,7 +278,7 @@ async fn request(stream: &mut TcpStream) -> Option<Url> {
     Url::parse("http://127.0.0.1/").ok()?.join(target).ok()
 }
 
-async fn reply(stream: &mut TcpStream, status: &str, text: &str) {
+async fn write_browser_reply(stream: &mut TcpStream, status: &str, text: &str) {
     let length = text.len();
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"

@@ -4,12 +4,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::{Challenge, MOST, OAuthError, WITHIN};
-use crate::http::{HttpError, body, same_origin};
-use crate::servers::entry::safe;
+use super::{Challenge, MAX_ANSWER_BYTES, OAuthError, REQUEST_TIMEOUT};
+use crate::http::{HttpTransportError, read_body, same_origin};
+use crate::servers::entry::is_safe_for_credentials;
 
 #[derive(Deserialize)]
-struct Resource {
+struct ProtectedResource {
     #[serde(rename = "resource")]
     name: String,
     authorization_servers: Vec<String>,
@@ -19,7 +19,7 @@ struct Resource {
 
 /// Metadata of an authorization server.
 #[derive(Deserialize)]
-pub(super) struct Authority {
+pub(super) struct AuthorizationServer {
     pub(super) issuer: String,
     pub(super) authorization_endpoint: Url,
     pub(super) token_endpoint: Url,
@@ -38,8 +38,8 @@ pub(super) struct Authority {
 }
 
 /// The endpoints for a login at a server.
-pub(super) struct Found {
-    pub(super) authority: Authority,
+pub(super) struct LoginEndpoints {
+    pub(super) authority: AuthorizationServer,
     /// The server's resource identifier, letter for letter.
     pub(super) resource: String,
     /// The scopes that the server lists.
@@ -47,13 +47,17 @@ pub(super) struct Found {
 }
 
 /// Finds the login endpoints of a server, starting at the address in its challenge.
-pub(super) async fn find(client: &reqwest::Client, server: &Url, challenge: &Challenge) -> Result<Found, OAuthError> {
+pub(super) async fn find_endpoints(
+    client: &reqwest::Client,
+    server: &Url,
+    challenge: &Challenge,
+) -> Result<LoginEndpoints, OAuthError> {
     let unfit = |at: &str, detail: &str| OAuthError::Metadata {
         at: at.chars().take(200).collect(),
         detail: detail.to_owned(),
     };
     let places = match &challenge.metadata {
-        None => at_path_or_root(server, "oauth-protected-resource"),
+        None => resource_metadata_urls(server, "oauth-protected-resource"),
         Some(place) => {
             let place = server.join(place).map_err(|error| unfit(place, &error.to_string()))?;
             if !same_origin(&place, server) {
@@ -62,7 +66,7 @@ pub(super) async fn find(client: &reqwest::Client, server: &Url, challenge: &Cha
             vec![place]
         }
     };
-    let resource: Resource = first(client, &places).await?;
+    let resource: ProtectedResource = fetch_first(client, &places).await?;
     let named = Url::parse(&resource.name).ok();
     let ours = named.is_some_and(|named| {
         named.origin() == server.origin() && server.path().starts_with(named.path().trim_end_matches('/'))
@@ -72,10 +76,10 @@ pub(super) async fn find(client: &reqwest::Client, server: &Url, challenge: &Cha
     }
     let issuer = resource.authorization_servers.first().cloned().unwrap_or_default();
     let place = Url::parse(&issuer).map_err(|error| unfit(&issuer, &error.to_string()))?;
-    if !safe(&place) {
+    if !is_safe_for_credentials(&place) {
         return Err(unfit(&issuer, "an issuer must be https"));
     }
-    let authority: Authority = first(client, &of_issuer(&place)).await?;
+    let authority: AuthorizationServer = fetch_first(client, &issuer_metadata_urls(&place)).await?;
     if authority.issuer.trim_end_matches('/') != issuer.trim_end_matches('/') {
         return Err(unfit(&issuer, "its metadata names another issuer"));
     }
@@ -92,11 +96,11 @@ pub(super) async fn find(client: &reqwest::Client, server: &Url, challenge: &Cha
         .chain([authority.registration_endpoint.as_ref()])
         .flatten();
     for endpoint in endpoints {
-        if !safe(endpoint) {
+        if !is_safe_for_credentials(endpoint) {
             return Err(unfit(endpoint.as_str(), "an endpoint must be https"));
         }
     }
-    Ok(Found {
+    Ok(LoginEndpoints {
         authority,
         resource: resource.name,
         scopes: resource.scopes_supported.into_iter().take(50).collect(),
@@ -104,26 +108,26 @@ pub(super) async fn find(client: &reqwest::Client, server: &Url, challenge: &Cha
 }
 
 /// Returns the metadata addresses of a server: with its path after the well-known part, then at the root.
-fn at_path_or_root(server: &Url, kind: &str) -> Vec<Url> {
+fn resource_metadata_urls(server: &Url, kind: &str) -> Vec<Url> {
     let path = server.path().trim_end_matches('/');
-    places(
+    well_known_urls(
         server,
         &[format!("/.well-known/{kind}{path}"), format!("/.well-known/{kind}")],
     )
 }
 
 /// Returns the metadata addresses of an issuer: the root is not used for an issuer with a path.
-fn of_issuer(issuer: &Url) -> Vec<Url> {
+fn issuer_metadata_urls(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let paths = [
         format!("/.well-known/oauth-authorization-server{path}"),
         format!("/.well-known/openid-configuration{path}"),
         format!("{path}/.well-known/openid-configuration"),
     ];
-    places(issuer, &paths)
+    well_known_urls(issuer, &paths)
 }
 
-fn places(base: &Url, paths: &[String]) -> Vec<Url> {
+fn well_known_urls(base: &Url, paths: &[String]) -> Vec<Url> {
     let mut places = Vec::new();
     for path in paths {
         let mut place = base.clone();
@@ -137,10 +141,10 @@ fn places(base: &Url, paths: &[String]) -> Vec<Url> {
     places
 }
 
-async fn first<T: DeserializeOwned>(client: &reqwest::Client, places: &[Url]) -> Result<T, OAuthError> {
+async fn fetch_first<T: DeserializeOwned>(client: &reqwest::Client, places: &[Url]) -> Result<T, OAuthError> {
     let mut last = OAuthError::NotLoggedIn;
     for place in places {
-        match fetch(client, place).await {
+        match fetch_metadata(client, place).await {
             Ok(found) => return Ok(found),
             Err(error) => last = error,
         }
@@ -148,7 +152,7 @@ async fn first<T: DeserializeOwned>(client: &reqwest::Client, places: &[Url]) ->
     Err(last)
 }
 
-async fn fetch<T: DeserializeOwned>(client: &reqwest::Client, place: &Url) -> Result<T, OAuthError> {
+async fn fetch_metadata<T: DeserializeOwned>(client: &reqwest::Client, place: &Url) -> Result<T, OAuthError> {
     let unfit = |detail: String| OAuthError::Metadata {
         at: place.to_string(),
         detail,
@@ -156,14 +160,16 @@ async fn fetch<T: DeserializeOwned>(client: &reqwest::Client, place: &Url) -> Re
     let request = client
         .get(place.clone())
         .header("accept", "application/json")
-        .timeout(WITHIN);
+        .timeout(REQUEST_TIMEOUT);
     let response = request
         .send()
         .await
-        .map_err(|error| unfit(crate::talk::said(&HttpError::Request(error))))?;
+        .map_err(|error| unfit(crate::mcp_client::error_chain(&HttpTransportError::Request(error))))?;
     if !response.status().is_success() {
         return Err(unfit(response.status().to_string()));
     }
-    let text = body(response, MOST).await.map_err(|error| unfit(error.to_string()))?;
+    let text = read_body(response, MAX_ANSWER_BYTES)
+        .await
+        .map_err(|error| unfit(error.to_string()))?;
     serde_json::from_slice(&text).map_err(|error| unfit(error.to_string()))
 }

@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use http::HeaderValue;
 use serde_json::{Map, Value};
 
-use super::style::{Style, plain};
+use super::style::{ParameterStyle, to_plain_text};
 
 /// The encoding of a body.
 #[derive(Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum BodyEncoding {
     Json,
     /// `application/x-www-form-urlencoded`, with the fields that have a style of their own.
-    Form(BTreeMap<String, Style>),
+    Form(BTreeMap<String, ParameterStyle>),
     /// `multipart/form-data`, with the fields that are files.
     Parts(BTreeSet<String>),
     /// The caller's text as it is, with this content type.
@@ -22,43 +22,49 @@ pub(super) enum Kind {
 
 /// The body that the caller gave.
 #[derive(Debug)]
-pub(super) enum Given {
+pub(super) enum BodyInput {
     Fields(Map<String, Value>),
     Whole(Value),
 }
 
-impl Kind {
+impl BodyEncoding {
     /// Returns the content type and the bytes of a body.
-    pub(super) fn write(&self, given: Given) -> Result<(HeaderValue, Vec<u8>), String> {
+    pub(super) fn encode(&self, given: BodyInput) -> Result<(HeaderValue, Vec<u8>), String> {
         const JSON: HeaderValue = HeaderValue::from_static("application/json");
         const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
         match (self, given) {
-            (Kind::Json, Given::Whole(value)) => Ok((JSON, value.to_string().into_bytes())),
-            (Kind::Json, Given::Fields(fields)) => Ok((JSON, Value::Object(fields).to_string().into_bytes())),
-            (Kind::Form(styles), given) => Ok((FORM, form(styles, &given.into_fields()?).into_bytes())),
-            (Kind::Parts(files), given) => parts(files, &given.into_fields()?),
-            (Kind::Text(kind), Given::Whole(value)) => Ok((kind.clone(), plain(&value).into_bytes())),
-            (Kind::Text(_), Given::Fields(_)) => Err("this body has no fields".to_owned()),
+            (BodyEncoding::Json, BodyInput::Whole(value)) => Ok((JSON, value.to_string().into_bytes())),
+            (BodyEncoding::Json, BodyInput::Fields(fields)) => {
+                Ok((JSON, Value::Object(fields).to_string().into_bytes()))
+            }
+            (BodyEncoding::Form(styles), given) => Ok((FORM, encode_form(styles, &given.into_fields()?).into_bytes())),
+            (BodyEncoding::Parts(files), given) => encode_multipart(files, &given.into_fields()?),
+            (BodyEncoding::Text(kind), BodyInput::Whole(value)) => {
+                Ok((kind.clone(), to_plain_text(&value).into_bytes()))
+            }
+            (BodyEncoding::Text(_), BodyInput::Fields(_)) => Err("this body has no fields".to_owned()),
         }
     }
 }
 
-impl Given {
+impl BodyInput {
     fn into_fields(self) -> Result<Map<String, Value>, String> {
         match self {
-            Given::Fields(fields) | Given::Whole(Value::Object(fields)) => Ok(fields),
-            Given::Whole(_) => Err("`body` must be an object: it is sent as a form".to_owned()),
+            BodyInput::Fields(fields) | BodyInput::Whole(Value::Object(fields)) => Ok(fields),
+            BodyInput::Whole(_) => Err("`body` must be an object: it is sent as a form".to_owned()),
         }
     }
 }
 
 /// Without a style of its own, a list becomes one field per item, and an object becomes JSON.
-fn form(styles: &BTreeMap<String, Style>, fields: &Map<String, Value>) -> String {
+fn encode_form(styles: &BTreeMap<String, ParameterStyle>, fields: &Map<String, Value>) -> String {
     let mut written = url::form_urlencoded::Serializer::new(String::new());
     for (name, value) in fields {
         let style = match value {
-            Value::Object(_) => Style::Json,
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Style::Apart,
+            Value::Object(_) => ParameterStyle::Json,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                ParameterStyle::Apart
+            }
         };
         written.extend_pairs(styles.get(name).copied().unwrap_or(style).pairs(name, value));
     }
@@ -66,7 +72,7 @@ fn form(styles: &BTreeMap<String, Style>, fields: &Map<String, Value>) -> String
 }
 
 /// Writes `multipart/form-data` with an unpredictable boundary.
-fn parts(files: &BTreeSet<String>, fields: &Map<String, Value>) -> Result<(HeaderValue, Vec<u8>), String> {
+fn encode_multipart(files: &BTreeSet<String>, fields: &Map<String, Value>) -> Result<(HeaderValue, Vec<u8>), String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| error.to_string())?;
     let boundary = format!("{:032x}", u128::from_ne_bytes(random));
@@ -76,7 +82,7 @@ fn parts(files: &BTreeSet<String>, fields: &Map<String, Value>) -> Result<(Heade
         let items = value
             .as_array()
             .map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
-        let written = quoted(name);
+        let written = escape_field_name(name);
         for item in items {
             let _ = write!(
                 body,
@@ -90,7 +96,7 @@ fn parts(files: &BTreeSet<String>, fields: &Map<String, Value>) -> Result<(Heade
             } else if item.is_object() {
                 body.push_str("\r\nContent-Type: application/json");
             }
-            let _ = write!(body, "\r\n\r\n{}\r\n", plain(item));
+            let _ = write!(body, "\r\n\r\n{}\r\n", to_plain_text(item));
         }
     }
     let _ = write!(body, "--{boundary}--\r\n");
@@ -99,7 +105,7 @@ fn parts(files: &BTreeSet<String>, fields: &Map<String, Value>) -> Result<(Heade
 }
 
 /// Quotes a field's name as browsers do.
-fn quoted(name: &str) -> String {
+fn escape_field_name(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 

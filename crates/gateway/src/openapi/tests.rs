@@ -1,6 +1,6 @@
 use super::*;
 
-fn listed() -> (Listing, BTreeMap<String, Operation>) {
+fn listed() -> (ServerListing, BTreeMap<String, Operation>) {
     let document = json!({
         "openapi": "3.0.0",
         "paths": {
@@ -18,7 +18,7 @@ fn listed() -> (Listing, BTreeMap<String, Operation>) {
             "name": {"type": "string"}, "child": {"$ref": "#/components/schemas/Item"}, "far": {"$ref": "https://example.com/x"},
         }}}},
     });
-    read::read("one", &document, &[]).unwrap()
+    operations::read_operations("one", &document, &[]).unwrap()
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn an_operation_becomes_one_object_of_arguments() {
     });
     assert_eq!(put.input, expected);
     let place = Place {
-        spot: Spot::Query,
+        spot: ArgumentLocation::Query,
         called: "id".to_owned(),
-        style: Style::Apart,
+        style: ParameterStyle::Apart,
     };
     assert_eq!(operations["put"].places["query_id"], place);
 }
@@ -57,7 +57,7 @@ fn what_the_operator_sends_is_no_parameter() {
         (&[][..], &["X-Api-Key", "X-Page"][..]),
         (&[&given][..], &["X-Page"][..]),
     ] {
-        let (listing, _) = read::read("one", &document, given).unwrap();
+        let (listing, _) = operations::read_operations("one", &document, given).unwrap();
         let properties = listing.tools[0].input["properties"].as_object().unwrap();
         assert_eq!(properties.keys().collect::<Vec<_>>(), expected);
     }
@@ -65,8 +65,8 @@ fn what_the_operator_sends_is_no_parameter() {
 
 #[test]
 fn a_path_part_cannot_leave_its_place() {
-    assert_eq!(encode("a/../b?c#d"), "a%2F..%2Fb%3Fc%23d");
-    assert_eq!(encode("ä"), "%C3%A4");
+    assert_eq!(encode_segment("a/../b?c#d"), "a%2F..%2Fb%3Fc%23d");
+    assert_eq!(encode_segment("ä"), "%C3%A4");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn requests_go_where_the_document_says_and_only_safely() {
         (json!([{"url": "https://me@a.example/"}]), None, None),
     ] {
         let from = from.map(|from| Url::parse(from).unwrap());
-        let found = base(&json!({"servers": servers}), from.as_ref());
+        let found = base_url(&json!({"servers": servers}), from.as_ref());
         assert_eq!(found.as_ref().map(Url::as_str), expected);
     }
 }
@@ -101,7 +101,7 @@ fn requests_go_where_the_document_says_and_only_safely() {
 fn lists_and_objects_are_written_in_the_style_of_the_document() {
     let (list, object) = (json!(["a b", "c,d", 7]), json!({ "from": "x&y", "to": 2 }));
     let query = |parameter: Value, value: &Value| {
-        let pairs = Style::of(&parameter, Spot::Query).pairs("p", value);
+        let pairs = ParameterStyle::of_parameter(&parameter, ArgumentLocation::Query).pairs("p", value);
         let pairs: Vec<String> = pairs.iter().map(|(name, text)| format!("{name}={text}")).collect();
         pairs.join("&")
     };
@@ -126,10 +126,14 @@ fn lists_and_objects_are_written_in_the_style_of_the_document() {
     ] {
         assert_eq!(query(parameter.clone(), value), expected, "{parameter}");
     }
-    let path = |parameter: Value, value: &Value| Style::of(&parameter, Spot::Path).text(value, encode);
+    let path = |parameter: Value, value: &Value| {
+        ParameterStyle::of_parameter(&parameter, ArgumentLocation::Path).text(value, encode_segment)
+    };
     assert_eq!(path(json!({}), &list), "a%20b,c%2Cd,7");
     assert_eq!(path(json!({}), &object), "from,x%26y,to,2");
     assert_eq!(path(json!({ "explode": true }), &object), "from=x%26y,to=2");
-    let header = |parameter: Value, value: &Value| Style::of(&parameter, Spot::Header).text(value, str::to_owned);
+    let header = |parameter: Value, value: &Value| {
+        ParameterStyle::of_parameter(&parameter, ArgumentLocation::Header).text(value, str::to_owned)
+    };
     assert_eq!(header(json!({}), &list), "a b,c,d,7");
 }

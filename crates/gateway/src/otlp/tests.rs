@@ -3,8 +3,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-fn one() -> Span {
-    Span {
+fn one() -> TraceSpan {
+    TraceSpan {
         trace: [0xab; 16],
         id: [1; 8],
         parent: Some([2; 8]),
@@ -13,8 +13,8 @@ fn one() -> Span {
         began: "2026-01-01T00:00:00Z".parse().unwrap(),
         ended: "2026-01-01T00:00:01.5Z".parse().unwrap(),
         attributes: vec![
-            ("ringfence.status", Attribute::Text("killed".to_owned())),
-            ("process.exit.code", Attribute::Number(137)),
+            ("ringfence.status", SpanAttribute::Text("killed".to_owned())),
+            ("process.exit.code", SpanAttribute::Number(137)),
         ],
         error: Some("limit.memory".to_owned()),
     }
@@ -32,7 +32,7 @@ fn a_span_is_what_the_protocol_says() {
         ],
         "status": { "code": 2, "message": "limit.memory" },
     });
-    assert_eq!(span(&one()), expected);
+    assert_eq!(span_json(&one()), expected);
 }
 
 /// Runs a collector that answers one request, and returns what it received.
@@ -57,7 +57,7 @@ async fn collector(answer: &'static str) -> (String, tokio::task::JoinHandle<Str
 #[tokio::test]
 async fn spans_reach_a_collector() {
     let (address, got) = collector("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await;
-    Otlp::new(&address).unwrap().send(&[one()]).await.unwrap();
+    OtlpExporter::new(&address).unwrap().send(&[one()]).await.unwrap();
     let got = got.await.unwrap();
     assert!(got.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{got}");
     let (_, body) = got.split_once("\r\n\r\n").unwrap();
@@ -75,16 +75,19 @@ async fn a_busy_collector_is_tried_again_and_one_that_refuses_is_not() {
         ("HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n", false),
     ] {
         let (address, _got) = collector(answer).await;
-        let error = Otlp::new(&address).unwrap().send(&[one()]).await.unwrap_err();
-        assert_eq!(error.is_passing(), passing, "{error}");
+        let error = OtlpExporter::new(&address).unwrap().send(&[one()]).await.unwrap_err();
+        assert_eq!(error.is_transient(), passing, "{error}");
     }
-    let nobody = Otlp::new("http://127.0.0.1:1").unwrap();
-    assert!(nobody.send(&[one()]).await.unwrap_err().is_passing());
+    let nobody = OtlpExporter::new("http://127.0.0.1:1").unwrap();
+    assert!(nobody.send(&[one()]).await.unwrap_err().is_transient());
 }
 
 #[test]
 fn an_address_that_is_none_is_refused() {
     for wrong in ["", "127.0.0.1:4318", "grpc://127.0.0.1:4317", "http://"] {
-        assert!(matches!(Otlp::new(wrong), Err(OtlpError::Address(_))), "{wrong}");
+        assert!(
+            matches!(OtlpExporter::new(wrong), Err(OtlpError::Address(_))),
+            "{wrong}"
+        );
     }
 }

@@ -12,96 +12,96 @@ use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::{NotKeyed, StateStore};
 use governor::{Quota, RateLimiter};
-use ringfence_policy::{Rate, Rule};
+use ringfence_policy::{Rate, RuleRef};
 
 /// A rate, and the calls that it counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Metered {
-    pub(super) rule: Rule,
+pub(super) struct MeteredRate {
+    pub(super) rule: RuleRef,
     /// The item that the rule counts separately, such as a tool; empty if it counts all together.
-    pub(super) of: String,
+    pub(super) key: String,
     pub(super) rate: Rate,
 }
 
 /// A rate that is exhausted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Full {
-    pub(super) rule: Rule,
+pub(super) struct RateExhausted {
+    pub(super) rule: RuleRef,
     pub(super) rate: Rate,
     /// How long until it has capacity again.
     pub(super) wait: Duration,
 }
 
-type Bucket = RateLimiter<NotKeyed, Level, Hand, NoOpMiddleware<Nanos>>;
+type RateBucket = RateLimiter<NotKeyed, BucketLevel, BucketClock, NoOpMiddleware<Nanos>>;
 
 /// How far back a call still counts: no window is longer.
-const BACK: Duration = Duration::from_hours(1);
+const MAX_WINDOW: Duration = Duration::from_hours(1);
 
 /// The buckets of all rates.
 #[derive(Debug)]
-pub(super) struct Rates {
-    /// The time origin: the clock of the buckets reads [`BACK`] at this instant.
+pub(super) struct RateBuckets {
+    /// The time origin: the clock of the buckets reads [`MAX_WINDOW`] at this instant.
     began: Instant,
-    hand: Hand,
-    buckets: HashMap<(String, String, Rate), Bucket>,
+    hand: BucketClock,
+    buckets: HashMap<(String, String, Rate), RateBucket>,
     trying: Arc<AtomicBool>,
 }
 
-impl Default for Rates {
-    fn default() -> Rates {
-        Rates {
+impl Default for RateBuckets {
+    fn default() -> RateBuckets {
+        RateBuckets {
             began: Instant::now(),
-            hand: Hand::default(),
+            hand: BucketClock::default(),
             buckets: HashMap::new(),
             trying: Arc::default(),
         }
     }
 }
 
-impl Rates {
+impl RateBuckets {
     /// Checks that each rate has capacity for one more call; counts nothing.
-    pub(super) fn room(&mut self, metered: &[Metered], now: Instant) -> Result<(), Full> {
-        self.each(metered, now, true)
+    pub(super) fn check_capacity(&mut self, metered: &[MeteredRate], now: Instant) -> Result<(), RateExhausted> {
+        self.try_each(metered, now, true)
     }
 
     /// Counts a call under each rate. Check the capacity first.
-    pub(super) fn count(&mut self, metered: &[Metered], now: Instant) -> Result<(), Full> {
-        self.each(metered, now, false)
+    pub(super) fn count(&mut self, metered: &[MeteredRate], now: Instant) -> Result<(), RateExhausted> {
+        self.try_each(metered, now, false)
     }
 
     /// Counts a call that was made so long before these buckets existed; calls must be added oldest first. It has
     /// happened, so it counts as far as there is capacity.
-    pub(super) fn remember(&mut self, metered: &[Metered], ago: Duration) {
-        if let Some(at) = BACK.checked_sub(ago) {
+    pub(super) fn remember(&mut self, metered: &[MeteredRate], ago: Duration) {
+        if let Some(at) = MAX_WINDOW.checked_sub(ago) {
             for one in metered {
                 // An exhausted bucket stays exhausted.
-                let _ = self.each_at(std::slice::from_ref(one), at, false);
+                let _ = self.try_each_at(std::slice::from_ref(one), at, false);
             }
         }
     }
 
-    fn each(&mut self, metered: &[Metered], now: Instant, trying: bool) -> Result<(), Full> {
-        self.each_at(metered, self.at(now), trying)
+    fn try_each(&mut self, metered: &[MeteredRate], now: Instant, trying: bool) -> Result<(), RateExhausted> {
+        self.try_each_at(metered, self.time_of(now), trying)
     }
 
-    fn at(&self, now: Instant) -> Duration {
-        BACK + now.saturating_duration_since(self.began)
+    fn time_of(&self, now: Instant) -> Duration {
+        MAX_WINDOW + now.saturating_duration_since(self.began)
     }
 
-    fn each_at(&mut self, metered: &[Metered], at: Duration, trying: bool) -> Result<(), Full> {
+    fn try_each_at(&mut self, metered: &[MeteredRate], at: Duration, trying: bool) -> Result<(), RateExhausted> {
         self.hand.set(at);
         self.trying.store(trying, Ordering::Relaxed);
-        for Metered { rule, of, rate } in metered {
+        for MeteredRate { rule, key: of, rate } in metered {
             let (hand, trying) = (&self.hand, &self.trying);
             let key = (rule.as_str().to_owned(), of.clone(), *rate);
             let bucket = self.buckets.entry(key).or_insert_with(|| {
-                let level = Level {
+                let level = BucketLevel {
                     level: Mutex::default(),
                     trying: Arc::clone(trying),
                 };
                 RateLimiter::new(quota(*rate), level, hand.clone())
             });
-            bucket.check().map_err(|full| Full {
+            bucket.check().map_err(|full| RateExhausted {
                 rule: rule.clone(),
                 rate: *rate,
                 wait: full.wait_time_from(bucket.clock().now()),
@@ -113,30 +113,30 @@ impl Rates {
     /// Whether all buckets are full again, as if never used.
     pub(super) fn is_idle(&self, now: Instant) -> bool {
         let last = Duration::from_nanos(self.hand.now().as_u64());
-        let longest = self.buckets.keys().map(|(_, _, rate)| rate.per().window()).max();
-        self.at(now).saturating_sub(last) > longest.unwrap_or_default()
+        let longest = self.buckets.keys().map(|(_, _, rate)| rate.window().duration()).max();
+        self.time_of(now).saturating_sub(last) > longest.unwrap_or_default()
     }
 }
 
 fn quota(rate: Rate) -> Quota {
     let count = NonZeroU32::new(rate.count()).unwrap_or(NonZeroU32::MIN);
-    let one = (rate.per().window() / count.get()).max(Duration::from_nanos(1));
+    let one = (rate.window().duration() / count.get()).max(Duration::from_nanos(1));
     // A period of at least one nanosecond is always valid.
     Quota::with_period(one).map_or(Quota::per_hour(NonZeroU32::MIN), |quota| quota.allow_burst(count))
 }
 
 /// The clock that all buckets of a set share.
 #[derive(Debug, Clone, Default)]
-struct Hand(Arc<AtomicU64>);
+struct BucketClock(Arc<AtomicU64>);
 
-impl Hand {
+impl BucketClock {
     fn set(&self, since: Duration) {
         let nanos = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
         self.0.store(nanos, Ordering::Relaxed);
     }
 }
 
-impl Clock for Hand {
+impl Clock for BucketClock {
     type Instant = Nanos;
 
     fn now(&self) -> Nanos {
@@ -146,12 +146,12 @@ impl Clock for Hand {
 
 /// The level of a bucket; a trial does not change it.
 #[derive(Debug)]
-struct Level {
+struct BucketLevel {
     level: Mutex<Option<Nanos>>,
     trying: Arc<AtomicBool>,
 }
 
-impl StateStore for Level {
+impl StateStore for BucketLevel {
     type Key = NotKeyed;
 
     fn measure_and_replace<T, F, E>(&self, _key: &NotKeyed, measure: F) -> Result<T, E>

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use ringfence_journal::{CallOutcome, Entry, ExecutionId, Kind, Text};
+use ringfence_journal::{CallOutcome, CleanText, EventKind, ExecutionId, ReplayEntry};
 
-use super::Made;
+use super::CompletedCall;
 
 /// Most calls of one kind that are listed one by one.
 const LISTED_PER_KIND: u64 = 100;
@@ -22,9 +22,9 @@ const OTHER: &str = "other";
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallsMade {
     /// The first calls of each kind, ordered by number.
-    pub listed: Vec<Made>,
+    pub listed: Vec<CompletedCall>,
     /// The calls of each kind that are not listed.
-    pub more: Vec<MoreCalls>,
+    pub unlisted: Vec<UnlistedCalls>,
     /// The number of all calls, listed or not.
     pub total: u64,
     /// Bytes of all arguments and results.
@@ -33,7 +33,7 @@ pub struct CallsMade {
 
 /// The calls of one kind that are counted but not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MoreCalls {
+pub struct UnlistedCalls {
     /// The full name of the tool, or `other` beyond the limit on kinds.
     pub tool: String,
     /// How these calls ended.
@@ -56,17 +56,17 @@ pub(super) struct CallTally {
 
 impl CallTally {
     /// Adds a completed call.
-    pub(super) fn add(&mut self, made: Made) {
+    pub(super) fn add_call(&mut self, made: CompletedCall) {
         self.made.total += 1;
         self.made.bytes = self.made.bytes.saturating_add(made.bytes_in + made.bytes_out);
-        let place = self.place(&made);
+        let place = self.kind_index(&made);
         let listed = self.listed.get_mut(place);
         if let Some(listed) = listed.filter(|listed| **listed < LISTED_PER_KIND)
             && self.made.listed.len() < MAX_LISTED
         {
             *listed += 1;
             self.made.listed.push(made);
-        } else if let Some(more) = self.made.more.get_mut(place) {
+        } else if let Some(more) = self.made.unlisted.get_mut(place) {
             more.count += 1;
         }
     }
@@ -74,13 +74,13 @@ impl CallTally {
     /// Counts a call that is refused without any checks.
     pub(super) fn count_refused(&mut self, rule: &str) {
         self.made.total += 1;
-        let refused = |more: &&mut MoreCalls| more.tool == OTHER && more.rule.as_deref() == Some(rule);
-        if let Some(more) = self.made.more.iter_mut().find(refused) {
+        let refused = |more: &&mut UnlistedCalls| more.tool == OTHER && more.rule.as_deref() == Some(rule);
+        if let Some(more) = self.made.unlisted.iter_mut().find(refused) {
             more.count += 1;
             return;
         }
         self.listed.push(LISTED_PER_KIND);
-        self.made.more.push(MoreCalls {
+        self.made.unlisted.push(UnlistedCalls {
             tool: OTHER.to_owned(),
             outcome: CallOutcome::Refused,
             rule: Some(rule.to_owned()),
@@ -89,26 +89,26 @@ impl CallTally {
         });
     }
 
-    fn place(&mut self, made: &Made) -> usize {
-        let same = |more: &MoreCalls| {
+    fn kind_index(&mut self, made: &CompletedCall) -> usize {
+        let same = |more: &UnlistedCalls| {
             (more.outcome, more.forbidden) == (made.outcome, made.forbidden)
                 && more.tool == made.tool
                 && more.rule == made.rule
         };
-        if let Some(place) = self.made.more.iter().position(same) {
+        if let Some(place) = self.made.unlisted.iter().position(same) {
             return place;
         }
-        let is_other = self.made.more.len() >= MAX_KINDS;
-        let of_other = |more: &MoreCalls| {
+        let is_other = self.made.unlisted.len() >= MAX_KINDS;
+        let of_other = |more: &UnlistedCalls| {
             more.tool == OTHER
                 && (more.outcome, more.forbidden) == (made.outcome, made.forbidden)
                 && more.rule.is_none()
         };
-        if is_other && let Some(place) = self.made.more.iter().position(of_other) {
+        if is_other && let Some(place) = self.made.unlisted.iter().position(of_other) {
             return place;
         }
         let tool = if is_other { OTHER } else { &made.tool };
-        self.made.more.push(MoreCalls {
+        self.made.unlisted.push(UnlistedCalls {
             tool: tool.to_owned(),
             outcome: made.outcome,
             rule: made.rule.clone().filter(|_| !is_other),
@@ -116,7 +116,7 @@ impl CallTally {
             count: 0,
         });
         self.listed.push(if is_other { LISTED_PER_KIND } else { 0 });
-        self.made.more.len() - 1
+        self.made.unlisted.len() - 1
     }
 
     /// Returns the report, ordered by number.
@@ -124,7 +124,7 @@ impl CallTally {
         let mut made = std::mem::take(&mut self.made);
         self.listed.clear();
         made.listed.sort_by_key(|call| call.number);
-        made.more.retain(|more| more.count > 0);
+        made.unlisted.retain(|more| more.count > 0);
         made
     }
 }
@@ -144,9 +144,9 @@ struct RefusalKind {
 pub(crate) struct RefusalTally {
     /// Each kind, the number of its refusals, and how many of these no event reports yet.
     kinds: Vec<(RefusalKind, u64, u64)>,
-    unsaid: u64,
+    unreported: u64,
     /// The call log entries of unreported refusals.
-    entries: Vec<Entry>,
+    entries: Vec<ReplayEntry>,
 }
 
 impl RefusalTally {
@@ -160,7 +160,7 @@ impl RefusalTally {
             let is_listed = *count <= LISTED_PER_KIND;
             if !is_listed {
                 *unsaid += 1;
-                self.unsaid += 1;
+                self.unreported += 1;
             }
             return is_listed;
         }
@@ -175,29 +175,29 @@ impl RefusalTally {
     }
 
     /// Holds the entries of an unreported refusal. Returns whether it is time to report.
-    pub(crate) fn hold(&mut self, entries: Vec<Entry>) -> bool {
+    pub(crate) fn hold_entries(&mut self, entries: Vec<ReplayEntry>) -> bool {
         self.entries.extend(entries);
-        self.unsaid >= LISTED_PER_KIND
+        self.unreported >= LISTED_PER_KIND
     }
 
     /// Returns events for the unreported refusals, the first with all held entries.
-    pub(crate) fn take(&mut self, of: &str) -> Vec<(Kind, Vec<Entry>)> {
-        if self.unsaid == 0 {
+    pub(crate) fn drain_events(&mut self, of: &str) -> Vec<(EventKind, Vec<ReplayEntry>)> {
+        if self.unreported == 0 {
             return Vec::new();
         }
-        self.unsaid = 0;
+        self.unreported = 0;
         let mut entries = std::mem::take(&mut self.entries);
         let of_kind = |(kind, _, unsaid): &mut (RefusalKind, u64, u64)| {
             let count = std::mem::take(unsaid);
-            (count > 0).then(|| Kind::Repeated {
-                of: Text::clean(of),
-                what: Text::clean(kind.tool.as_deref().unwrap_or(OTHER)),
-                code: Text::clean(kind.code),
-                rule: Text::clean(&kind.rule),
+            (count > 0).then(|| EventKind::Repeated {
+                of: CleanText::clean(of),
+                what: CleanText::clean(kind.tool.as_deref().unwrap_or(OTHER)),
+                code: CleanText::clean(kind.code),
+                rule: CleanText::clean(&kind.rule),
                 count,
             })
         };
-        let kinds: Vec<Kind> = self.kinds.iter_mut().filter_map(of_kind).collect();
+        let kinds: Vec<EventKind> = self.kinds.iter_mut().filter_map(of_kind).collect();
         kinds
             .into_iter()
             .map(|kind| (kind, std::mem::take(&mut entries)))
@@ -230,7 +230,7 @@ pub(super) struct CallCounts(Mutex<HashMap<ExecutionId, Weak<CallCount>>>);
 
 impl CallCounts {
     /// Returns the count of an execution, or that of its parent if another execution called it as a skill.
-    pub(super) fn of(&self, execution: ExecutionId, parent: Option<ExecutionId>) -> Arc<CallCount> {
+    pub(super) fn for_execution(&self, execution: ExecutionId, parent: Option<ExecutionId>) -> Arc<CallCount> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.retain(|_, count| count.strong_count() > 0);
         let known = parent.and_then(|parent| counts.get(&parent)).and_then(Weak::upgrade);

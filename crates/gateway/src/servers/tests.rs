@@ -21,17 +21,17 @@ fn the_three_kinds_are_read_from_json_and_yaml() {
     )
     .unwrap();
     let yaml = "servers:\n  shop: { openapi: shop.yaml }\n  echo: { command: echo }\n";
-    let servers = servers.and(parse(yaml).unwrap()).unwrap();
+    let servers = servers.merge(parse(yaml).unwrap()).unwrap();
     let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
     assert_eq!(names, ["echo", "files", "shop", "web"]);
-    let Source::Program(files) = &servers.get("files").unwrap().source else {
+    let ServerKind::Program(files) = &servers.get("files").unwrap().source else {
         panic!("a program")
     };
-    assert_eq!(files.place, Place::Sandbox("small".to_owned()));
-    let Source::Interface(shop) = &servers.get("shop").unwrap().source else {
+    assert_eq!(files.place, StdioPlacement::Sandbox("small".to_owned()));
+    let ServerKind::Interface(shop) = &servers.get("shop").unwrap().source else {
         panic!("an interface")
     };
-    assert!(matches!(&shop.document, Document::File(path) if path == Path::new("/base/shop.yaml")));
+    assert!(matches!(&shop.document, OpenApiDocument::File(path) if path == Path::new("/base/shop.yaml")));
     let notices: Vec<_> = servers.notices().iter().map(ToString::to_string).collect();
     let expected = [
         "server `echo` runs on the host, outside of any sandbox",
@@ -109,7 +109,7 @@ fn names_that_a_policy_cannot_write_are_refused() {
 #[test]
 fn a_name_in_both_documents_is_an_error() {
     let one = parse(r#"{"mcpServers": {"a": {"command": "x"}}}"#).unwrap();
-    let error = one.clone().and(one).unwrap_err();
+    let error = one.clone().merge(one).unwrap_err();
     assert_eq!(
         error.to_string(),
         "server `a`: configured twice: in the configuration and in the servers file"
@@ -118,7 +118,15 @@ fn a_name_in_both_documents_is_an_error() {
 
 #[test]
 fn a_document_that_is_none_is_refused() {
-    for text in ["", "[]", "{", "{}", "3", "mcpServers: 3", &"x".repeat(MOST + 1)] {
+    for text in [
+        "",
+        "[]",
+        "{",
+        "{}",
+        "3",
+        "mcpServers: 3",
+        &"x".repeat(MAX_FILE_BYTES + 1),
+    ] {
         assert!(parse(text).is_err(), "{}", &text[..text.len().min(20)]);
     }
 }
@@ -134,7 +142,7 @@ fn plain_http_is_for_this_machine_alone() {
         ("ftp://example.com/", false),
         ("https://example.com/", true),
     ] {
-        assert_eq!(entry::safe(&Url::parse(url).unwrap()), ok, "{url}");
+        assert_eq!(entry::is_safe_for_credentials(&Url::parse(url).unwrap()), ok, "{url}");
     }
 }
 

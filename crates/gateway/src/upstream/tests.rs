@@ -2,9 +2,9 @@ use super::*;
 
 #[test]
 fn pauses_double_up_to_a_minute() {
-    assert_eq!(pause(1), Duration::ZERO);
+    assert_eq!(backoff_delay(1), Duration::ZERO);
     for (failures, middle) in [(2, 500), (3, 1_000), (4, 2_000), (8, 32_000), (9, 60_000), (40, 60_000)] {
-        let pause = pause(failures).as_millis();
+        let pause = backoff_delay(failures).as_millis();
         assert!(
             pause >= middle * 3 / 4 && pause <= middle * 5 / 4,
             "{failures}: {pause}"
@@ -14,25 +14,25 @@ fn pauses_double_up_to_a_minute() {
 
 #[test]
 fn what_the_operator_must_mend_has_no_pause() {
-    let mut state = State {
-        now: Now::Idle,
+    let mut state = UpstreamState {
+        connection: UpstreamLinkState::Idle,
         failures: 5,
     };
-    state.failed(ServerError::Login { server: "a".to_owned() }, Duration::ZERO);
-    assert!(matches!(state.now, Now::Idle));
+    state.note_failure(ServerError::Login { server: "a".to_owned() }, Duration::ZERO);
+    assert!(matches!(state.connection, UpstreamLinkState::Idle));
     assert_eq!(state.failures, 0);
 }
 
 #[test]
 fn a_long_life_forgives() {
-    let mut state = State {
-        now: Now::Idle,
+    let mut state = UpstreamState {
+        connection: UpstreamLinkState::Idle,
         failures: 5,
     };
     let closed = ServerError::Closed {
         server: "a".to_owned(),
         detail: String::new(),
     };
-    state.failed(closed, STEADY);
+    state.note_failure(closed, MIN_STABLE_LIFETIME);
     assert_eq!(state.failures, 1);
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-fn environment(pairs: &[(&str, &str)]) -> Environment {
+fn environment(pairs: &[(&str, &str)]) -> EnvironmentLookup {
     let pairs: Vec<(String, String)> = pairs
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -13,7 +13,7 @@ fn environment(pairs: &[(&str, &str)]) -> Environment {
 
 fn vault(home: &Path) -> Vault {
     let config = home.join("config");
-    Vault::find(home, &environment(&[("XDG_CONFIG_HOME", config.to_str().unwrap())]))
+    Vault::in_data_folder(home, &environment(&[("XDG_CONFIG_HOME", config.to_str().unwrap())]))
 }
 
 fn revealed(vault: &Vault, name: &str) -> Option<String> {
@@ -26,9 +26,9 @@ fn what_is_set_is_there_until_it_is_removed() {
     let vault = vault(home.path());
     assert_eq!(vault.names().unwrap(), Vec::<String>::new());
     assert_eq!(revealed(&vault, "github"), None);
-    vault.set("github", &Secret::new("ghp_one")).unwrap();
-    vault.set("oauth/linear", &Secret::new("two")).unwrap();
-    vault.set("github", &Secret::new("ghp_three")).unwrap();
+    vault.set("github", &SecretString::new("ghp_one")).unwrap();
+    vault.set("oauth/linear", &SecretString::new("two")).unwrap();
+    vault.set("github", &SecretString::new("ghp_three")).unwrap();
     assert_eq!(vault.names().unwrap(), ["github", "oauth/linear"]);
     assert_eq!(revealed(&vault, "github").unwrap(), "ghp_three");
     assert!(vault.remove("github").unwrap());
@@ -42,7 +42,7 @@ fn neither_file_shows_a_secret_nor_is_open_to_others() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = tempfile::tempdir().unwrap();
     let vault = vault(home.path());
-    vault.set("github", &Secret::new("ghp_secret")).unwrap();
+    vault.set("github", &SecretString::new("ghp_secret")).unwrap();
     for path in [
         home.path().join("vault.json"),
         home.path().join("config/ringfence/vault.key"),
@@ -57,19 +57,19 @@ fn neither_file_shows_a_secret_nor_is_open_to_others() {
 #[test]
 fn another_key_opens_nothing_and_changes_nothing() {
     let home = tempfile::tempdir().unwrap();
-    vault(home.path()).set("github", &Secret::new("one")).unwrap();
+    vault(home.path()).set("github", &SecretString::new("one")).unwrap();
     let before = std::fs::read(home.path().join("vault.json")).unwrap();
-    let other = Vault::find(home.path(), &environment(&[("RINGFENCE_VAULT_PASSPHRASE", "guess")]));
+    let other = Vault::in_data_folder(home.path(), &environment(&[("RINGFENCE_VAULT_PASSPHRASE", "guess")]));
     assert!(matches!(other.get("github"), Err(VaultError::WrongKey(_))));
     assert!(matches!(
-        other.set("b", &Secret::new("x")),
+        other.set("b", &SecretString::new("x")),
         Err(VaultError::WrongKey(_))
     ));
     assert_eq!(std::fs::read(home.path().join("vault.json")).unwrap(), before);
     std::fs::remove_file(home.path().join("config/ringfence/vault.key")).unwrap();
     assert!(matches!(vault(home.path()).get("github"), Err(VaultError::NoKey(_))));
     assert!(matches!(
-        vault(home.path()).set("b", &Secret::new("x")),
+        vault(home.path()).set("b", &SecretString::new("x")),
         Err(VaultError::NoKey(_))
     ));
 }
@@ -77,8 +77,9 @@ fn another_key_opens_nothing_and_changes_nothing() {
 #[test]
 fn a_passphrase_opens_what_it_closed() {
     let home = tempfile::tempdir().unwrap();
-    let with = |passphrase| Vault::find(home.path(), &environment(&[("RINGFENCE_VAULT_PASSPHRASE", passphrase)]));
-    with("correct horse").set("a", &Secret::new("one")).unwrap();
+    let with =
+        |passphrase| Vault::in_data_folder(home.path(), &environment(&[("RINGFENCE_VAULT_PASSPHRASE", passphrase)]));
+    with("correct horse").set("a", &SecretString::new("one")).unwrap();
     assert_eq!(revealed(&with("correct horse"), "a").unwrap(), "one");
     assert!(matches!(with("correct  horse").get("a"), Err(VaultError::WrongKey(_))));
 }
@@ -87,10 +88,10 @@ fn a_passphrase_opens_what_it_closed() {
 fn a_secret_moved_to_another_name_or_changed_is_damage() {
     let home = tempfile::tempdir().unwrap();
     let vault = vault(home.path());
-    vault.set("cheap", &Secret::new("one")).unwrap();
-    vault.set("dear", &Secret::new("two")).unwrap();
+    vault.set("cheap", &SecretString::new("one")).unwrap();
+    vault.set("dear", &SecretString::new("two")).unwrap();
     let path = home.path().join("vault.json");
-    let mut document: Document = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let mut document: VaultDocument = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let dear = document.secrets["dear"].clone();
     document.secrets.insert("cheap".to_owned(), dear);
     document.secrets.insert("dear".to_owned(), "AAAA".to_owned());
@@ -107,7 +108,7 @@ fn a_key_that_others_can_read_is_refused() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = tempfile::tempdir().unwrap();
     let vault = vault(home.path());
-    vault.set("a", &Secret::new("one")).unwrap();
+    vault.set("a", &SecretString::new("one")).unwrap();
     let key = home.path().join("config/ringfence/vault.key");
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     assert!(matches!(vault.get("a"), Err(VaultError::Exposed { mode: 0o644, .. })));
@@ -119,25 +120,30 @@ fn names_and_lengths_are_bounded() {
     let vault = vault(home.path());
     for name in ["", "a b", "a\n", "é", &"a".repeat(129)] {
         assert!(
-            matches!(vault.set(name, &Secret::new("x")), Err(VaultError::Name(_))),
+            matches!(vault.set(name, &SecretString::new("x")), Err(VaultError::Name(_))),
             "{name:?}"
         );
     }
-    assert!(matches!(vault.set("a", &Secret::new("")), Err(VaultError::Length)));
-    let long = Secret::new("x".repeat(LONGEST_VALUE + 1));
+    assert!(matches!(
+        vault.set("a", &SecretString::new("")),
+        Err(VaultError::Length)
+    ));
+    let long = SecretString::new("x".repeat(MAX_VALUE_BYTES + 1));
     assert!(matches!(vault.set("a", &long), Err(VaultError::Length)));
 }
 
 #[test]
 fn two_who_write_at_once_lose_nothing() {
     let home = tempfile::tempdir().unwrap();
-    vault(home.path()).set("first", &Secret::new("x")).unwrap();
+    vault(home.path()).set("first", &SecretString::new("x")).unwrap();
     std::thread::scope(|scope| {
         for writer in 0..4 {
             let vault = vault(home.path());
             scope.spawn(move || {
                 for number in 0..10 {
-                    vault.set(&format!("w{writer}-{number}"), &Secret::new("x")).unwrap();
+                    vault
+                        .set(&format!("w{writer}-{number}"), &SecretString::new("x"))
+                        .unwrap();
                 }
             });
         }

@@ -38,7 +38,7 @@ tests! {
         plain.write_all(GET.replace("com/ ", "com/endless ").as_bytes()).await.unwrap();
         let mut some = [0; 2000];
         plain.read_exact(&mut some).await.unwrap();
-        rig.egress.change(policy("allowlist: [other.example.com]")).await;
+        rig.egress.change_policy(policy("allowlist: [other.example.com]")).await;
         assert!(ends(&mut open[0]).await && ends(&mut plain).await, "what is forbidden is closed");
         open[1].read_exact(&mut some).await.unwrap();
         let answered = ask(&mut rig.open(), GET).await;
@@ -53,7 +53,7 @@ tests! {
         let mut stream = rig.open();
         connect(&mut stream, "web.example.com:443").await;
         let mut stream = shake(stream, tls(&rig.world.pem, &["http/1.1"]), "web.example.com").await.unwrap();
-        rig.egress.change(policy("allowlist: [{ host: web.example.com, methods: [GET] }]")).await;
+        rig.egress.change_policy(policy("allowlist: [{ host: web.example.com, methods: [GET] }]")).await;
         assert!(ends(&mut stream).await);
     }
 
@@ -61,9 +61,9 @@ tests! {
         let rig = rig(BOTH).await;
         let mut stream = rig.open();
         assert_eq!(status(&ask(&mut stream, GET).await), 200);
-        rig.egress.change(policy("allowlist: [{ host: web.example.com, scheme: http, methods: [POST] }]")).await;
+        rig.egress.change_policy(policy("allowlist: [{ host: web.example.com, scheme: http, methods: [POST] }]")).await;
         assert_eq!(code(&ask(&mut stream, GET).await), "net.denied");
-        rig.egress.change(policy("allowlist: [{ host: '*.example.com', scheme: http }]")).await;
+        rig.egress.change_policy(policy("allowlist: [{ host: '*.example.com', scheme: http }]")).await;
         assert_eq!(status(&ask(&mut stream, &GET.replace("web.", "other.")).await), 200);
     }
 
@@ -73,7 +73,7 @@ tests! {
         for _ in 0..2 {
             let mut stream = rig.open();
             connect(&mut stream, "web.example.com:443").await;
-            streams.push(shake(stream, tls(rig.egress.trust(), &["http/1.1"]), "web.example.com").await.unwrap());
+            streams.push(shake(stream, tls(rig.egress.ca_certificate(), &["http/1.1"]), "web.example.com").await.unwrap());
         }
         let upgrade = "GET /socket HTTP/1.1\r\nHost: web.example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -81,7 +81,7 @@ tests! {
         streams[1].write_all(ENDLESS.as_bytes()).await.unwrap();
         let mut some = [0; 2000];
         streams[1].read_exact(&mut some).await.unwrap();
-        rig.egress.change(policy("allowlist: [{ host: web.example.com, methods: [POST] }]")).await;
+        rig.egress.change_policy(policy("allowlist: [{ host: web.example.com, methods: [POST] }]")).await;
         for stream in &mut streams {
             assert!(ends(stream).await);
         }
@@ -95,7 +95,7 @@ tests! {
         plain.write_all(GET.replace("com/ ", "com/flood ").as_bytes()).await.unwrap();
         let mut ended = rig.open();
         connect(&mut ended, "web.example.com:443").await;
-        let mut ended = shake(ended, tls(rig.egress.trust(), &["http/1.1"]), "web.example.com").await.unwrap();
+        let mut ended = shake(ended, tls(rig.egress.ca_certificate(), &["http/1.1"]), "web.example.com").await.unwrap();
         ended.write_all(ENDLESS.replace("endless", "flood").as_bytes()).await.unwrap();
         // Both responses have begun, and continue until the reader stops.
         let mut some = [0; 2000];
@@ -103,7 +103,7 @@ tests! {
         ended.read_exact(&mut some).await.unwrap();
         tokio::time::sleep(Duration::from_millis(500)).await;
         let begun = std::time::Instant::now();
-        rig.egress.change(policy("allowlist: [other.example.com]")).await;
+        rig.egress.change_policy(policy("allowlist: [other.example.com]")).await;
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
         let lines = rig.closed().await;
         assert_eq!(lines.iter().filter(|line| *line == "ended 200 net.denied").count(), 2, "{lines:#?}");
@@ -118,7 +118,7 @@ tests! {
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut some = [0; 2000];
         stream.read_exact(&mut some).await.unwrap();
-        rig.egress.change(policy("allowlist: [{ host: db.example.net, scheme: http }]")).await;
+        rig.egress.change_policy(policy("allowlist: [{ host: db.example.net, scheme: http }]")).await;
         assert!(ends(&mut stream).await);
         assert_eq!(code(&ask(&mut rig.open(), request).await), "net.address");
     }
@@ -134,12 +134,12 @@ tests! {
             })
         };
         for _ in 0..20 {
-            rig.egress.change(policy("allowlist: [other.example.com]")).await;
+            rig.egress.change_policy(policy("allowlist: [other.example.com]")).await;
             let started = rig.started();
             rig.closed().await;
             tokio::time::sleep(Duration::from_millis(20)).await;
             assert_eq!(rig.started(), started, "nothing starts while it is forbidden");
-            rig.egress.change(policy(BOTH)).await;
+            rig.egress.change_policy(policy(BOTH)).await;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         asking.await.unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ringfence_gateway::{Credentials, Environment, Vault};
+use ringfence_gateway::{Credentials, EnvironmentLookup, Vault};
 use tokio::io::DuplexStream;
 use tokio_rustls::client::TlsStream;
 
@@ -14,14 +14,17 @@ const BOTH: &str = "allowlist: [web.example.com, other.example.com, { host: web.
 const SECRET: &str = "ghp_0123456789abcdefghij";
 
 async fn holding() -> (Rig, String) {
-    let environment: Environment = Arc::new(|name| (name == "KEY").then(|| SECRET.to_owned()));
+    let environment: EnvironmentLookup = Arc::new(|name| (name == "KEY").then(|| SECRET.to_owned()));
     let credentials = serde_json::json!([
         { "name": "TOKEN", "from": "env:KEY", "for": [{ "host": "web.example.com", "paths": ["/v1/**"] }] },
     ]);
-    let credentials = Credentials::section(&credentials, Path::new("/")).unwrap();
-    let vault = Vault::find(Path::new("/nowhere"), &environment);
+    let credentials = Credentials::from_section(&credentials, Path::new("/")).unwrap();
+    let vault = Vault::in_data_folder(Path::new("/nowhere"), &environment);
     let rig = rig_with(BOTH, |settings| {
-        *settings = settings.clone().holding(&credentials, &environment, &vault).unwrap();
+        *settings = settings
+            .clone()
+            .with_credentials(&credentials, &environment, &vault)
+            .unwrap();
     })
     .await;
     let variables = rig.variables();
@@ -33,7 +36,7 @@ async fn tunnel(rig: &Rig, host: &str) -> TlsStream<DuplexStream> {
     let mut stream = rig.open();
     connect(&mut stream, &format!("{host}:443")).await;
     // Every tunnel is inspected: the program sees the session's own certificate.
-    shake(stream, tls(rig.egress.trust(), &["http/1.1"]), host)
+    shake(stream, tls(rig.egress.ca_certificate(), &["http/1.1"]), host)
         .await
         .unwrap()
 }

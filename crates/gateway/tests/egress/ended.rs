@@ -18,7 +18,9 @@ async fn tunnel(rig: &Rig, place: &str, alpn: &str) -> TlsStream<DuplexStream> {
     let mut stream = rig.open();
     connect(&mut stream, place).await;
     let name = place.split(':').next().unwrap();
-    shake(stream, tls(rig.egress.trust(), &[alpn]), name).await.unwrap()
+    shake(stream, tls(rig.egress.ca_certificate(), &[alpn]), name)
+        .await
+        .unwrap()
 }
 
 async fn two(rig: &Rig) -> SendRequest<Full<Bytes>> {
@@ -156,10 +158,10 @@ tests! {
     async fn only_this_session_trusts_its_certificates() {
         let rig = rig(RULES).await;
         let other = crate::rig::rig_beside(&rig, RULES);
-        assert_ne!(rig.egress.trust(), other.trust());
+        assert_ne!(rig.egress.ca_certificate(), other.ca_certificate());
         let mut stream = rig.open();
         connect(&mut stream, "web.example.com:443").await;
-        let error = shake(stream, tls(other.trust(), &[]), "web.example.com").await.unwrap_err();
+        let error = shake(stream, tls(other.ca_certificate(), &[]), "web.example.com").await.unwrap_err();
         assert!(error.to_string().to_lowercase().contains("certificate"), "{error}");
         assert!(rig.world.connections().is_empty());
     }

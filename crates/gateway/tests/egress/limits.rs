@@ -80,7 +80,7 @@ tests! {
     async fn another_execution_of_the_session_has_the_same_limits_and_its_own_numbers() {
         let rig = limited(WEB, "rate: 2/min").await;
         let other = std::sync::Arc::new(rig.egress.for_execution(ringfence_journal::ExecutionId::generate().unwrap(), policy(&format!("{WEB}, limits: {{ rate: 2/min }}"))));
-        assert_eq!(rig.egress.trust(), other.trust());
+        assert_eq!(rig.egress.ca_certificate(), other.ca_certificate());
         let (mut near, far) = tokio::io::duplex(1 << 16);
         let serving = std::sync::Arc::clone(&other);
         tokio::spawn(async move { serving.serve(far).await });
@@ -107,7 +107,7 @@ tests! {
         kept.write_all(GET.as_bytes()).await.unwrap();
         let _ = kept.read_to_string(&mut got).await;
         assert_eq!(got, "", "no answer, and no request");
-        let failed = tokio::time::timeout(Duration::from_secs(5), rig.egress.failed()).await;
+        let failed = tokio::time::timeout(Duration::from_secs(5), rig.egress.wait_for_failure()).await;
         assert!(failed.is_ok(), "whoever runs the execution is told");
         assert!(shake(tunnel, tls(&rig.world.pem, &[]), "web.example.com").await.is_err());
         assert!(ask(&mut rig.open(), GET).await.is_empty());

@@ -36,8 +36,8 @@ tests! {
         assert!(body["hint"].as_str().unwrap().contains("allowed"), "{body}");
         assert_eq!(rig.closed().await, ["refused http://other.example.com:80 GET /x net.denied net.default"]);
         let crossed = rig.egress.close().await.unwrap();
-        assert_eq!(crossed.refused[0].detail, "http://other.example.com:80 GET /x");
-        assert_eq!(crossed.refused[0].rule, "net.default");
+        assert_eq!(crossed.listed_refusals[0].detail, "http://other.example.com:80 GET /x");
+        assert_eq!(crossed.listed_refusals[0].rule, "net.default");
         assert!(rig.names.asked().is_empty(), "a name that is not allowed is never asked for");
         assert!(rig.world.connections().is_empty());
     }
@@ -57,7 +57,7 @@ tests! {
         assert_eq!(rig.world.requests(), ["GET web.example.com /users/ann.lee@example.com/a"]);
         let lines = rig.closed().await.join("\n");
         let crossed = rig.egress.close().await.unwrap();
-        for text in [&lines, &format!("{:?}", crossed.refused)] {
+        for text in [&lines, &format!("{:?}", crossed.listed_refusals)] {
             assert!(!text.contains("ann") && !text.contains("letmein"), "{text}");
             assert!(text.contains("/users/‹email:"), "{text}");
         }

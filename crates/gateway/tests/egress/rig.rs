@@ -4,8 +4,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ringfence_gateway::{Egress, EgressSettings, Resolver, Roots, Whereabouts};
-use ringfence_journal::{Event, ExecutionId, Hash, Kind, RecordError, Recorded, Recorder, SessionId};
+use ringfence_gateway::{DnsResolver, Egress, EgressSettings, ProxyLocation, TrustRoots};
+use ringfence_journal::{ContentHash, Event, EventKind, ExecutionId, RecordError, RecordPosition, Recorder, SessionId};
 use ringfence_policy::{Ceiling, Draft, Policy};
 use tokio::io::DuplexStream;
 
@@ -77,7 +77,7 @@ pub(crate) struct Book {
 }
 
 impl Recorder for Book {
-    async fn record(&self, event: Event) -> Result<Recorded, RecordError> {
+    async fn record(&self, event: Event) -> Result<RecordPosition, RecordError> {
         if self.full.load(Ordering::SeqCst) {
             return Err(RecordError::Ended);
         }
@@ -86,9 +86,9 @@ impl Recorder for Book {
         let text = event.canonical().unwrap();
         assert_eq!(Event::parse(&text).unwrap(), event);
         events.push(event);
-        Ok(Recorded {
+        Ok(RecordPosition {
             seq: events.len() as u64,
-            hash: Hash::of(b""),
+            hash: ContentHash::digest(b""),
         })
     }
 }
@@ -106,8 +106,8 @@ impl Book {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "nothing else is written by an egress")]
-fn line(kind: &Kind) -> String {
-    let place = |to: &ringfence_journal::Target| {
+fn line(kind: &EventKind) -> String {
+    let place = |to: &ringfence_journal::EgressTarget| {
         let method = to
             .method
             .as_ref()
@@ -119,12 +119,12 @@ fn line(kind: &Kind) -> String {
             .to_owned()
     };
     match kind {
-        Kind::EgressStarted { to, address, .. } => format!("started {} at {address}", place(to)),
-        Kind::EgressEnded { status, error, .. } => {
+        EventKind::EgressStarted { to, address, .. } => format!("started {} at {address}", place(to)),
+        EventKind::EgressEnded { status, error, .. } => {
             let status = status.map_or("-".to_owned(), |status| status.to_string());
             format!("ended {status} {}", error.as_ref().map_or("-", |error| error.as_str()))
         }
-        Kind::EgressRefused { to, code, rule, .. } => format!("refused {} {code} {rule}", place(to)),
+        EventKind::EgressRefused { to, code, rule, .. } => format!("refused {} {code} {rule}", place(to)),
         other => format!("{other:?}"),
     }
 }
@@ -133,7 +133,7 @@ fn line(kind: &Kind) -> String {
 pub(crate) fn policy(net: &str) -> Arc<Policy> {
     let text = format!("net: {{ enabled: true, {net} }}");
     let draft = Draft::parse(&text, "t").unwrap();
-    Arc::new(draft.under(&Ceiling::own_word()).unwrap())
+    Arc::new(draft.under(&Ceiling::unlimited()).unwrap())
 }
 
 /// An egress proxy with a world of hosts around it.
@@ -159,8 +159,8 @@ pub(crate) async fn rig_with(net: &str, set: impl FnOnce(&mut EgressSettings)) -
     let world = World::serve().await;
     let book = Arc::new(Book::default());
     let mut settings = EgressSettings::system();
-    settings.resolver = Resolver::at(names.address);
-    settings.roots = Roots::of(world.pem.clone());
+    settings.resolver = DnsResolver::with_name_server(names.address);
+    settings.roots = TrustRoots::from_pem(world.pem.clone());
     set(&mut settings);
     let ids = (SessionId::generate().unwrap(), ExecutionId::generate().unwrap());
     let egress = Egress::new(settings, policy(net), Arc::clone(&book), ids);
@@ -175,7 +175,7 @@ pub(crate) async fn rig_with(net: &str, set: impl FnOnce(&mut EgressSettings)) -
 /// Creates another session in the same world.
 pub(crate) fn rig_beside(rig: &Rig, net: &str) -> Egress {
     let mut settings = EgressSettings::system();
-    settings.resolver = Resolver::at(rig.names.address);
+    settings.resolver = DnsResolver::with_name_server(rig.names.address);
     let ids = (SessionId::generate().unwrap(), ExecutionId::generate().unwrap());
     Egress::new(settings, policy(net), Arc::clone(&rig.book), ids)
 }
@@ -193,7 +193,7 @@ impl Rig {
     /// Returns the variables of a program.
     pub(crate) fn variables(&self) -> Vec<(String, String)> {
         let trust = "/ca.pem";
-        self.egress.environment(Whereabouts { port: 3128, trust })
+        self.egress.environment(ProxyLocation { port: 3128, trust })
     }
 
     /// Opens one connection of a program.

@@ -147,7 +147,7 @@ tests! {
         drop(stream);
         let mut stream = rig.open();
         connect(&mut stream, "web.example.com:443").await;
-        let mut stream = shake(stream, tls(rig.egress.trust(), &["http/1.1"]), "web.example.com").await.unwrap();
+        let mut stream = shake(stream, tls(rig.egress.ca_certificate(), &["http/1.1"]), "web.example.com").await.unwrap();
         // Where no rule needs it, an odd path or method is not the proxy's concern.
         let answered = ask(&mut stream, "PROPFIND /a//b/%c0%ae HTTP/1.1\r\nHost: web.example.com\r\n\r\n").await;
         assert_eq!(status(&answered), 200, "{answered}");
@@ -215,7 +215,7 @@ tests! {
     async fn without_trust_what_must_be_seen_is_refused_before_it_is_granted() {
         let net = "allowlist: [other.example.com, { host: web.example.com, methods: [GET] }]";
         let rig = rig_with(net, |settings| settings.trust = false).await;
-        assert_eq!(rig.egress.trust(), "");
+        assert_eq!(rig.egress.ca_certificate(), "");
         assert!(rig.variables().iter().all(|(name, _)| name != "SSL_CERT_FILE"));
         let mut stream = rig.open();
         let answered = ask(&mut stream, "CONNECT web.example.com:443 HTTP/1.1\r\nHost: web.example.com:443\r\n\r\n").await;

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use ringfence_gateway::{Desk, Gateway, Learnt, Past, Petition, Ruling, Screen, Stopped, Tape, Terms};
+use ringfence_gateway::{
+    ApprovalOutcome, ApprovalPort, ApprovalRequest, CallLog, Gateway, ObservedTypes, PassConfig, PassError, Redactor,
+    SessionHistory,
+};
 use ringfence_journal::{
-    ApprovalId, Entry, Event, ExecutionId, Hash, KeepingRecorder, Kind, RecordError, Recorded, Recorder, SessionId,
-    Text, Zeroizing,
+    ApprovalId, CleanText, ContentHash, Event, EventKind, ExecutionId, RecordError, RecordPosition, Recorder,
+    ReplayEntry, ReplayRecorder, SessionId, Zeroizing,
 };
 use ringfence_policy::{Ceiling, Draft, Policy};
 use tokio::sync::{mpsc, oneshot};
@@ -20,33 +23,37 @@ use crate::harness::Bench;
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     pub(crate) events: Mutex<Vec<Event>>,
-    pub(crate) entries: Mutex<Vec<Entry>>,
+    pub(crate) entries: Mutex<Vec<ReplayEntry>>,
     pub(crate) aliases: Mutex<Vec<Zeroizing<Vec<u8>>>>,
     pub(crate) full: AtomicBool,
 }
 
 impl Recorder for Book {
-    async fn record(&self, event: Event) -> Result<Recorded, RecordError> {
+    async fn record(&self, event: Event) -> Result<RecordPosition, RecordError> {
         if self.full.load(Ordering::SeqCst) {
             return Err(RecordError::Closed { session: event.session });
         }
         let mut events = self.events.lock().unwrap();
         events.push(event);
-        Ok(Recorded {
+        Ok(RecordPosition {
             seq: events.len() as u64,
-            hash: Hash::of(b""),
+            hash: ContentHash::digest(b""),
         })
     }
 }
 
-impl KeepingRecorder for Book {
-    async fn record_keeping(&self, event: Event, entries: Vec<Entry>) -> Result<Recorded, RecordError> {
+impl ReplayRecorder for Book {
+    async fn record_with_entries(
+        &self,
+        event: Event,
+        entries: Vec<ReplayEntry>,
+    ) -> Result<RecordPosition, RecordError> {
         let recorded = self.record(event).await?;
         self.entries.lock().unwrap().extend(entries);
         Ok(recorded)
     }
 
-    async fn keep_aliases(&self, session: SessionId, part: Zeroizing<Vec<u8>>) -> Result<(), RecordError> {
+    async fn store_aliases(&self, session: SessionId, part: Zeroizing<Vec<u8>>) -> Result<(), RecordError> {
         if self.full.load(Ordering::SeqCst) {
             return Err(RecordError::NotOwned { session });
         }
@@ -66,7 +73,7 @@ impl Book {
         self.kinds().into_iter().filter(|found| *found == kind).count()
     }
 
-    pub(crate) fn entries(&self) -> Vec<Entry> {
+    pub(crate) fn entries(&self) -> Vec<ReplayEntry> {
         self.entries.lock().unwrap().clone()
     }
 }
@@ -78,49 +85,52 @@ pub(crate) struct Road {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) book: Arc<Book>,
-    pub(crate) past: Arc<Past>,
-    pub(crate) tape: Arc<Tape>,
-    pub(crate) screen: Arc<Screen>,
+    pub(crate) past: Arc<SessionHistory>,
+    pub(crate) tape: Arc<CallLog>,
+    pub(crate) screen: Arc<Redactor>,
     session: SessionId,
     execution: ExecutionId,
 }
 
 pub(crate) fn policy(text: &str) -> Arc<Policy> {
-    Arc::new(Draft::parse(text, "t").unwrap().under(&Ceiling::own_word()).unwrap())
+    Arc::new(Draft::parse(text, "t").unwrap().under(&Ceiling::unlimited()).unwrap())
 }
 
 impl Road {
     pub(crate) fn new(bench: &Bench, rules: &str) -> Road {
         Road {
-            gateway: Arc::new(Gateway::new(bench.upstreams.clone(), Learnt::open(bench.home.path()))),
+            gateway: Arc::new(Gateway::new(
+                bench.upstreams.clone(),
+                ObservedTypes::open(bench.home.path()),
+            )),
             policy: policy(rules),
             book: Arc::default(),
             past: Arc::default(),
-            tape: Arc::new(Tape::new()),
+            tape: Arc::new(CallLog::new()),
             screen: Arc::default(),
             session: SessionId::generate().unwrap(),
             execution: ExecutionId::generate().unwrap(),
         }
     }
 
-    pub(crate) fn pass(&self, desk: Desk) -> Arc<Pass> {
-        Arc::new(Pass::new(Terms {
+    pub(crate) fn pass(&self, desk: ApprovalPort) -> Arc<Pass> {
+        Arc::new(Pass::new(PassConfig {
             gateway: Arc::clone(&self.gateway),
             policy: Arc::clone(&self.policy),
             recorder: Arc::clone(&self.book),
             session: self.session,
             execution: self.execution,
             parent: None,
-            past: Arc::clone(&self.past),
-            tape: Arc::clone(&self.tape),
-            desk,
-            screen: Arc::clone(&self.screen),
+            history: Arc::clone(&self.past),
+            call_log: Arc::clone(&self.tape),
+            approvals: desk,
+            redactor: Arc::clone(&self.screen),
         }))
     }
 
     /// Returns the same execution for another run, with the call log that it kept.
     pub(crate) fn again(self) -> Road {
-        let (tape, _) = Tape::read(self.book.entries()).unwrap();
+        let (tape, _) = CallLog::from_entries(self.book.entries()).unwrap();
         Road {
             tape: Arc::new(tape),
             ..self
@@ -128,7 +138,7 @@ impl Road {
     }
 
     /// Creates an approval port that stores requests and hands them to the test.
-    pub(crate) fn desk(&self) -> (Desk, Inbox) {
+    pub(crate) fn desk(&self) -> (ApprovalPort, Inbox) {
         let (asked, petitions) = mpsc::unbounded_channel();
         let withdrawn: Arc<Mutex<Vec<ApprovalId>>> = Arc::default();
         let (book, ids, taken) = (
@@ -136,43 +146,43 @@ impl Road {
             (self.session, self.execution),
             Arc::clone(&withdrawn),
         );
-        let ask = move |petition: Petition| -> BoxFuture<'static, Result<Ruling, RecordError>> {
+        let ask = move |petition: ApprovalRequest| -> BoxFuture<'static, Result<ApprovalOutcome, RecordError>> {
             let (book, asked) = (Arc::clone(&book), asked.clone());
             Box::pin(async move {
-                let kind = Kind::ApprovalAsked {
+                let kind = EventKind::ApprovalAsked {
                     id: petition.id,
                     number: u64::from(petition.number),
-                    tool: Text::clean(&petition.tool),
-                    rule: Text::clean(&petition.rule),
-                    why: petition.why,
-                    shown: petition.shown,
+                    tool: CleanText::clean(&petition.tool),
+                    rule: CleanText::clean(&petition.rule),
+                    why: petition.reason,
+                    shown: petition.shown_digest,
                     expires: Timestamp::MAX,
                 };
-                if petition.known.is_none() {
-                    let event = Event::host(ids.0, Some(ids.1), kind);
-                    book.record_keeping(event, petition.entries.clone()).await?;
+                if petition.previous.is_none() {
+                    let event = Event::from_host(ids.0, Some(ids.1), kind);
+                    book.record_with_entries(event, petition.entries.clone()).await?;
                 }
                 let (answer, ruling) = oneshot::channel();
                 asked.send((petition, answer)).unwrap();
-                Ok(ruling.await.unwrap_or(Ruling::Withdrawn))
+                Ok(ruling.await.unwrap_or(ApprovalOutcome::Withdrawn))
             })
         };
         let withdraw = move |id| -> BoxFuture<'static, Result<(), RecordError>> {
             taken.lock().unwrap().push(id);
             Box::pin(async { Ok(()) })
         };
-        (Desk::new(ask, withdraw), Inbox { petitions, withdrawn })
+        (ApprovalPort::new(ask, withdraw), Inbox { petitions, withdrawn })
     }
 }
 
 /// The approval requests that wait for the test.
 pub(crate) struct Inbox {
-    petitions: mpsc::UnboundedReceiver<(Petition, oneshot::Sender<Ruling>)>,
+    petitions: mpsc::UnboundedReceiver<(ApprovalRequest, oneshot::Sender<ApprovalOutcome>)>,
     pub(crate) withdrawn: Arc<Mutex<Vec<ApprovalId>>>,
 }
 
 impl Inbox {
-    pub(crate) async fn next(&mut self) -> (Petition, oneshot::Sender<Ruling>) {
+    pub(crate) async fn next(&mut self) -> (ApprovalRequest, oneshot::Sender<ApprovalOutcome>) {
         let next = tokio::time::timeout(Duration::from_secs(20), self.petitions.recv());
         next.await.unwrap().unwrap()
     }
@@ -188,16 +198,16 @@ pub(crate) fn spawn(
     number: u32,
     tool: &'static str,
     body: &'static str,
-) -> tokio::task::JoinHandle<Result<String, Stopped>> {
+) -> tokio::task::JoinHandle<Result<String, PassError>> {
     let pass = Arc::clone(pass);
     tokio::spawn(async move { pass.call(number, "one", tool, body, b"").await })
 }
 
 /// Returns the code, rule and message of a refusal.
 #[track_caller]
-pub(crate) fn refused(answer: Result<String, Stopped>) -> (String, Option<String>, String) {
+pub(crate) fn refused(answer: Result<String, PassError>) -> (String, Option<String>, String) {
     match answer {
-        Err(Stopped::Refused(told)) => (told.code, told.rule, told.message),
+        Err(PassError::Refused(told)) => (told.code, told.rule, told.message),
         other => panic!("{other:?}"),
     }
 }

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use ringfence_gateway::{Desk, Screen, Stopped};
-use ringfence_journal::{Kind, SessionId};
+use ringfence_gateway::{ApprovalPort, PassError, Redactor};
+use ringfence_journal::{EventKind, SessionId};
 use serde_json::{Value, json};
 
 use crate::book::{Book, Road};
@@ -45,7 +45,7 @@ async fn the_program_has_an_alias_and_the_named_tool_the_value() {
         "tools: { rules: [ { allow: one.note }, { allow: one.send, where: { text: { matches: '^to ann.lee@example[.]com$' } } } ] }\n\
          data: { pii: { mode: alias, reveal_to: [one.send] } }",
     );
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     let answer = pass.call(1, "one", "note", &body(MAIL), b"").await.unwrap();
     let alias: String = serde_json::from_str(&answer).unwrap();
     assert!(alias.starts_with("‹email:") && alias.ends_with('›'), "{alias}");
@@ -94,10 +94,10 @@ async fn an_alias_that_was_never_given_is_refused_and_nothing_is_sent() {
         &bench,
         "tools: { default: allow }\ndata: { pii: { reveal_to: [one.send] } }",
     );
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     for (number, tool) in [(1, "send"), (2, "note")] {
         match pass.call(number, "one", tool, &body("‹email:zzzzzz›"), b"").await {
-            Err(Stopped::Refused(told)) => {
+            Err(PassError::Refused(told)) => {
                 assert_eq!(
                     (told.code.as_str(), told.rule.as_deref()),
                     ("data.alias", Some("data.pii.mode"))
@@ -114,7 +114,7 @@ async fn inside_may_be_real_and_secrets_go_all_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let bench = servers(&folder.path().join("ledger"));
     let road = Road::new(&bench, "tools: { default: allow }\ndata: { pii: { inside: real } }");
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     let answer = pass
         .call(1, "one", "note", &body(&format!("{MAIL} {KEY}")), b"")
         .await
@@ -130,7 +130,7 @@ async fn nothing_is_hidden_where_the_policy_says_so() {
         &bench,
         "tools: { default: allow }\ndata: { pii: { mode: 'off' }, secrets: 'off' }",
     );
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     let text = format!("{MAIL} {KEY} ‹email:zzzzzz›");
     let answer = pass.call(1, "one", "note", &body(&text), b"").await.unwrap();
     assert_eq!(answer, Value::String(text).to_string());
@@ -142,9 +142,9 @@ async fn block_holds_an_answer_back_and_says_for_what() {
     let ledger = folder.path().join("ledger");
     let bench = servers(&ledger);
     let road = Road::new(&bench, "tools: { default: allow }\ndata: { pii: { mode: block } }");
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     match pass.call(1, "one", "note", &body(MAIL), b"").await {
-        Err(Stopped::Refused(told)) => {
+        Err(PassError::Refused(told)) => {
             assert_eq!(
                 (told.code.as_str(), told.rule.as_deref()),
                 ("data.blocked", Some("data.pii.mode"))
@@ -163,10 +163,10 @@ async fn block_holds_an_answer_back_and_says_for_what() {
     );
     pass.close().await.unwrap();
     assert_eq!(asked(&ledger).len(), 2);
-    let blocked = |kind: &Kind| {
+    let blocked = |kind: &EventKind| {
         matches!(
             kind,
-            Kind::DataHidden {
+            EventKind::DataHidden {
                 blocked: true,
                 number: Some(1),
                 ..
@@ -192,7 +192,7 @@ async fn an_alias_is_kept_before_it_is_seen_and_means_the_same_afterwards() {
         &bench,
         "tools: { default: allow }\ndata: { pii: { reveal_to: [one.send] } }",
     );
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     let answer = pass.call(1, "one", "note", &body(MAIL), b"").await.unwrap();
     let alias: String = serde_json::from_str(&answer).unwrap();
     let parts: Vec<Vec<u8>> = road
@@ -205,8 +205,8 @@ async fn an_alias_is_kept_before_it_is_seen_and_means_the_same_afterwards() {
         .collect();
     assert_eq!(parts.len(), 1);
 
-    road.screen = Screen::restore(parts.iter().map(Vec::as_slice)).unwrap().into();
-    let pass = road.pass(Desk::closed());
+    road.screen = Redactor::restore(parts.iter().map(Vec::as_slice)).unwrap().into();
+    let pass = road.pass(ApprovalPort::closed());
     pass.call(2, "one", "send", &body(&alias), b"").await.unwrap();
     assert_eq!(asked(&ledger)[1]["arguments"]["text"], MAIL);
 
@@ -214,7 +214,7 @@ async fn an_alias_is_kept_before_it_is_seen_and_means_the_same_afterwards() {
     let waits = body("bob@example.com");
     let call = pass.call(3, "one", "note", &waits, b"");
     road.book.full.store(true, Ordering::SeqCst);
-    assert!(matches!(call.await, Err(Stopped::Unrecorded(_))));
+    assert!(matches!(call.await, Err(PassError::Unrecorded(_))));
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn what_a_tool_was_given_it_cannot_say_again_to_the_program() {
         &bench,
         "tools: { default: allow }\ndata: { pii: { reveal_to: [one.send] } }",
     );
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     let known = r#"{"customer":{"name":"Ann Lee","born":"1980-02-03"}}"#;
     let answer = pass.call(1, "one", "note", &body(known), b"").await.unwrap();
     let customer: Value = serde_json::from_str(&answer).unwrap();
@@ -250,12 +250,12 @@ async fn what_does_not_fit_is_not_told_by_its_value() {
         &bench,
         "tools: { default: allow }\ndata: { pii: { reveal_to: ['one.*'] } }",
     );
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     let answer = pass.call(1, "one", "note", &body(MAIL), b"").await.unwrap();
     let alias: String = serde_json::from_str(&answer).unwrap();
     let wrong = json!({ "text": { alias: 1 } }).to_string();
     match pass.call(2, "one", "note", &wrong, b"").await {
-        Err(Stopped::Refused(told)) => {
+        Err(PassError::Refused(told)) => {
             assert_eq!(told.code, "tool.arguments");
             assert!(!format!("{told:?}").contains("ann.lee"), "{told:?}");
         }
@@ -282,9 +282,9 @@ async fn a_form_shows_stand_ins_whatever_the_program_works_on() {
             let answer = pass.call(1, "one", "note", &body(customer), b"").await.unwrap();
             let answer: Value = serde_json::from_str(&answer).unwrap();
             answer["customer"]["name"].as_str().unwrap().clone_into(&mut name);
-            let sight = road.screen.sight(&road.policy).await.unwrap();
+            let sight = road.screen.rules_for(&road.policy).await.unwrap();
             let keep = (&road.book, SessionId::generate().unwrap());
-            let shown = road.screen.show(keep, &sight, json!("Ann Lee"));
+            let shown = road.screen.redact_value(keep, &sight, json!("Ann Lee"));
             alias = shown.await.unwrap().shown;
         }
         let kept = road.book.aliases.lock().unwrap().len();
@@ -300,7 +300,7 @@ async fn a_form_shows_stand_ins_whatever_the_program_works_on() {
         }
         // A value that the program wrote itself is not learnt from an approval request.
         assert_eq!(road.book.aliases.lock().unwrap().len(), kept);
-        ruling.send(ringfence_gateway::Ruling::Withdrawn).unwrap();
+        ruling.send(ringfence_gateway::ApprovalOutcome::Withdrawn).unwrap();
         assert!(calling.await.unwrap().is_err());
     }
 }
@@ -318,7 +318,7 @@ async fn a_form_that_has_nothing_to_hide_shows_what_is_sent() {
         (petition.masked, petition.arguments),
         (None, body("the monthly report"))
     );
-    ruling.send(ringfence_gateway::Ruling::Withdrawn).unwrap();
+    ruling.send(ringfence_gateway::ApprovalOutcome::Withdrawn).unwrap();
     assert!(calling.await.unwrap().is_err());
 }
 
@@ -335,12 +335,15 @@ async fn keys_that_are_somebodys_names_are_not_learnt() {
         let bench = servers(&folder.path().join("ledger"));
         let rules = format!("tools: {{ default: allow }}\ndata: {{ pii: {{ inside: {inside} }} }}");
         let road = Road::new(&bench, &rules);
-        let pass = road.pass(Desk::closed());
+        let pass = road.pass(ApprovalPort::closed());
         pass.call(1, "one", "note", &body(r#"{"total":12}"#), b"")
             .await
             .unwrap();
         pass.call(2, "one", "note", &body(answer), b"").await.unwrap();
-        let known = road.gateway.learnt().known(&road.gateway.known().await.catalog);
+        let known = road
+            .gateway
+            .observed_types()
+            .schemas_for(&road.gateway.catalog_snapshot().await.catalog);
         let known = known["one.note"].to_string();
         assert!(known.contains("total"), "{known}");
         assert!(!known.to_lowercase().contains("ann"), "{known}");
@@ -375,7 +378,7 @@ async fn a_servers_own_schema_adds_to_what_is_found_and_takes_nothing_back() {
     std::fs::write(&script, HOTEL).unwrap();
     let bench = bench(&json!({ "one": { "command": "/usr/bin/python3", "args": [script] } }));
     let road = Road::new(&bench, "tools: { default: allow }");
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     for number in [1, 2] {
         let answer = pass.call(number, "one", "guest", "{}", b"").await.unwrap();
         let answer: Value = serde_json::from_str(&answer).unwrap();

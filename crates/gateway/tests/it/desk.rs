@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ringfence_gateway::{Ruling, Stopped, Waiting};
-use ringfence_journal::{ApprovalScope, AskReason, Kind};
+use ringfence_gateway::{ApprovalOutcome, PassError, WaitingCalls};
+use ringfence_journal::{ApprovalScope, AskReason, EventKind};
 use ringfence_policy::StandingRules;
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::harness::{bench, entry};
 
 const ASK: &str = "tools: { default: allow, rules: [{ ask: 'one.echo' }] }";
 const HI: &str = r#"{"text":"hi"}"#;
-const ONCE: Ruling = Ruling::Approved {
+const ONCE: ApprovalOutcome = ApprovalOutcome::Approved {
     scope: ApprovalScope::Once,
 };
 
@@ -33,13 +33,16 @@ async fn a_call_waits_for_a_yes_and_goes_by_the_rule_that_asked() {
         (petition.arguments.as_str(), petition.rule.as_str()),
         (HI, "tools.rules[0]")
     );
-    assert_eq!((petition.why, petition.known), (AskReason::Rule, None));
+    assert_eq!((petition.reason, petition.previous), (AskReason::Rule, None));
     assert_eq!(road.book.kinds(), ["approval_asked"]);
     answer.send(ONCE).unwrap();
     assert_eq!(calling.await.unwrap().unwrap(), r#""hi""#);
     let again = spawn(&pass, 2, "echo", HI);
     let (second, answer) = inbox.next().await;
-    assert_eq!(second.shown, petition.shown, "the same is shown for the same");
+    assert_eq!(
+        second.shown_digest, petition.shown_digest,
+        "the same is shown for the same"
+    );
     answer.send(ONCE).unwrap();
     again.await.unwrap().unwrap();
     let made = pass.close().await.unwrap().listed;
@@ -57,17 +60,17 @@ async fn a_no_a_silence_and_a_withdrawal_each_say_so() {
     let note = Some("not on Fridays".to_owned());
     let rulings = [
         (
-            Ruling::Denied { note },
+            ApprovalOutcome::Denied { note },
             "approval.denied",
             "`one.echo` was refused by a person: not on Fridays",
         ),
         (
-            Ruling::Expired,
+            ApprovalOutcome::Expired,
             "approval.timeout",
             "nobody answered in time whether `one.echo` may be called",
         ),
         (
-            Ruling::Withdrawn,
+            ApprovalOutcome::Withdrawn,
             "approval.withdrawn",
             "the question whether `one.echo` may be called was taken back",
         ),
@@ -93,7 +96,7 @@ async fn parallel_questions_hold_up_nobody_else() {
     let road = Road::new(&bench, ASK);
     let (desk, mut inbox) = road.desk();
     let pass = road.pass(desk);
-    let mut waiting = pass.waiting();
+    let mut waiting = pass.watch_waiting();
     let calls = [1, 2, 3].map(|number| spawn(&pass, number, "echo", HI));
     let mut asked = Vec::new();
     for _ in 0..3 {
@@ -101,13 +104,16 @@ async fn parallel_questions_hold_up_nobody_else() {
     }
     let other = pass.call(4, "one", "structured", "{}", b"").await;
     assert_eq!(other.unwrap(), r#"{"given":{}}"#);
-    let all = Waiting {
+    let all = WaitingCalls {
         open: 3,
-        at_the_desk: 3,
+        awaiting_approval: 3,
     };
-    assert_eq!((*waiting.borrow_and_update(), all.all_at_the_desk()), (all, Some(3)));
+    assert_eq!(
+        (*waiting.borrow_and_update(), all.all_awaiting_approval()),
+        (all, Some(3))
+    );
     asked.sort_by_key(|(petition, _)| petition.number);
-    let rulings = [ONCE, Ruling::Denied { note: None }, Ruling::Expired];
+    let rulings = [ONCE, ApprovalOutcome::Denied { note: None }, ApprovalOutcome::Expired];
     for ((_, answer), ruling) in asked.into_iter().zip(rulings) {
         answer.send(ruling).unwrap();
     }
@@ -115,7 +121,7 @@ async fn parallel_questions_hold_up_nobody_else() {
     one.await.unwrap().unwrap();
     assert_eq!(refused(two.await.unwrap()).0, "approval.denied");
     assert_eq!(refused(three.await.unwrap()).0, "approval.timeout");
-    assert_eq!(*waiting.borrow_and_update(), Waiting::default());
+    assert_eq!(*waiting.borrow_and_update(), WaitingCalls::default());
 }
 
 #[tokio::test]
@@ -125,7 +131,7 @@ async fn a_yes_for_the_session_holds_for_that_tool() {
     let (desk, mut inbox) = road.desk();
     let pass = road.pass(desk);
     let calling = spawn(&pass, 1, "echo", HI);
-    let yes = Ruling::Approved {
+    let yes = ApprovalOutcome::Approved {
         scope: ApprovalScope::Session,
     };
     inbox.next().await.1.send(yes).unwrap();
@@ -133,10 +139,15 @@ async fn a_yes_for_the_session_holds_for_that_tool() {
     pass.call(2, "one", "echo", r#"{"text":"other"}"#, b"").await.unwrap();
     assert!(inbox.is_empty());
     let other = spawn(&pass, 3, "structured", "{}");
-    inbox.next().await.1.send(Ruling::Denied { note: None }).unwrap();
+    inbox
+        .next()
+        .await
+        .1
+        .send(ApprovalOutcome::Denied { note: None })
+        .unwrap();
     assert_eq!(refused(other.await.unwrap()).0, "approval.denied");
     // A grant only replaces the approval.
-    pass.change(policy(
+    pass.set_policy(policy(
         "tools: { default: ask, rules: [{ deny: 'one.echo', where: { text: { equals: no } } }] }",
     ));
     let told = refused(pass.call(4, "one", "echo", r#"{"text":"no"}"#, b"").await);
@@ -150,19 +161,19 @@ async fn a_yes_for_the_session_ends_with_the_policy_that_asked() {
     let (desk, mut inbox) = road.desk();
     let pass = road.pass(desk);
     let calling = spawn(&pass, 1, "echo", HI);
-    let yes = Ruling::Approved {
+    let yes = ApprovalOutcome::Approved {
         scope: ApprovalScope::Session,
     };
     inbox.next().await.1.send(yes).unwrap();
     calling.await.unwrap().unwrap();
     // Another rule at the same position asks for itself.
-    pass.change(policy(
+    pass.set_policy(policy(
         "tools: { default: allow, rules: [{ ask: 'one.echo', where: { text: { equals: hi } } }] }",
     ));
     let calling = spawn(&pass, 2, "echo", HI);
     let (petition, answer) = inbox.next().await;
     assert_eq!(petition.rule, "tools.rules[0]");
-    answer.send(Ruling::Denied { note: None }).unwrap();
+    answer.send(ApprovalOutcome::Denied { note: None }).unwrap();
     assert_eq!(refused(calling.await.unwrap()).0, "approval.denied");
 }
 
@@ -183,7 +194,7 @@ async fn what_changes_while_a_person_thinks_is_looked_at_again() {
         let pass = road.pass(desk);
         let calling = spawn(&pass, 1, "echo", HI);
         let (_, answer) = inbox.next().await;
-        pass.change(policy(rules));
+        pass.set_policy(policy(rules));
         answer.send(ONCE).unwrap();
         match calling.await.unwrap() {
             Ok(text) => assert_eq!((text.as_str(), code), (r#""hi""#, "")),
@@ -200,11 +211,11 @@ async fn a_yes_to_what_is_no_longer_so_is_asked_anew() {
     let pass = road.pass(desk);
     let calling = spawn(&pass, 1, "echo", HI);
     let (first, answer) = inbox.next().await;
-    pass.change(policy("tools: { default: allow, rules: [{ ask: 'one.*' }] }"));
+    pass.set_policy(policy("tools: { default: allow, rules: [{ ask: 'one.*' }] }"));
     answer.send(ONCE).unwrap();
     let (second, answer) = inbox.next().await;
-    assert_ne!((first.id, first.shown), (second.id, second.shown));
-    assert_eq!(second.known, None);
+    assert_ne!((first.id, first.shown_digest), (second.id, second.shown_digest));
+    assert_eq!(second.previous, None);
     answer.send(ONCE).unwrap();
     calling.await.unwrap().unwrap();
     assert_eq!(road.book.count("call_started"), 1);
@@ -227,12 +238,12 @@ async fn a_call_at_the_desk_counts_only_when_it_goes() {
     let mut asked = [inbox.next().await, inbox.next().await, inbox.next().await];
     asked.sort_by_key(|(petition, _)| petition.number);
     let [(_, first), (_, second), (_, third)] = asked;
-    first.send(Ruling::Denied { note: None }).unwrap();
+    first.send(ApprovalOutcome::Denied { note: None }).unwrap();
     assert_eq!(refused(one.await.unwrap()).0, "approval.denied");
     second.send(ONCE).unwrap();
     two.await.unwrap().unwrap();
     third.send(ONCE).unwrap();
-    let Err(Stopped::Refused(told)) = three.await.unwrap() else {
+    let Err(PassError::Refused(told)) = three.await.unwrap() else {
         panic!("the rate is used up")
     };
     assert_eq!(
@@ -273,7 +284,7 @@ async fn a_released_program_leaves_its_question_and_finds_it_again() {
     let calling = spawn(&pass, 2, "echo", HI);
     let (first, _answer) = inbox.next().await;
     pass.release();
-    assert!(matches!(calling.await.unwrap(), Err(Stopped::Released)));
+    assert!(matches!(calling.await.unwrap(), Err(PassError::Released)));
     slow.await.unwrap().expect("what is under way is seen out");
     pass.close().await.unwrap();
     assert_eq!(road.book.count("call_refused"), 0);
@@ -287,7 +298,10 @@ async fn a_released_program_leaves_its_question_and_finds_it_again() {
     );
     let calling = spawn(&pass, 2, "echo", HI);
     let (second, answer) = inbox.next().await;
-    assert_eq!((second.known, second.shown), (Some(first.id), first.shown));
+    assert_eq!(
+        (second.previous, second.shown_digest),
+        (Some(first.id), first.shown_digest)
+    );
     answer.send(ONCE).unwrap();
     assert_eq!(calling.await.unwrap().unwrap(), r#""hi""#);
     assert_eq!(
@@ -341,10 +355,10 @@ async fn a_changed_tool_is_a_question_too() {
         }
     };
     assert_eq!(
-        (petition.why, petition.rule.as_str()),
+        (petition.reason, petition.rule.as_str()),
         (AskReason::Drift, "tools.drift")
     );
-    answer.send(Ruling::Denied { note: None }).unwrap();
+    answer.send(ApprovalOutcome::Denied { note: None }).unwrap();
     let told = refused(calling.await.unwrap());
     assert_eq!(
         (told.0.as_str(), told.1.as_deref()),
@@ -368,7 +382,7 @@ async fn a_question_that_cannot_be_written_down_stops_everything() {
     let pass = road.pass(desk);
     road.book.full.store(true, std::sync::atomic::Ordering::SeqCst);
     let stopped = pass.call(1, "one", "echo", HI, b"").await;
-    assert!(matches!(stopped, Err(Stopped::Unrecorded(_))), "{stopped:?}");
+    assert!(matches!(stopped, Err(PassError::Unrecorded(_))), "{stopped:?}");
     assert!(inbox.is_empty());
 }
 
@@ -376,7 +390,7 @@ async fn a_question_that_cannot_be_written_down_stops_everything() {
 async fn nobody_at_the_desk_means_no() {
     let bench = bench(&json!({"one": entry("echo")}));
     let road = Road::new(&bench, ASK);
-    let pass = road.pass(ringfence_gateway::Desk::closed());
+    let pass = road.pass(ringfence_gateway::ApprovalPort::closed());
     let told = refused(pass.call(1, "one", "echo", HI, b"").await);
     assert_eq!(
         (told.0.as_str(), told.1.as_deref()),
@@ -384,7 +398,7 @@ async fn nobody_at_the_desk_means_no() {
     );
     let events = Arc::clone(&road.book);
     let events = events.events.lock().unwrap();
-    assert!(matches!(events[0].kind, Kind::CallRefused { .. }));
+    assert!(matches!(events[0].kind, EventKind::CallRefused { .. }));
 }
 
 #[tokio::test]
@@ -394,7 +408,7 @@ async fn an_answer_given_for_good_holds_until_it_is_taken_back() {
     let (desk, mut inbox) = road.desk();
     let rules = Arc::new(Mutex::new(StandingRules::default()));
     let file = Arc::clone(&rules);
-    let pass = road.pass(desk.with_standing(move || file.lock().unwrap().clone()));
+    let pass = road.pass(desk.with_standing_rules(move || file.lock().unwrap().clone()));
     let given = StandingRules::parse("version: 1\nrules: [{ allow: one.echo }]").unwrap();
     for number in [1, 3] {
         *rules.lock().unwrap() = given.clone();
@@ -403,7 +417,12 @@ async fn an_answer_given_for_good_holds_until_it_is_taken_back() {
         // The rule is gone from the file: a person is asked again, in the same execution.
         *rules.lock().unwrap() = StandingRules::default();
         let calling = spawn(&pass, number + 1, "echo", HI);
-        inbox.next().await.1.send(Ruling::Denied { note: None }).unwrap();
+        inbox
+            .next()
+            .await
+            .1
+            .send(ApprovalOutcome::Denied { note: None })
+            .unwrap();
         assert_eq!(refused(calling.await.unwrap()).0, "approval.denied");
     }
 }
@@ -415,7 +434,7 @@ async fn a_person_has_as_long_as_the_rules_in_force_say() {
     let (desk, mut inbox) = road.desk();
     let pass = road.pass(desk);
     for (number, minutes) in (1..).zip([5, 7]) {
-        pass.change(policy(&format!("{ASK}\napprovals: {{ timeout: {minutes}m }}")));
+        pass.set_policy(policy(&format!("{ASK}\napprovals: {{ timeout: {minutes}m }}")));
         let calling = spawn(&pass, number, "echo", HI);
         let (petition, answer) = inbox.next().await;
         assert_eq!(petition.timeout, Some(Duration::from_mins(minutes)));

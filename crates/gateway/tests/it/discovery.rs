@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_gateway::{Gateway, Learnt, Stopped};
+use ringfence_gateway::{Gateway, ObservedTypes, PassError};
 use serde_json::json;
 
 use crate::book::Road;
@@ -13,7 +13,7 @@ use crate::harness::{Bench, bench, bench_at, entry};
 async fn hint(road: &Road, server: &str, tool: &str) -> String {
     let (desk, _inbox) = road.desk();
     match road.pass(desk).call(1, server, tool, "{}", b"").await {
-        Err(Stopped::Refused(told)) => {
+        Err(PassError::Refused(told)) => {
             assert_eq!(told.code, "tool.unknown");
             assert_eq!(told.message, format!("there is no tool `{server}.{tool}`"));
             told.hint.unwrap()
@@ -62,7 +62,10 @@ async fn ready(gateway: &Gateway) -> Vec<String> {
 }
 
 fn gateway(bench: &Bench) -> Arc<Gateway> {
-    Arc::new(Gateway::new(bench.upstreams.clone(), Learnt::open(bench.home.path())))
+    Arc::new(Gateway::new(
+        bench.upstreams.clone(),
+        ObservedTypes::open(bench.home.path()),
+    ))
 }
 
 #[tokio::test]
@@ -88,5 +91,5 @@ async fn the_index_is_made_before_anybody_searches_and_again_when_tools_change()
     );
     // A search uses exactly that index.
     let made = gateway.ready_index().unwrap();
-    assert!(Arc::ptr_eq(&made, &gateway.indexed().await));
+    assert!(Arc::ptr_eq(&made, &gateway.searchable_catalog().await));
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use ringfence_gateway::{CallError, CallResult, Keep, Options, Servers, Upstreams};
+use ringfence_gateway::{CallResult, ServerCache, Servers, UpstreamCallError, UpstreamOptions, Upstreams};
 use serde_json::{Map, Value};
 
 /// Returns the program of the test servers, and builds it if it is missing or stale.
@@ -56,22 +56,27 @@ pub(crate) fn bench(entries: &Value) -> Bench {
 }
 
 pub(crate) fn bench_at(entries: &Value, home: Arc<tempfile::TempDir>) -> Bench {
-    let servers = Servers::section(entries, home.path()).unwrap();
+    let servers = Servers::from_section(entries, home.path()).unwrap();
     let path = std::env::vars().find(|(name, _)| name == "PATH").map(|(_, path)| path);
-    let mut options = Options::new(Arc::new(move |name| match name {
+    let mut options = UpstreamOptions::new(Arc::new(move |name| match name {
         "KEY" => Some("s3cr3t-value".to_owned()),
         "PATH" => path.clone(),
         _ => None,
     }));
-    options.connect = Duration::from_secs(25);
+    options.connect_timeout = Duration::from_secs(25);
     Bench {
-        upstreams: Upstreams::new(servers, Keep::new(home.path()), options),
+        upstreams: Upstreams::new(servers, ServerCache::new(home.path()), options),
         home,
     }
 }
 
 impl Bench {
-    pub(crate) async fn call(&self, server: &str, tool: &str, arguments: Value) -> Result<CallResult, CallError> {
+    pub(crate) async fn call(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<CallResult, UpstreamCallError> {
         self.call_within(server, tool, arguments, Duration::from_secs(20)).await
     }
 
@@ -81,7 +86,7 @@ impl Bench {
         tool: &str,
         arguments: Value,
         within: Duration,
-    ) -> Result<CallResult, CallError> {
+    ) -> Result<CallResult, UpstreamCallError> {
         let arguments: Map<String, Value> = serde_json::from_value(arguments).unwrap();
         self.upstreams.call(server, tool, arguments, within).await
     }
@@ -92,7 +97,7 @@ impl Bench {
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        let known = self.upstreams.known();
+        let known = self.upstreams.snapshot();
         known
             .catalog
             .tools()

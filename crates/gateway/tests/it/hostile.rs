@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use ringfence_gateway::{CallError, Condition, Era, ServerError};
+use ringfence_gateway::{ProtocolEra, ServerError, UpstreamCallError, UpstreamHealth};
 use serde_json::json;
 
 use crate::harness::{Bench, bench, entry, program};
@@ -57,7 +57,7 @@ async fn floods_end_the_conversation_and_nothing_else() {
             text.contains(&format!("server `{server}`")) && text.contains(word),
             "{text}"
         );
-        assert!(matches!(error, CallError::Lost { .. }), "{error:?}");
+        assert!(matches!(error, UpstreamCallError::Lost { .. }), "{error:?}");
         neighbour_works(&bench).await;
     }
     assert!(peak() < MEMORY, "{} bytes", peak());
@@ -66,7 +66,7 @@ async fn floods_end_the_conversation_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_none_fails_its_own_call() {
     let bench = bench(&json!({"good": entry("echo"), "bad": entry("malformed")}));
-    bench.upstreams.ready("bad").await.unwrap();
+    bench.upstreams.ensure_connected("bad").await.unwrap();
     for kind in ["shape", "number", "deep"] {
         let start = Instant::now();
         let error = bench.call("bad", "echo", json!({"text": kind})).await.unwrap_err();
@@ -79,7 +79,7 @@ async fn an_answer_that_is_none_fails_its_own_call() {
             .call_within("bad", "echo", json!({"text": kind}), within)
             .await
             .unwrap_err();
-        assert!(matches!(error, CallError::Timeout { .. }), "{kind}: {error}");
+        assert!(matches!(error, UpstreamCallError::Timeout { .. }), "{kind}: {error}");
     }
     assert_eq!(bench.value("bad", "echo", json!({"text": "well"})).await, json!("fine"));
     neighbour_works(&bench).await;
@@ -107,19 +107,19 @@ async fn a_server_that_crashes_is_started_again_with_pauses() {
     assert_eq!(bench.value("bad", "echo", json!({"text": "1"})).await, json!("1"));
     let lost = bench.call("bad", "echo", json!({"text": "2"})).await.unwrap_err();
     assert!(
-        matches!(&lost, CallError::Lost { detail, .. } if detail.contains("exit code 1")),
+        matches!(&lost, UpstreamCallError::Lost { detail, .. } if detail.contains("exit code 1")),
         "{lost}"
     );
     assert_eq!(bench.value("bad", "echo", json!({"text": "3"})).await, json!("3"));
     bench.call("bad", "echo", json!({"text": "4"})).await.unwrap_err();
     let off = bench.call("bad", "echo", json!({"text": "5"})).await.unwrap_err();
     assert!(
-        matches!(&off, CallError::Server(ServerError::BackingOff { .. })),
+        matches!(&off, UpstreamCallError::Server(ServerError::BackingOff { .. })),
         "{off}"
     );
     assert!(matches!(
-        bench.upstreams.condition("bad"),
-        Ok(Condition::BackingOff { .. })
+        bench.upstreams.health("bad"),
+        Ok(UpstreamHealth::BackingOff { .. })
     ));
     neighbour_works(&bench).await;
     tokio::time::sleep(Duration::from_millis(800)).await;
@@ -131,8 +131,8 @@ async fn a_server_that_says_nothing_is_given_up() {
     let bench = bench(&json!({"good": entry("echo"), "bad": entry("mute")}));
     let within = Duration::from_millis(500);
     let error = bench.call_within("bad", "echo", json!({}), within).await.unwrap_err();
-    assert!(matches!(error, CallError::Timeout { .. }), "{error}");
-    assert!(matches!(bench.upstreams.condition("bad"), Ok(Condition::Connecting)));
+    assert!(matches!(error, UpstreamCallError::Timeout { .. }), "{error}");
+    assert!(matches!(bench.upstreams.health("bad"), Ok(UpstreamHealth::Connecting)));
     neighbour_works(&bench).await;
 }
 
@@ -178,20 +178,20 @@ async fn a_server_that_was_slow_to_start_is_not_kept_to_the_older_protocol() {
     let entries = json!({"one": {"command": "/bin/sh", "args": ["-c", script, program(), started]}});
     let bench = bench(&entries);
     let first = bench.upstreams.refresh(None).await.remove("one").unwrap().unwrap();
-    assert_eq!(first.era, Some(Era::Slow));
+    assert_eq!(first.era, Some(ProtocolEra::Slow));
     let again = crate::harness::bench_at(&entries, bench.home.clone());
     let second = again.upstreams.refresh(None).await.remove("one").unwrap().unwrap();
-    assert_eq!(second.era, Some(Era::Modern));
+    assert_eq!(second.era, Some(ProtocolEra::Modern));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_protocol_is_not_used_without_the_servers_word() {
     let bench = bench(&json!({"one": entry("silent")}));
-    bench.upstreams.ready("one").await.unwrap();
+    bench.upstreams.ensure_connected("one").await.unwrap();
     let path = bench.home.path().join("catalog/one.json");
     let kept = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, kept.replace("\"slow\"", "\"modern\"")).unwrap();
     let again = crate::harness::bench_at(&json!({"one": entry("silent")}), bench.home.clone());
-    let error = again.upstreams.ready("one").await.unwrap_err();
+    let error = again.upstreams.ensure_connected("one").await.unwrap_err();
     assert!(matches!(error, ServerError::Downgrade { .. }), "{error}");
 }

@@ -4,7 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use ringfence_gateway::{CallError, Environment, Era, OAuthError, Secret, ServerError, Servers, Vault, login};
+use ringfence_gateway::{
+    EnvironmentLookup, OAuthError, ProtocolEra, SecretString, ServerError, Servers, UpstreamCallError, Vault, login,
+};
 use serde_json::json;
 use url::Url;
 
@@ -51,10 +53,10 @@ impl Drop for Remote {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_remote_tool_is_called_in_either_protocol() {
-    for (mode, era) in [("echo", Era::Legacy), ("modern", Era::Modern)] {
+    for (mode, era) in [("echo", ProtocolEra::Legacy), ("modern", ProtocolEra::Modern)] {
         let remote = Remote::start(&[mode]);
         let bench = bench(&json!({
-            "far": {"url": remote.url, "headers": {"Authorization": "Bearer ${KEY}"}},
+            "far": {"url": remote.url, "headers": {"Authorization": "Bearer ${KEY_BYTES}"}},
             "moved": {"url": remote.at("/moved")},
         }));
         let listed = bench
@@ -70,7 +72,10 @@ async fn a_remote_tool_is_called_in_either_protocol() {
             json!("hello")
         );
         let refused = bench.call("far", "refuse", json!({})).await.unwrap_err();
-        assert!(matches!(&refused, CallError::Refused { code: -32602, .. }), "{refused}");
+        assert!(
+            matches!(&refused, UpstreamCallError::Refused { code: -32602, .. }),
+            "{refused}"
+        );
         assert_eq!(
             bench.value("moved", "echo", json!({"text": "same origin"})).await,
             json!("same origin")
@@ -140,7 +145,7 @@ async fn a_remote_that_floods_or_leads_away_is_contained() {
         "nobody": {"url": "http://127.0.0.1:9/mcp"},
     }));
     for server in ["flood", "away", "nobody"] {
-        let error = bench.upstreams.ready(server).await.unwrap_err();
+        let error = bench.upstreams.ensure_connected(server).await.unwrap_err();
         assert_eq!(error.server(), server, "{error}");
         assert!(
             matches!(error, ServerError::Connect { .. } | ServerError::Closed { .. }),
@@ -154,9 +159,9 @@ async fn a_remote_that_floods_or_leads_away_is_contained() {
 async fn operations_of_a_document_are_tools() {
     let remote = Remote::start(&["echo"]);
     let bench = bench(&json!({
-        "shop": {"openapi": remote.at("/openapi.json"), "headers": {"Authorization": "Bearer ${KEY}"}},
+        "shop": {"openapi": remote.at("/openapi.json"), "headers": {"Authorization": "Bearer ${KEY_BYTES}"}},
     }));
-    let (known, failed) = bench.upstreams.catalog().await;
+    let (known, failed) = bench.upstreams.list_unlisted().await;
     assert!(failed.is_empty(), "{failed:?}");
     let names: Vec<_> = known.catalog.tools().iter().map(|tool| tool.name.as_str()).collect();
     let expected = [
@@ -188,7 +193,7 @@ async fn operations_of_a_document_are_tools() {
     let away = bench.call("shop", "elsewhere", json!({})).await.unwrap_err();
     assert!(away.to_string().contains("redirected to another origin"), "{away}");
     let flood = bench.call("shop", "flood", json!({})).await.unwrap_err();
-    assert!(matches!(flood, CallError::TooMuch { .. }), "{flood}");
+    assert!(matches!(flood, UpstreamCallError::TooMuch { .. }), "{flood}");
     let missing = bench.call("shop", "getItem", json!({})).await.unwrap_err();
     assert!(
         missing.to_string().contains("a part of the path is missing"),
@@ -213,12 +218,12 @@ async fn a_login_is_made_kept_and_renewed() {
     let remote = Remote::start(&["echo", "oauth"]);
     let entries = json!({"far": {"url": remote.url, "auth": "oauth"}});
     let bench = bench(&entries);
-    let error = bench.upstreams.ready("far").await.unwrap_err();
+    let error = bench.upstreams.ensure_connected("far").await.unwrap_err();
     assert!(matches!(error, ServerError::Login { .. }), "{error}");
-    let servers = Servers::section(&entries, bench.home.path()).unwrap();
+    let servers = Servers::from_section(&entries, bench.home.path()).unwrap();
     let server = servers.get("far").unwrap();
     let shown = Mutex::new(None);
-    let environment: Environment = Arc::new(|_: &str| None);
+    let environment: EnvironmentLookup = Arc::new(|_: &str| None);
     login(bench.home.path(), server, &environment, |place| {
         *shown.lock().unwrap() = Some(place.clone());
         browser(place);
@@ -228,7 +233,7 @@ async fn a_login_is_made_kept_and_renewed() {
     let shown = shown.into_inner().unwrap().unwrap();
     assert!(shown.query().unwrap().contains("code_challenge_method=S256"), "{shown}");
     assert_eq!(bench.value("far", "echo", json!({"text": "in"})).await, json!("in"));
-    let vault = Vault::find(bench.home.path(), &environment);
+    let vault = Vault::in_data_folder(bench.home.path(), &environment);
     assert_eq!(vault.names().unwrap(), ["oauth/far"]);
     let kept = vault.get("oauth/far").unwrap().unwrap();
     let kept = kept.reveal();
@@ -238,7 +243,7 @@ async fn a_login_is_made_kept_and_renewed() {
         &format!("\"issuer\":\"{}", remote.url.origin().ascii_serialization()),
         "\"issuer\":\"https://other.example",
     );
-    vault.set("oauth/far", &Secret::new(moved)).unwrap();
+    vault.set("oauth/far", &SecretString::new(moved)).unwrap();
     let moved = login(bench.home.path(), server, &environment, |_| {})
         .await
         .unwrap_err();
@@ -250,8 +255,8 @@ async fn a_server_that_echoes_its_access_token_gives_nothing_away() {
     let remote = Remote::start(&["echo", "oauth"]);
     let entries = json!({"far": {"url": remote.url, "auth": "oauth"}});
     let bench = bench(&entries);
-    let servers = Servers::section(&entries, bench.home.path()).unwrap();
-    let environment: Environment = Arc::new(|_: &str| None);
+    let servers = Servers::from_section(&entries, bench.home.path()).unwrap();
+    let environment: EnvironmentLookup = Arc::new(|_: &str| None);
     login(bench.home.path(), servers.get("far").unwrap(), &environment, browser)
         .await
         .unwrap();
@@ -272,7 +277,7 @@ async fn a_server_that_echoes_its_access_token_gives_nothing_away() {
         let refused = bench.call("far", "refuse", json!({})).await.unwrap_err().to_string();
         assert!(refused.contains("refused with Bearer [redacted]"), "{refused}");
     }
-    let vault = Vault::find(bench.home.path(), &environment);
+    let vault = Vault::in_data_folder(bench.home.path(), &environment);
     let kept = vault.get("oauth/far").unwrap().unwrap();
     let kept: serde_json::Value = serde_json::from_str(kept.reveal()).unwrap();
     let refresh = kept["refresh"].as_str().unwrap();

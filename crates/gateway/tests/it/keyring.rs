@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use ringfence_gateway::{Environment, Vault, Written};
+use ringfence_gateway::{CredentialSource, EnvironmentLookup, Vault};
 
 const SECRET: &str = "s3cr3t in the keyring";
 const NAME: &str = "keyring::a_credential_comes_from_the_systems_keyring";
@@ -47,9 +47,9 @@ fn a_credential_comes_from_the_systems_keyring() {
 }
 
 fn look_up() {
-    let environment: Environment = Arc::new(|name| std::env::var(name).ok());
-    let vault = Vault::find(Path::new("/nowhere"), &environment);
-    let resolve = |text: &str| Written::parse(text, Path::new("/")).resolve(&environment, &vault);
+    let environment: EnvironmentLookup = Arc::new(|name| std::env::var(name).ok());
+    let vault = Vault::in_data_folder(Path::new("/nowhere"), &environment);
+    let resolve = |text: &str| CredentialSource::parse(text, Path::new("/")).resolve(&environment, &vault);
     assert_eq!(resolve("keyring:github").unwrap().reveal(), SECRET);
     let absent = resolve("keyring:gitlab").unwrap_err().to_string();
     assert!(absent.contains("secret-tool store --label gitlab"), "{absent}");

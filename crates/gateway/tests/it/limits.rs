@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringfence_gateway::{Desk, Stopped, Tenants};
+use ringfence_gateway::{ApprovalPort, PassError, Tenants};
 use ringfence_journal::Principal;
 use serde_json::json;
 
@@ -12,9 +12,13 @@ use crate::harness::{bench, entry};
 /// Returns the rule that refuses a call, if one does.
 async fn full(road: &Road, number: u32, server: &str, tool: &str) -> Option<String> {
     let body = if tool == "echo" { r#"{"text":"hi"}"# } else { "{}" };
-    match road.pass(Desk::closed()).call(number, server, tool, body, b"").await {
+    match road
+        .pass(ApprovalPort::closed())
+        .call(number, server, tool, body, b"")
+        .await
+    {
         Ok(_) => None,
-        Err(Stopped::Refused(told)) if told.code == "limit.rate" => {
+        Err(PassError::Refused(told)) if told.code == "limit.rate" => {
             assert!(told.retry_after_ms.is_some_and(|wait| wait > 0), "{told:?}");
             told.rule
         }
@@ -49,7 +53,7 @@ async fn sessions_of_one_principal_share_its_limit() {
     let tenants = Tenants::default();
     let road = |uid: u32| {
         let mut road = Road::new(&bench, "tools: { default: allow, limits: { tenant: 2/h } }");
-        road.past = Arc::new(tenants.past(Principal::Local(uid)));
+        road.past = Arc::new(tenants.new_session(Principal::Local(uid)));
         road
     };
     let (first, second, other) = (road(1), road(1), road(2));
@@ -69,8 +73,11 @@ async fn what_a_server_says_of_its_tool_decides() {
         "tools: { default: allow, rules: [{ ask: '**', hint: destructive }] }",
     );
     assert_eq!(full(&road, 1, "one", "echo").await, None, "it says that it only reads");
-    let silent = road.pass(Desk::closed()).call(2, "one", "structured", "{}", b"").await;
-    let Err(Stopped::Refused(told)) = silent else {
+    let silent = road
+        .pass(ApprovalPort::closed())
+        .call(2, "one", "structured", "{}", b"")
+        .await;
+    let Err(PassError::Refused(told)) = silent else {
         panic!("{silent:?}")
     };
     assert_eq!(

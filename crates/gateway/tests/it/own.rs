@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::future::BoxFuture;
-use ringfence_catalog::{Catalog, Definition, Hints, Listing, Tool};
-use ringfence_gateway::{Own, OwnAnswer, OwnCall, Refusal, Ruling, Stopped};
+use ringfence_catalog::{Catalog, ServerHints, ServerListing, Tool, ToolDefinition};
+use ringfence_gateway::{ApprovalOutcome, BuiltinAnswer, BuiltinCall, BuiltinServer, PassError, RequestRefusal};
 use ringfence_journal::{ApprovalScope, CallOutcome};
 use serde_json::json;
 
@@ -13,16 +13,16 @@ use crate::book::{Pass, Road};
 use crate::harness::{bench, entry};
 
 fn tool(edition: u32) -> Arc<Tool> {
-    let definition = Definition {
+    let definition = ToolDefinition {
         name: "work".to_owned(),
         title: None,
         description: String::new(),
         input: json!({ "type": "object" }),
         output: None,
-        hints: Hints::default(),
+        hints: ServerHints::default(),
         tags: vec![edition.to_string()],
     };
-    let catalog = Catalog::new([Listing {
+    let catalog = Catalog::new([ServerListing {
         server: "skills".to_owned(),
         description: String::new(),
         tools: vec![definition],
@@ -37,17 +37,17 @@ fn with_own(pass: Arc<Pass>, edition: &Arc<AtomicU32>, waits: bool) -> Arc<Pass>
         let tool = tool(edition.load(Ordering::SeqCst));
         Box::pin(async move { Ok(tool) })
     };
-    let call = move |call: OwnCall| -> BoxFuture<'static, OwnAnswer> {
+    let call = move |call: BuiltinCall| -> BoxFuture<'static, BuiltinAnswer> {
         Box::pin(async move {
             if waits {
-                let _ = call.gone.await;
-                return Err((CallOutcome::Unknown, Refusal::new("skill.gone", "told to end")));
+                let _ = call.cancelled.await;
+                return Err((CallOutcome::Unknown, RequestRefusal::new("skill.gone", "told to end")));
             }
             Ok("1".to_owned())
         })
     };
     let pass = Arc::into_inner(pass).unwrap();
-    Arc::new(pass.with_own(Own::new("skills", find, call)))
+    Arc::new(pass.with_builtin(BuiltinServer::new("skills", find, call)))
 }
 
 fn spawn(
@@ -55,15 +55,15 @@ fn spawn(
     number: u32,
     name: (&'static str, &'static str),
     body: &'static str,
-) -> tokio::task::JoinHandle<Result<String, Stopped>> {
+) -> tokio::task::JoinHandle<Result<String, PassError>> {
     let pass = Arc::clone(pass);
     tokio::spawn(async move { pass.call(number, name.0, name.1, body, b"").await })
 }
 
 #[track_caller]
-fn code(stopped: Result<String, Stopped>) -> String {
+fn code(stopped: Result<String, PassError>) -> String {
     match stopped {
-        Err(Stopped::Refused(told)) => told.code,
+        Err(PassError::Refused(told)) => told.code,
         other => panic!("{other:?}"),
     }
 }
@@ -101,7 +101,7 @@ async fn a_yes_for_the_session_holds_for_the_definition_that_was_shown() {
     let edition = Arc::<AtomicU32>::default();
     let pass = with_own(road.pass(desk), &edition, false);
     let first = spawn(&pass, 1, ("skills", "work"), "{}");
-    let yes = Ruling::Approved {
+    let yes = ApprovalOutcome::Approved {
         scope: ApprovalScope::Session,
     };
     inbox.next().await.1.send(yes).unwrap();
@@ -109,7 +109,12 @@ async fn a_yes_for_the_session_holds_for_the_definition_that_was_shown() {
     pass.call(2, "skills", "work", "{}", b"").await.unwrap();
     edition.store(2, Ordering::SeqCst);
     let other = spawn(&pass, 3, ("skills", "work"), "{}");
-    inbox.next().await.1.send(Ruling::Denied { note: None }).unwrap();
+    inbox
+        .next()
+        .await
+        .1
+        .send(ApprovalOutcome::Denied { note: None })
+        .unwrap();
     assert_eq!(code(other.await.unwrap()), "approval.denied");
     assert_eq!(pass.close().await.unwrap().listed.len(), 3);
 }

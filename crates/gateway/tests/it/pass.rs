@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ringfence_gateway::{Desk, Stopped};
-use ringfence_journal::{CallOutcome, Kind};
+use ringfence_gateway::{ApprovalPort, PassError};
+use ringfence_journal::{CallOutcome, EventKind};
 use serde_json::json;
 
 use crate::book::{Book, Road};
@@ -13,7 +13,7 @@ use crate::harness::{Bench, bench, entry};
 
 fn pass(bench: &Bench, policy: &str) -> (Arc<crate::book::Pass>, Arc<Book>) {
     let road = Road::new(bench, policy);
-    (road.pass(Desk::closed()), road.book)
+    (road.pass(ApprovalPort::closed()), road.book)
 }
 
 const ALL: &str = "tools: { default: allow }";
@@ -59,10 +59,10 @@ async fn a_call_that_cannot_be_written_down_is_not_made() {
     book.full.store(true, Ordering::SeqCst);
     let begun = Instant::now();
     let stopped = pass.call(2, "one", "slow", r#"{"ms":60000}"#, b"").await;
-    assert!(matches!(stopped, Err(Stopped::Unrecorded(_))), "{stopped:?}");
+    assert!(matches!(stopped, Err(PassError::Unrecorded(_))), "{stopped:?}");
     assert!(begun.elapsed() < Duration::from_secs(10));
     let refused = pass.call(3, "one", "nothing", "{}", b"").await;
-    assert!(matches!(refused, Err(Stopped::Unrecorded(_))), "{refused:?}");
+    assert!(matches!(refused, Err(PassError::Unrecorded(_))), "{refused:?}");
     assert!(pass.close().await.is_err());
 }
 
@@ -79,7 +79,7 @@ async fn a_call_under_way_at_a_stop_has_an_unknown_end() {
     }
     pass.cancel();
     let stopped = calling.await.unwrap();
-    let Err(Stopped::Refused(refusal)) = stopped else {
+    let Err(PassError::Refused(refusal)) = stopped else {
         panic!("{stopped:?}")
     };
     assert_eq!(refusal.code, "tool.unknown_effect");
@@ -90,7 +90,7 @@ async fn a_call_under_way_at_a_stop_has_an_unknown_end() {
     assert!(
         matches!(
             last,
-            Kind::CallEnded {
+            EventKind::CallEnded {
                 outcome: CallOutcome::Unknown,
                 ..
             }
@@ -103,7 +103,7 @@ async fn a_call_under_way_at_a_stop_has_an_unknown_end() {
 async fn servers_whose_names_read_alike_are_told_apart() {
     let bench = bench(&json!({"a-b": entry("echo"), "a_b": entry("records")}));
     let (pass, book) = pass(&bench, ALL);
-    bench.upstreams.catalog().await;
+    bench.upstreams.list_unlisted().await;
     for (number, server) in (1..).zip(["a-b", "a_b", "a_b_2"]) {
         pass.call(number, server, "echo", r#"{"text":"hi"}"#, b"")
             .await
@@ -112,7 +112,7 @@ async fn servers_whose_names_read_alike_are_told_apart() {
     pass.close().await.unwrap();
     let events = book.events.lock().unwrap();
     let called = events.iter().filter_map(|event| {
-        if let Kind::CallStarted { tool, .. } = &event.kind {
+        if let EventKind::CallStarted { tool, .. } = &event.kind {
             Some(tool.as_str())
         } else {
             None
@@ -126,7 +126,7 @@ async fn a_tool_that_takes_too_long_is_given_up() {
     let bench = bench(&json!({"one": entry("echo")}));
     let (pass, _book) = pass(&bench, "tools: { default: allow, call_timeout: 200ms }");
     let stopped = pass.call(1, "one", "slow", r#"{"ms":5000}"#, b"").await;
-    let Err(Stopped::Refused(refusal)) = stopped else {
+    let Err(PassError::Refused(refusal)) = stopped else {
         panic!("{stopped:?}")
     };
     assert_eq!(
@@ -150,12 +150,12 @@ async fn the_journal_has_names_of_tools_and_not_what_is_called_so() {
     ];
     for (number, (server, tool, _)) in (1..).zip(cases) {
         let refused = pass.call(number, server, tool, "{}", b"").await;
-        assert!(matches!(refused, Err(Stopped::Refused(_))), "{refused:?}");
+        assert!(matches!(refused, Err(PassError::Refused(_))), "{refused:?}");
     }
     pass.close().await.unwrap();
     let events = book.events.lock().unwrap();
     let written = events.iter().filter_map(|event| {
-        let Kind::CallRefused { tool, .. } = &event.kind else {
+        let EventKind::CallRefused { tool, .. } = &event.kind else {
             return None;
         };
         Some(tool.as_str())

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ringfence_gateway::Era;
+use ringfence_gateway::ProtocolEra;
 use serde_json::{Value, json};
 
 use crate::harness::bench;
@@ -43,7 +43,7 @@ async fn the_everything_server_answers() {
         .unwrap()
         .unwrap();
     assert!(listed.tools >= 8, "{listed:?}");
-    assert_eq!(listed.era, Some(Era::Legacy));
+    assert_eq!(listed.era, Some(ProtocolEra::Legacy));
     let echo = bench.value("everything", "echo", json!({"message": "hello"})).await;
     assert_eq!(echo, json!("Echo: hello"));
     let structured = bench
@@ -63,7 +63,7 @@ async fn the_filesystem_server_reads_its_folder_and_no_other() {
     std::fs::write(folder.path().join("note.txt"), "a note").unwrap();
     let bench = bench(&json!({"files": node(&script, &[folder.path().to_str().unwrap()])}));
     let listed = bench.upstreams.refresh(None).await.remove("files").unwrap().unwrap();
-    assert_eq!(listed.era, Some(Era::Legacy));
+    assert_eq!(listed.era, Some(ProtocolEra::Legacy));
     let path = folder.path().join("note.txt");
     let read = bench
         .call("files", "read_text_file", json!({"path": path}))

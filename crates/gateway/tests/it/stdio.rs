@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use ringfence_gateway::{
-    CallError, Condition, Era, Happened, Keep, Options, Pinned, ServerError, Servers, Spawn, SpawnError, Spawned,
-    Spawner, Upstreams,
+    PinComparison, ProtocolEra, ServerCache, ServerError, ServerEvent, Servers, SpawnError, SpawnRequest,
+    SpawnedServer, Spawner, UpstreamCallError, UpstreamHealth, UpstreamOptions, Upstreams,
 };
 use serde_json::json;
 
@@ -15,17 +15,17 @@ use crate::harness::{bench, bench_at, entry};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_is_called_in_either_protocol() {
     let bench = bench(&json!({"old": entry("echo"), "new": entry("modern")}));
-    for (server, era) in [("old", Era::Legacy), ("new", Era::Modern)] {
-        assert!(matches!(bench.upstreams.condition(server), Ok(Condition::Idle)));
+    for (server, era) in [("old", ProtocolEra::Legacy), ("new", ProtocolEra::Modern)] {
+        assert!(matches!(bench.upstreams.health(server), Ok(UpstreamHealth::Idle)));
         assert_eq!(
             bench.value(server, "echo", json!({"text": "hello"})).await,
             json!("hello")
         );
         let data = bench.value(server, "structured", json!({"a": [1, null]})).await;
         assert_eq!(data, json!({"given": {"a": [1, null]}}));
-        let condition = bench.upstreams.condition(server).unwrap();
+        let condition = bench.upstreams.health(server).unwrap();
         assert!(
-            matches!(condition, Condition::Connected { era: Some(seen) } if seen == era),
+            matches!(condition, UpstreamHealth::Connected { era: Some(seen) } if seen == era),
             "{condition:?}"
         );
     }
@@ -59,7 +59,7 @@ async fn a_program_starts_in_the_folder_of_its_entry() {
         json!("here")
     );
     // The control: the current folder has no such program.
-    let error = bench.upstreams.ready("elsewhere").await.unwrap_err();
+    let error = bench.upstreams.ensure_connected("elsewhere").await.unwrap_err();
     assert!(matches!(error, ServerError::Closed { .. }), "{error}");
 }
 
@@ -83,26 +83,26 @@ async fn texts_of_errors_never_hold_a_credential() {
 async fn the_last_listing_is_remembered() {
     let entries = json!({"one": entry("echo"), "pins": entry("modern")});
     let first = bench(&entries);
-    let (known, failed) = first.upstreams.catalog().await;
+    let (known, failed) = first.upstreams.list_unlisted().await;
     assert!(failed.is_empty(), "{failed:?}");
     assert_eq!(known.catalog.tools().len(), 20);
     let again = bench_at(&entries, first.home.clone());
     assert_eq!(again.names(), first.names());
     assert!(!again.upstreams.is_fresh("one"));
-    assert!(matches!(again.upstreams.condition("one"), Ok(Condition::Idle)));
+    assert!(matches!(again.upstreams.health("one"), Ok(UpstreamHealth::Idle)));
     let other = bench_at(&json!({"one": entry("huge")}), first.home.clone());
     assert!(other.names().is_empty(), "another entry under the name begins anew");
     std::fs::write(first.home.path().join("catalog/one.json"), "{ broken").unwrap();
     let damaged = bench_at(&entries, first.home.clone());
     assert_eq!(damaged.names().len(), 10);
-    let (known, _) = damaged.upstreams.catalog().await;
+    let (known, _) = damaged.upstreams.list_unlisted().await;
     assert_eq!(known.catalog.tools().len(), 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_are_parallel_on_one_connection() {
     let bench = bench(&json!({"one": entry("echo")}));
-    bench.upstreams.ready("one").await.unwrap();
+    bench.upstreams.ensure_connected("one").await.unwrap();
     let start = Instant::now();
     let calls = (0..50).map(|_| bench.value("one", "slow", json!({"ms": 300})));
     let answers = futures::future::join_all(calls).await;
@@ -115,40 +115,43 @@ async fn calls_are_parallel_on_one_connection() {
 async fn a_changed_tool_is_seen_told_and_pinned() {
     let bench = bench(&json!({"one": entry("drift")}));
     let mut events = bench.upstreams.events();
-    let (known, _) = bench.upstreams.catalog().await;
+    let (known, _) = bench.upstreams.list_unlisted().await;
     let echo = known.catalog.get("one.echo").unwrap();
-    assert_eq!(bench.upstreams.pin(echo).unwrap(), Pinned::New);
-    assert_eq!(bench.upstreams.pin(echo).unwrap(), Pinned::Same);
+    assert_eq!(bench.upstreams.pin(echo).unwrap(), PinComparison::New);
+    assert_eq!(bench.upstreams.pin(echo).unwrap(), PinComparison::Same);
     bench.value("one", "change", json!({})).await;
     let event = tokio::time::timeout(Duration::from_secs(10), events.recv())
         .await
         .unwrap()
         .unwrap();
-    let changed = Happened::Changed {
+    let changed = ServerEvent::Changed {
         server: "one".to_owned(),
         changed: vec!["echo".to_owned()],
         added: vec![],
         gone: vec![],
     };
     assert_eq!(event, changed);
-    let known = bench.upstreams.known();
+    let known = bench.upstreams.snapshot();
     let echo = known.catalog.get("one.echo").unwrap();
-    assert!(matches!(bench.upstreams.pin(echo).unwrap(), Pinned::Changed { .. }));
+    assert!(matches!(
+        bench.upstreams.pin(echo).unwrap(),
+        PinComparison::Changed { .. }
+    ));
     bench.upstreams.accept(echo).unwrap();
-    assert_eq!(bench.upstreams.pin(echo).unwrap(), Pinned::Same);
+    assert_eq!(bench.upstreams.pin(echo).unwrap(), PinComparison::Same);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_changed_between_days_is_not_called_unseen() {
     let entries = json!({"one": entry("echo")});
     let first = bench(&entries);
-    first.upstreams.catalog().await;
+    first.upstreams.list_unlisted().await;
     let path = first.home.path().join("catalog/one.json");
     let kept = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, kept.replace("Says the text again.", "Says it.")).unwrap();
     let second = bench_at(&entries, first.home.clone());
     let refused = second.call("one", "echo", json!({"text": "x"})).await.unwrap_err();
-    assert!(matches!(refused, CallError::Changed { .. }), "{refused}");
+    assert!(matches!(refused, UpstreamCallError::Changed { .. }), "{refused}");
     assert_eq!(second.value("one", "echo", json!({"text": "x"})).await, json!("x"));
 }
 
@@ -175,7 +178,7 @@ async fn everything_a_program_started_dies_with_the_connection() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_tools_are_taken_and_one_more_is_not() {
     let bench = bench(&json!({"huge": entry("huge"), "more": entry("too-many"), "endless": entry("endless")}));
-    let (known, failed) = bench.upstreams.catalog().await;
+    let (known, failed) = bench.upstreams.list_unlisted().await;
     assert_eq!(known.catalog.tools().len(), 10_000);
     let texts: Vec<String> = failed.values().map(ToString::to_string).collect();
     assert_eq!(
@@ -208,11 +211,11 @@ async fn errors_name_the_server_and_what_was_meant() {
             "server `boxed`: its policy `small` needs a sandbox, and there is none here",
         ),
     ] {
-        let error = bench.upstreams.ready(server).await.unwrap_err();
+        let error = bench.upstreams.ensure_connected(server).await.unwrap_err();
         assert_eq!(error.to_string(), text);
     }
     assert!(matches!(
-        bench.upstreams.ready("nobody").await,
+        bench.upstreams.ensure_connected("nobody").await,
         Err(ServerError::Unknown { nearest: None, .. })
     ));
 }
@@ -221,7 +224,7 @@ async fn errors_name_the_server_and_what_was_meant() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_calls_one_after_another_are_cheap() {
     let bench = bench(&json!({"one": entry("echo")}));
-    bench.upstreams.ready("one").await.unwrap();
+    bench.upstreams.ensure_connected("one").await.unwrap();
     let start = Instant::now();
     for _ in 0..1_000 {
         assert_eq!(bench.value("one", "echo", json!({"text": "x"})).await, json!("x"));
@@ -235,12 +238,12 @@ async fn a_thousand_calls_one_after_another_are_cheap() {
 struct Bare;
 
 impl Spawner for Bare {
-    fn spawn<'a>(&'a self, spawn: Spawn<'a>) -> BoxFuture<'a, Result<Spawned, SpawnError>> {
+    fn spawn<'a>(&'a self, spawn: SpawnRequest<'a>) -> BoxFuture<'a, Result<SpawnedServer, SpawnError>> {
         let mut command = tokio::process::Command::new(spawn.command);
         let piped = std::process::Stdio::piped;
         let command = command.args(spawn.args).stdin(piped()).stdout(piped()).stderr(piped());
         let mut child = command.kill_on_drop(true).spawn().unwrap();
-        let spawned = Spawned {
+        let spawned = SpawnedServer {
             stdout: Box::new(child.stdout.take().unwrap()),
             stdin: Box::new(child.stdin.take().unwrap()),
             stderr: Some(Box::new(child.stderr.take().unwrap())),
@@ -257,11 +260,11 @@ async fn the_last_words_of_a_server_in_a_sandbox_are_in_its_failure() {
         "command": "/bin/sh", "args": ["-c", script], "env": {"UPSTREAM_KEY": "env:KEY"}, "policy": "fenced",
     }});
     let home = tempfile::tempdir().unwrap();
-    let servers = Servers::section(&entries, home.path()).unwrap();
-    let mut options = Options::new(Arc::new(|name| (name == "KEY").then(|| "s3cr3t-value".to_owned())));
+    let servers = Servers::from_section(&entries, home.path()).unwrap();
+    let mut options = UpstreamOptions::new(Arc::new(|name| (name == "KEY").then(|| "s3cr3t-value".to_owned())));
     options.spawner = Some(Arc::new(Bare));
-    let upstreams = Upstreams::new(servers, Keep::new(home.path()), options);
-    let said = upstreams.ready("one").await.unwrap_err().to_string();
+    let upstreams = Upstreams::new(servers, ServerCache::new(home.path()), options);
+    let said = upstreams.ensure_connected("one").await.unwrap_err().to_string();
     assert!(said.contains("its last words:\nno module named x, key "), "{said}");
     assert!(!said.contains("s3cr3t-value"), "{said}");
 }

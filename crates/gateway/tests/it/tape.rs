@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ringfence_gateway::{Desk, Ruling, Stopped, Tape};
-use ringfence_journal::{ApprovalScope, AskReason, CallOutcome, EntryKind, Kind};
+use ringfence_gateway::{ApprovalOutcome, ApprovalPort, CallLog, PassError};
+use ringfence_journal::{ApprovalScope, AskReason, CallOutcome, EventKind, ReplayEntryKind};
 use serde_json::json;
 
 use crate::book::{Road, refused, spawn};
@@ -35,7 +35,7 @@ async fn run(pass: &crate::book::Pass) -> Vec<String> {
 async fn a_program_has_the_same_answers_again_and_nothing_is_called() {
     let bench = bench(&json!({"one": entry("echo")}));
     let road = Road::new(&bench, ALL);
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     let first = run(&pass).await;
     let made = pass.close().await.unwrap().listed;
     let written = road.book.kinds().len();
@@ -43,11 +43,11 @@ async fn a_program_has_the_same_answers_again_and_nothing_is_called() {
     // The server is gone, which makes no difference.
     let nothing = bench_at(&json!({}), Arc::clone(&bench.home));
     let mut again = Road::new(&nothing, "tools: { default: deny }");
-    let (tape, trace) = Tape::read(road.book.entries()).unwrap();
+    let (tape, trace) = CallLog::from_entries(road.book.entries()).unwrap();
     assert_eq!(trace, [1, 2, 3, 4, 5]);
-    assert_eq!((tape.known(), tape.unknown()), (5, 0));
+    assert_eq!((tape.answered_count(), tape.unknown_count()), (5, 0));
     again.tape = Arc::new(tape);
-    let pass = again.pass(Desk::closed());
+    let pass = again.pass(ApprovalPort::closed());
     assert_eq!(run(&pass).await, first);
     let known: Vec<_> = pass.close().await.unwrap().listed;
     for (again, before) in known.iter().zip(&made) {
@@ -65,31 +65,31 @@ async fn a_program_has_the_same_answers_again_and_nothing_is_called() {
 async fn what_is_not_on_the_tape_goes_on_live_and_is_kept() {
     let bench = bench(&json!({"one": entry("echo")}));
     let road = Road::new(&bench, ALL);
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     pass.call(1, "one", "echo", HI, b"a").await.unwrap();
     pass.close().await.unwrap();
     let road = road.again();
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     pass.call(1, "one", "echo", HI, b"").await.unwrap();
     pass.call(2, "one", "structured", "{}", b"b").await.unwrap();
     pass.close().await.unwrap();
     assert_eq!(road.book.count("call_started"), 2);
-    let (tape, trace) = Tape::read(road.book.entries()).unwrap();
-    assert_eq!((tape.known(), trace.as_slice()), (2, b"ab".as_slice()));
+    let (tape, trace) = CallLog::from_entries(road.book.entries()).unwrap();
+    assert_eq!((tape.answered_count(), trace.as_slice()), (2, b"ab".as_slice()));
 }
 
 #[tokio::test]
 async fn a_lower_number_of_calls_takes_back_none_that_was_answered() {
     let bench = bench(&json!({"one": entry("echo")}));
     let road = Road::new(&bench, ALL);
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     let first = run(&pass).await;
     pass.close().await.unwrap();
     let written = road.book.count("call_refused");
 
     let mut again = Road::new(&bench, "tools: { default: allow, max_calls: 2 }");
-    again.tape = Arc::new(Tape::read(road.book.entries()).unwrap().0);
-    let pass = again.pass(Desk::closed());
+    again.tape = Arc::new(CallLog::from_entries(road.book.entries()).unwrap().0);
+    let pass = again.pass(ApprovalPort::closed());
     assert_eq!(run(&pass).await, first);
     // A new call exceeds the limit, which is recorded once.
     for number in [6, 7] {
@@ -111,13 +111,13 @@ async fn a_lower_number_of_calls_takes_back_none_that_was_answered() {
 async fn a_program_that_does_not_repeat_itself_goes_no_further() {
     let bench = bench(&json!({"one": entry("echo")}));
     let road = Road::new(&bench, ALL);
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     pass.call(1, "one", "echo", HI, b"").await.unwrap();
     pass.close().await.unwrap();
     let road = road.again();
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     let differs = pass.call(1, "one", "echo", r#"{"text":"ho"}"#, b"").await;
-    let Err(Stopped::Diverged(diverged)) = differs else {
+    let Err(PassError::Diverged(diverged)) = differs else {
         panic!("{differs:?}")
     };
     assert_eq!(diverged.number, 1);
@@ -131,11 +131,11 @@ async fn a_program_that_does_not_repeat_itself_goes_no_further() {
 /// Returns an execution whose first call was in flight when its process died.
 async fn interrupted(bench: &crate::harness::Bench) -> Road {
     let road = Road::new(bench, ALL);
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     pass.call(1, "one", "echo", HI, b"").await.unwrap();
     pass.close().await.unwrap();
     let mut entries = road.book.entries.lock().unwrap();
-    entries.retain(|entry| entry.kind != EntryKind::Answer);
+    entries.retain(|entry| entry.kind != ReplayEntryKind::Answer);
     drop(entries);
     road.again()
 }
@@ -144,31 +144,35 @@ async fn interrupted(bench: &crate::harness::Bench) -> Road {
 async fn a_call_under_way_at_a_crash_is_made_again_only_if_a_person_says_so() {
     let bench = bench(&json!({"one": entry("echo")}));
     let road = interrupted(&bench).await;
-    assert_eq!(road.tape.unknown(), 1);
+    assert_eq!(road.tape.unknown_count(), 1);
     let (desk, mut inbox) = road.desk();
     let pass = road.pass(desk);
     let calling = spawn(&pass, 1, "echo", HI);
     let (petition, answer) = inbox.next().await;
     assert_eq!(
-        (petition.why, petition.rule.as_str()),
+        (petition.reason, petition.rule.as_str()),
         (AskReason::Unknown, "tools.unknown")
     );
     let scope = ApprovalScope::Once;
-    answer.send(Ruling::Approved { scope }).unwrap();
+    answer.send(ApprovalOutcome::Approved { scope }).unwrap();
     assert_eq!(calling.await.unwrap().unwrap(), r#""hi""#);
     pass.close().await.unwrap();
     assert_eq!(road.book.count("call_started"), 2);
-    let (tape, _) = Tape::read(road.book.entries()).unwrap();
-    assert_eq!((tape.known(), tape.unknown()), (1, 0));
+    let (tape, _) = CallLog::from_entries(road.book.entries()).unwrap();
+    assert_eq!((tape.answered_count(), tape.unknown_count()), (1, 0));
 }
 
 #[tokio::test]
 async fn an_unknown_call_that_is_not_made_again_stays_unknown() {
     let bench = bench(&json!({"one": entry("echo")}));
-    for ruling in [Some(Ruling::Denied { note: None }), Some(Ruling::Expired), None] {
+    for ruling in [
+        Some(ApprovalOutcome::Denied { note: None }),
+        Some(ApprovalOutcome::Expired),
+        None,
+    ] {
         let road = interrupted(&bench).await;
         let (desk, mut inbox) = road.desk();
-        let pass = road.pass(if ruling.is_some() { desk } else { Desk::closed() });
+        let pass = road.pass(if ruling.is_some() { desk } else { ApprovalPort::closed() });
         let calling = spawn(&pass, 1, "echo", HI);
         if let Some(ruling) = ruling {
             inbox.next().await.1.send(ruling).unwrap();
@@ -189,7 +193,7 @@ async fn an_unknown_call_that_is_not_made_again_stays_unknown() {
         assert!(
             matches!(
                 last,
-                Kind::CallEnded {
+                EventKind::CallEnded {
                     outcome: CallOutcome::Unknown,
                     ..
                 }
@@ -198,8 +202,8 @@ async fn an_unknown_call_that_is_not_made_again_stays_unknown() {
         );
         drop(events);
         // From here on the log says that the effect is unknown.
-        let (tape, _) = Tape::read(road.book.entries()).unwrap();
-        assert_eq!((tape.known(), tape.unknown()), (1, 0));
+        let (tape, _) = CallLog::from_entries(road.book.entries()).unwrap();
+        assert_eq!((tape.answered_count(), tape.unknown_count()), (1, 0));
     }
 }
 
@@ -207,15 +211,15 @@ async fn an_unknown_call_that_is_not_made_again_stays_unknown() {
 async fn looking_back_calls_nothing() {
     let bench = bench(&json!({"one": entry("echo")}));
     let road = Road::new(&bench, ALL);
-    let pass = road.pass(Desk::closed());
+    let pass = road.pass(ApprovalPort::closed());
     pass.call(1, "one", "echo", HI, b"").await.unwrap();
     pass.close().await.unwrap();
-    let (tape, _) = Tape::read(road.book.entries()).unwrap();
+    let (tape, _) = CallLog::from_entries(road.book.entries()).unwrap();
     let mut back = Road::new(&bench, ALL);
-    back.tape = Arc::new(tape.only());
-    let pass = back.pass(Desk::closed());
+    back.tape = Arc::new(tape.replay_only());
+    let pass = back.pass(ApprovalPort::closed());
     pass.call(1, "one", "echo", HI, b"").await.unwrap();
     let beyond = pass.call(2, "one", "echo", HI, b"").await;
-    assert!(matches!(beyond, Err(Stopped::Diverged(_))), "{beyond:?}");
+    assert!(matches!(beyond, Err(PassError::Diverged(_))), "{beyond:?}");
     assert!(back.book.kinds().is_empty() && back.book.entries().is_empty());
 }

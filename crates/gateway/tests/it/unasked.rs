@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ringfence_gateway::CallError;
+use ringfence_gateway::UpstreamCallError;
 use serde_json::{Value, json};
 
 use crate::harness::bench;
@@ -102,7 +102,7 @@ fn entries(web: &Web) -> Value {
 async fn a_remote_that_sends_events_without_end_is_cut_off() {
     let web = Web::start();
     let bench = bench(&entries(&web));
-    bench.upstreams.ready("web").await.unwrap();
+    bench.upstreams.ensure_connected("web").await.unwrap();
     let start = Instant::now();
     let error = bench
         .call_within("web", "flood", json!({}), Duration::from_mins(1))
@@ -110,7 +110,8 @@ async fn a_remote_that_sends_events_without_end_is_cut_off() {
         .unwrap_err();
     let text = error.to_string();
     assert!(
-        matches!(error, CallError::Lost { .. }) && text.contains("it floods us with messages that nobody asked for"),
+        matches!(error, UpstreamCallError::Lost { .. })
+            && text.contains("it floods us with messages that nobody asked for"),
         "{text}"
     );
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
@@ -122,16 +123,19 @@ async fn tools_that_changed_before_an_answer_are_listed_before_the_next_call() {
     let web = Web::start();
     let bench = bench(&entries(&web));
     for server in ["lines", "web"] {
-        bench.upstreams.ready(server).await.unwrap();
+        bench.upstreams.ensure_connected(server).await.unwrap();
         let name = format!("{server}.echo");
-        let before = bench.upstreams.known().catalog.get(&name).unwrap().clone();
+        let before = bench.upstreams.snapshot().catalog.get(&name).unwrap().clone();
         bench.upstreams.pin(&before).unwrap();
         assert_eq!(bench.value(server, "change", json!({})).await, json!("done"));
         // A tool that was looked up before is not called with a changed definition.
         let refused = bench.call(server, "echo", json!({})).await.unwrap_err();
-        assert!(matches!(refused, CallError::Changed { .. }), "{server}: {refused}");
-        bench.upstreams.ready(server).await.unwrap();
-        let known = bench.upstreams.known();
+        assert!(
+            matches!(refused, UpstreamCallError::Changed { .. }),
+            "{server}: {refused}"
+        );
+        bench.upstreams.ensure_connected(server).await.unwrap();
+        let known = bench.upstreams.snapshot();
         let after = known.catalog.get(&name).unwrap();
         assert_eq!(after.definition.description, "After.", "{server}");
         assert_eq!(after.definition.title.as_deref(), Some("One / After."), "{server}");

@@ -1,10 +1,10 @@
 //! Recognises aliases in a text, as they were issued or as a model changed them: case, spaces, brackets, escapes.
 
-use super::table::{Aliases, CODE, Code, letter};
+use super::table::{AliasCode, Aliases, CODE_LENGTH, code_letter};
 
 /// An alias found in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct RecognisedAlias {
     pub(super) start: usize,
     pub(super) end: usize,
     /// The entry it stands for; `None` if the alias is unknown.
@@ -14,26 +14,26 @@ pub(super) struct Seen {
 }
 
 /// Spellings of the brackets. An unknown alias counts as one only in the first set.
-const OURS: [(&str, &str); 4] = [
+const OWN_BRACKETS: [(&str, &str); 4] = [
     ("‹", "›"),
     ("\\u2039", "\\u203a"),
     ("&lsaquo;", "&rsaquo;"),
     ("%E2%80%B9", "%E2%80%BA"),
 ];
-const OTHERS: [(&str, &str); 5] = [("<", ">"), ("«", "»"), ("&lt;", "&gt;"), ("〈", "〉"), ("⟨", "⟩")];
+const FOREIGN_BRACKETS: [(&str, &str); 5] = [("<", ">"), ("«", "»"), ("&lt;", "&gt;"), ("〈", "〉"), ("⟨", "⟩")];
 
 /// Most letters of a kind word.
-const WORD: usize = 12;
+const MAX_WORD_BYTES: usize = 12;
 
 /// Finds everything in a text that is an alias or looks like one, in order.
-pub(super) fn recognise(aliases: &Aliases, text: &str) -> Vec<Seen> {
-    let mut seen: Vec<Seen> = Vec::new();
+pub(super) fn recognise(aliases: &Aliases, text: &str) -> Vec<RecognisedAlias> {
+    let mut seen: Vec<RecognisedAlias> = Vec::new();
     let mut floor = 0;
-    for (at, colon) in colons(text) {
+    for (at, colon) in find_colons(text) {
         if at < floor {
             continue;
         }
-        if let Some(one) = around(aliases, text, floor, at, at + colon) {
+        if let Some(one) = alias_around(aliases, text, floor, at, at + colon) {
             floor = one.end;
             seen.push(one);
         }
@@ -43,19 +43,22 @@ pub(super) fn recognise(aliases: &Aliases, text: &str) -> Vec<Seen> {
 
 /// Whether a text contains something that is written like an alias, of any table.
 pub fn resembles_alias(text: &str) -> bool {
-    colons(text).any(|(at, colon)| {
+    find_colons(text).any(|(at, colon)| {
         let before = text[..at].trim_end_matches(SPACES);
-        let letters = before.bytes().rev().take(WORD + 1);
+        let letters = before.bytes().rev().take(MAX_WORD_BYTES + 1);
         let length = letters.take_while(u8::is_ascii_alphabetic).count();
         let open_end = before[..before.len() - length].trim_end_matches(SPACES);
-        let closes = |close: &str| inside(text, at + colon, close).is_some_and(|(inner, _)| code(inner).is_some());
-        let mut brackets = OURS.iter().chain(&OTHERS);
-        (1..=WORD).contains(&length) && brackets.any(|(open, close)| ends_with(open_end, open) && closes(close))
+        let closes = |close: &str| {
+            text_before_close(text, at + colon, close).is_some_and(|(inner, _)| parse_code(inner).is_some())
+        };
+        let mut brackets = OWN_BRACKETS.iter().chain(&FOREIGN_BRACKETS);
+        (1..=MAX_WORD_BYTES).contains(&length)
+            && brackets.any(|(open, close)| ends_with(open_end, open) && closes(close))
     })
 }
 
 /// Finds colons, plain or encoded, with their lengths.
-fn colons(text: &str) -> impl Iterator<Item = (usize, usize)> {
+fn find_colons(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let bytes = text.as_bytes();
     bytes.iter().enumerate().filter_map(move |(at, byte)| match byte {
         b':' => Some((at, 1)),
@@ -65,35 +68,35 @@ fn colons(text: &str) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// Finds an alias around a colon that does not begin before `floor`.
-fn around(aliases: &Aliases, text: &str, floor: usize, colon: usize, after: usize) -> Option<Seen> {
+fn alias_around(aliases: &Aliases, text: &str, floor: usize, colon: usize, after: usize) -> Option<RecognisedAlias> {
     let word_end = floor + text[floor..colon].trim_end_matches(SPACES).len();
-    let letters = text.as_bytes()[floor..word_end].iter().rev().take(WORD + 1);
+    let letters = text.as_bytes()[floor..word_end].iter().rev().take(MAX_WORD_BYTES + 1);
     let length = letters.take_while(|byte| byte.is_ascii_alphabetic()).count();
-    if length == 0 || length > WORD {
+    if length == 0 || length > MAX_WORD_BYTES {
         return None;
     }
     let word = &text[word_end - length..word_end];
     let before = text[floor..word_end - length].trim_end_matches(SPACES);
     let open_end = floor + before.len();
-    for (open, close) in OURS.iter().filter(|(open, _)| ends_with(before, open)) {
-        let Some((inner, end)) = inside(text, after, close) else {
+    for (open, close) in OWN_BRACKETS.iter().filter(|(open, _)| ends_with(before, open)) {
+        let Some((inner, end)) = text_before_close(text, after, close) else {
             continue;
         };
-        let entry = code(inner).and_then(|code| aliases.index(word, code));
+        let entry = parse_code(inner).and_then(|code| aliases.entry_index(word, code));
         let pretends = entry.is_some() || aliases.has_word(word);
-        return pretends.then_some(Seen {
+        return pretends.then_some(RecognisedAlias {
             start: open_end - open.len(),
             end,
             entry,
             encoded: open.starts_with('%'),
         });
     }
-    for (open, close) in OTHERS.iter().filter(|(open, _)| ends_with(before, open)) {
-        let Some((inner, end)) = inside(text, after, close) else {
+    for (open, close) in FOREIGN_BRACKETS.iter().filter(|(open, _)| ends_with(before, open)) {
+        let Some((inner, end)) = text_before_close(text, after, close) else {
             continue;
         };
-        let entry = code(inner).and_then(|code| aliases.index(word, code))?;
-        return Some(Seen {
+        let entry = parse_code(inner).and_then(|code| aliases.entry_index(word, code))?;
+        return Some(RecognisedAlias {
             start: open_end - open.len(),
             end,
             entry: Some(entry),
@@ -101,10 +104,10 @@ fn around(aliases: &Aliases, text: &str, floor: usize, colon: usize, after: usiz
         });
     }
     let lead = text[after..].len() - text[after..].trim_start_matches(' ').len();
-    let (start, end) = (word_end - length, after + lead + CODE);
+    let (start, end) = (word_end - length, after + lead + CODE_LENGTH);
     let free = !text[..start].ends_with(is_joined) && !text.get(end..)?.starts_with(is_joined) && lead < 2;
-    let entry = code(text.get(after + lead..end)?).and_then(|code| aliases.index(word, code))?;
-    free.then_some(Seen {
+    let entry = parse_code(text.get(after + lead..end)?).and_then(|code| aliases.entry_index(word, code))?;
+    free.then_some(RecognisedAlias {
         start,
         end,
         entry: Some(entry),
@@ -115,11 +118,11 @@ fn around(aliases: &Aliases, text: &str, floor: usize, colon: usize, after: usiz
 const SPACES: [char; 2] = [' ', '\u{a0}'];
 
 /// Returns the text before a closing bracket if it may be a code, and where the bracket ends.
-fn inside<'t>(text: &'t str, from: usize, close: &str) -> Option<(&'t str, usize)> {
+fn text_before_close<'t>(text: &'t str, from: usize, close: &str) -> Option<(&'t str, usize)> {
     let code = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b' ';
     let length = text.as_bytes()[from..]
         .iter()
-        .take(INNER)
+        .take(MAX_INNER_BYTES)
         .take_while(|byte| code(byte))
         .count();
     let inner = &text[from..from + length];
@@ -129,21 +132,21 @@ fn inside<'t>(text: &'t str, from: usize, close: &str) -> Option<(&'t str, usize
 }
 
 /// Most bytes between brackets that may be a code.
-const INNER: usize = 32;
+const MAX_INNER_BYTES: usize = 32;
 
 fn is_joined(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '‹' | '›')
 }
 
 /// Parses the letters of a code, in any case, with or without spaces between them.
-fn code(inner: &str) -> Option<Code> {
-    let mut code = [0; CODE];
+fn parse_code(inner: &str) -> Option<AliasCode> {
+    let mut code = [0; CODE_LENGTH];
     let mut count = 0;
     for byte in inner.bytes().filter(|byte| *byte != b' ') {
-        *code.get_mut(count)? = letter(byte)?;
+        *code.get_mut(count)? = code_letter(byte)?;
         count += 1;
     }
-    (count == CODE).then_some(code)
+    (count == CODE_LENGTH).then_some(code)
 }
 
 fn ends_with(text: &str, end: &str) -> bool {

@@ -8,34 +8,34 @@ use std::hash::BuildHasher;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::known::Known;
-use crate::kind::Kind;
+use super::known_values::KnownValues;
+use crate::kind::SensitiveKind;
 
 /// Letters of codes: without vowels, so that no code is a word, and without letters that look alike.
-const LETTERS: &[u8; 27] = b"23456789bcdfghjkmnpqrstvwxz";
-pub(super) const CODE: usize = 6;
+const CODE_LETTERS: &[u8; 27] = b"23456789bcdfghjkmnpqrstvwxz";
+pub(super) const CODE_LENGTH: usize = 6;
 /// Most values of a table. Findings beyond it are removed for good.
-const MOST: usize = 1 << 20;
+const MAX_ENTRIES: usize = 1 << 20;
 /// Most bytes of all values, because a tool may return many long addresses.
-const MOST_BYTES: usize = 64 << 20;
-const VERSION: u8 = 1;
+const MAX_BYTES: usize = 64 << 20;
+const TABLE_VERSION: u8 = 1;
 
 /// The letters that distinguish one alias from another.
-pub(super) type Code = [u8; CODE];
+pub(super) type AliasCode = [u8; CODE_LENGTH];
 
 /// How a value is written in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) enum Form {
+pub(super) enum AliasValueForm {
     /// In a text or a string.
     Text,
     /// As a JSON number.
     Number,
 }
 
-pub(super) struct Entry {
+pub(super) struct AliasEntry {
     pub(super) word: String,
-    pub(super) form: Form,
-    pub(super) code: Code,
+    pub(super) form: AliasValueForm,
+    pub(super) code: AliasCode,
     pub(super) value: Zeroizing<String>,
 }
 
@@ -44,29 +44,29 @@ pub(super) struct Entry {
 pub struct Aliases {
     seed: Zeroizing<[u8; 32]>,
     next: u64,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<AliasEntry>,
     bytes: usize,
     by_value: HashMap<u64, Vec<u32>>,
-    by_code: HashMap<Code, u32>,
+    by_code: HashMap<AliasCode, u32>,
     words: BTreeSet<String>,
     hasher: RandomState,
     /// How many entries were handed out to be saved.
-    kept: usize,
+    saved: usize,
     /// The index that finds its values in texts.
-    pub(super) known: Known,
+    pub(super) known: KnownValues,
 }
 
 /// The system provides no random numbers.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make aliases: the system gives no random numbers")]
-pub struct NoRandomness(#[source] getrandom::Error);
+pub struct RandomnessError(#[source] getrandom::Error);
 
 /// Why bytes cannot be read as a table.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReadError {
+pub enum AliasTableError {
     /// Another version wrote the table.
-    #[error("the table of aliases is of version {found}, this program reads {VERSION}")]
+    #[error("the table of aliases is of version {found}, this program reads {TABLE_VERSION}")]
     Version {
         /// The version in the bytes.
         found: u8,
@@ -77,18 +77,18 @@ pub enum ReadError {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Stored<'a> {
+struct StoredAliases<'a> {
     seed: [u8; 32],
     next: u64,
     #[serde(borrow)]
-    entries: Vec<(&'a str, Form, Code, &'a str)>,
+    entries: Vec<(&'a str, AliasValueForm, AliasCode, &'a str)>,
 }
 
 impl Aliases {
     /// Creates an empty table with a random seed.
-    pub fn new() -> Result<Aliases, NoRandomness> {
+    pub fn new() -> Result<Aliases, RandomnessError> {
         let mut seed = Zeroizing::new([0; 32]);
-        getrandom::fill(seed.as_mut()).map_err(NoRandomness)?;
+        getrandom::fill(seed.as_mut()).map_err(RandomnessError)?;
         Ok(Aliases::seeded(seed, 0))
     }
 
@@ -102,8 +102,8 @@ impl Aliases {
             by_code: HashMap::new(),
             words: BTreeSet::new(),
             hasher: RandomState::new(),
-            kept: 0,
-            known: Known::default(),
+            saved: 0,
+            known: KnownValues::default(),
         }
     }
 
@@ -119,23 +119,23 @@ impl Aliases {
 
     /// Returns the unsaved entries as bytes, with values in the clear: seal and save them before anyone sees their
     /// aliases. `None` if all entries are saved.
-    pub fn unkept(&self) -> Option<Zeroizing<Vec<u8>>> {
-        (self.kept < self.entries.len()).then(|| self.bytes_from(self.kept))
+    pub fn unsaved_bytes(&self) -> Option<Zeroizing<Vec<u8>>> {
+        (self.saved < self.entries.len()).then(|| self.bytes_from(self.saved))
     }
 
     /// Marks all entries as saved.
-    pub fn all_kept(&mut self) {
-        self.kept = self.entries.len();
+    pub fn mark_saved(&mut self) {
+        self.saved = self.entries.len();
     }
 
     /// Discards the unsaved entries, whose aliases nobody has seen.
-    pub fn forget_unkept(&mut self) {
-        for entry in self.entries.drain(self.kept..) {
+    pub fn discard_unsaved(&mut self) {
+        for entry in self.entries.drain(self.saved..) {
             self.by_code.remove(&entry.code);
             self.bytes -= entry.value.len();
         }
-        self.known.forget_from(self.kept);
-        let kept = self.kept;
+        self.known.truncate(self.saved);
+        let kept = self.saved;
         let known = |index: &u32| usize::try_from(*index).is_ok_and(|index| index < kept);
         self.by_value.retain(|_, indices| {
             indices.retain(known);
@@ -153,7 +153,7 @@ impl Aliases {
         let sizes = entries.iter().map(|entry| entry.word.len() + entry.value.len() + 32);
         // Allocated at full size, so that growing leaves no copy behind.
         let mut bytes = Zeroizing::new(vec![0; sizes.sum::<usize>() + 128]);
-        let stored = Stored {
+        let stored = StoredAliases {
             seed: *self.seed,
             next: self.next,
             entries: entries
@@ -161,7 +161,7 @@ impl Aliases {
                 .map(|entry| (entry.word.as_str(), entry.form, entry.code, entry.value.as_str()))
                 .collect(),
         };
-        bytes[0] = VERSION;
+        bytes[0] = TABLE_VERSION;
         let written = postcard::to_slice(&stored, &mut bytes[1..]).map_or(0, |written| written.len());
         bytes.truncate(written + 1);
         let mut stored = stored;
@@ -170,46 +170,46 @@ impl Aliases {
     }
 
     /// Reads a table that [`Aliases::to_bytes`] wrote.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Aliases, ReadError> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Aliases, AliasTableError> {
         Aliases::from_parts([bytes])
     }
 
-    /// Reads a table from the parts that [`Aliases::unkept`] wrote, in their order.
-    pub fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Result<Aliases, ReadError> {
+    /// Reads a table from the parts that [`Aliases::unsaved_bytes`] wrote, in their order.
+    pub fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Result<Aliases, AliasTableError> {
         let mut aliases: Option<Aliases> = None;
         for part in parts {
-            let (version, rest) = part.split_first().ok_or(ReadError::Damaged)?;
-            if *version != VERSION {
-                return Err(ReadError::Version { found: *version });
+            let (version, rest) = part.split_first().ok_or(AliasTableError::Damaged)?;
+            if *version != TABLE_VERSION {
+                return Err(AliasTableError::Version { found: *version });
             }
-            let stored: Stored<'_> = postcard::from_bytes(rest).map_err(|_| ReadError::Damaged)?;
+            let stored: StoredAliases<'_> = postcard::from_bytes(rest).map_err(|_| AliasTableError::Damaged)?;
             let seed = Zeroizing::new(stored.seed);
             let table = aliases.get_or_insert_with(|| Aliases::seeded(seed.clone(), 0));
             if *table.seed != *seed {
-                return Err(ReadError::Damaged);
+                return Err(AliasTableError::Damaged);
             }
             table.next = table.next.max(stored.next);
             for (word, form, code, value) in stored.entries {
-                let known = code.iter().all(|letter| LETTERS.contains(letter));
+                let known = code.iter().all(|letter| CODE_LETTERS.contains(letter));
                 // A part may be there twice if its writer did not learn that it was saved.
                 let same = |index: &usize| table.entries[*index].value.as_str() == value;
-                if table.index(word, code).as_ref().is_some_and(same) {
+                if table.entry_index(word, code).as_ref().is_some_and(same) {
                     continue;
                 }
-                if !known || table.by_code.contains_key(&code) || table.entries.len() == MOST {
-                    return Err(ReadError::Damaged);
+                if !known || table.by_code.contains_key(&code) || table.entries.len() == MAX_ENTRIES {
+                    return Err(AliasTableError::Damaged);
                 }
                 table.insert(word, form, code, value);
             }
         }
-        let mut aliases = aliases.ok_or(ReadError::Damaged)?;
-        aliases.kept = aliases.entries.len();
+        let mut aliases = aliases.ok_or(AliasTableError::Damaged)?;
+        aliases.saved = aliases.entries.len();
         Ok(aliases)
     }
 
     /// Returns the code of a value, and issues one if it has none; `None` if the table is full.
-    pub(super) fn code(&mut self, word: &str, form: Form, value: &str) -> Option<Code> {
-        let hash = self.hash(word, form, value);
+    pub(super) fn code_for(&mut self, word: &str, form: AliasValueForm, value: &str) -> Option<AliasCode> {
+        let hash = self.value_hash(word, form, value);
         let same = |index: &&u32| {
             let entry = usize::try_from(**index).ok().and_then(|index| self.entries.get(index));
             entry.is_some_and(|entry| entry.word == word && entry.form == form && entry.value.as_str() == value)
@@ -218,16 +218,16 @@ impl Aliases {
         if let Some(entry) = known.and_then(|index| self.entries.get(usize::try_from(*index).ok()?)) {
             return Some(entry.code);
         }
-        if self.entries.len() == MOST || self.bytes + value.len() > MOST_BYTES {
+        if self.entries.len() == MAX_ENTRIES || self.bytes + value.len() > MAX_BYTES {
             return None;
         }
-        let code = self.fresh();
+        let code = self.new_code();
         self.insert(word, form, code, value);
         Some(code)
     }
 
     /// Returns the entry that a code of this kind stands for.
-    pub(super) fn index(&self, word: &str, code: Code) -> Option<usize> {
+    pub(super) fn entry_index(&self, word: &str, code: AliasCode) -> Option<usize> {
         let index = usize::try_from(*self.by_code.get(&code)?).ok()?;
         self.entries
             .get(index)
@@ -238,22 +238,22 @@ impl Aliases {
     /// Whether a word is the kind word of an alias; unknown aliases use such words too.
     pub(super) fn has_word(&self, word: &str) -> bool {
         let small = word.to_ascii_lowercase();
-        let ours = small == super::LITERAL || Kind::ALL.iter().any(|kind| kind.word() == small);
+        let ours = small == super::LITERAL_WORD || SensitiveKind::ALL.iter().any(|kind| kind.as_str() == small);
         ours || self.words.contains(&small)
     }
 
-    fn insert(&mut self, word: &str, form: Form, code: Code, value: &str) {
+    fn insert(&mut self, word: &str, form: AliasValueForm, code: AliasCode, value: &str) {
         let Ok(index) = u32::try_from(self.entries.len()) else {
             return;
         };
-        let hash = self.hash(word, form, value);
+        let hash = self.value_hash(word, form, value);
         self.by_value.entry(hash).or_default().push(index);
         self.by_code.insert(code, index);
         if !self.words.contains(word) {
             self.words.insert(word.to_owned());
         }
         self.bytes += value.len();
-        self.entries.push(Entry {
+        self.entries.push(AliasEntry {
             word: word.to_owned(),
             form,
             code,
@@ -261,12 +261,12 @@ impl Aliases {
         });
     }
 
-    fn hash(&self, word: &str, form: Form, value: &str) -> u64 {
+    fn value_hash(&self, word: &str, form: AliasValueForm, value: &str) -> u64 {
         self.hasher.hash_one((word, form, value))
     }
 
     /// Returns an unused code. Codes come from a keyed stream, so that none reveals another.
-    fn fresh(&mut self) -> Code {
+    fn new_code(&mut self) -> AliasCode {
         loop {
             let mut stream = blake3::Hasher::new_keyed(&self.seed)
                 .update(&self.next.to_le_bytes())
@@ -278,8 +278,8 @@ impl Aliases {
             let mut even = bytes
                 .iter()
                 .filter(|byte| **byte < 243)
-                .map(|byte| LETTERS[usize::from(byte % 27)]);
-            let code: Code = std::array::from_fn(|_| even.next().unwrap_or(b'2'));
+                .map(|byte| CODE_LETTERS[usize::from(byte % 27)]);
+            let code: AliasCode = std::array::from_fn(|_| even.next().unwrap_or(b'2'));
             if !self.by_code.contains_key(&code) {
                 return code;
             }
@@ -294,7 +294,7 @@ impl fmt::Debug for Aliases {
 }
 
 /// Returns the code letter that a byte stands for.
-pub(super) fn letter(byte: u8) -> Option<u8> {
+pub(super) fn code_letter(byte: u8) -> Option<u8> {
     let small = byte.to_ascii_lowercase();
-    LETTERS.contains(&small).then_some(small)
+    CODE_LETTERS.contains(&small).then_some(small)
 }

@@ -3,18 +3,18 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::table::Form;
+use super::table::AliasValueForm;
 use super::{Aliases, resembles_alias};
-use crate::detector::{Detector, Names, Secrets, Settings};
-use crate::hints::Hints;
-use crate::kind::Kinds;
-use crate::own::{Check, Own};
+use crate::custom::{CustomCheck, CustomKind};
+use crate::detector::{Detector, DetectorConfig, NameDetection, SecretDetection};
+use crate::hints::SchemaHints;
+use crate::kind::SensitiveKinds;
 
 fn detector() -> Detector {
-    Detector::new(&Settings {
-        kinds: Kinds::all(),
-        names: Names::Keys,
-        secrets: Secrets::Off,
+    Detector::new(&DetectorConfig {
+        kinds: SensitiveKinds::all(),
+        names: NameDetection::Keys,
+        secrets: SecretDetection::Off,
         own: Vec::new(),
     })
 }
@@ -136,7 +136,9 @@ fn a_value_with_an_alias_in_it_is_hidden_by_its_key_around_the_alias() {
     let mut aliases = Aliases::new().unwrap();
     let alias = aliases.hide(&detector(), "ann@example.com").shown;
     let value = json!({"address": format!("12 Main Street, {alias}, Oulu"), "customer": format!("‹Ann› ({alias})")});
-    let hidden = aliases.hide_json(&detector(), value.clone(), &Hints::none()).shown;
+    let hidden = aliases
+        .hide_json(&detector(), value.clone(), &SchemaHints::none())
+        .shown;
     let text = hidden.to_string();
     assert!(
         !text.contains("Main") && !text.contains("Oulu") && !text.contains("Ann"),
@@ -144,14 +146,16 @@ fn a_value_with_an_alias_in_it_is_hidden_by_its_key_around_the_alias() {
     );
     assert_eq!(text.matches(&alias).count(), 2, "{text}");
     assert_eq!(
-        aliases.hide_json(&detector(), hidden.clone(), &Hints::none()).shown,
+        aliases
+            .hide_json(&detector(), hidden.clone(), &SchemaHints::none())
+            .shown,
         hidden
     );
     let parts = aliases.reveal_json(hidden).unwrap();
     assert_eq!(parts["address"], "12 Main Street, ann@example.com, Oulu");
     assert_eq!(parts["customer"], "‹Ann› (ann@example.com)");
     let cut = json!({"address": "12 Main Street⟦ringfence: 29 of 56 bytes left out⟧"});
-    let hidden = aliases.hide_json(&detector(), cut, &Hints::none()).shown;
+    let hidden = aliases.hide_json(&detector(), cut, &SchemaHints::none()).shown;
     assert!(hidden["address"].as_str().unwrap().starts_with("‹address:"), "{hidden}");
 }
 
@@ -163,7 +167,7 @@ fn json_is_hidden_by_keys_and_numbers_stay_numbers() {
         "count": 5_550_100,
         "owner": {"phone": 5_550_100.0, "dob": -315_619_200, "zip": 90_210, "ssn": 403_579_558.5},
     });
-    let hidden = aliases.hide_json(&detector(), value.clone(), &Hints::none());
+    let hidden = aliases.hide_json(&detector(), value.clone(), &SchemaHints::none());
     let text = hidden.shown.to_string();
     assert!(!text.contains("Ann") && !text.contains('@'), "{text}");
     assert_eq!(hidden.shown["count"], 5_550_100);
@@ -294,7 +298,7 @@ proptest! {
     #[test]
     fn json_comes_back_exactly(value in any_json()) {
         let mut aliases = Aliases::new().unwrap();
-        let hidden = aliases.hide_json(&detector(), value.clone(), &Hints::none());
+        let hidden = aliases.hide_json(&detector(), value.clone(), &SchemaHints::none());
         prop_assert_eq!(aliases.reveal_json(hidden.shown).unwrap(), value);
     }
 }
@@ -302,14 +306,14 @@ proptest! {
 #[test]
 fn a_table_is_kept_in_parts() {
     let mut aliases = Aliases::new().unwrap();
-    assert!(aliases.unkept().is_none());
+    assert!(aliases.unsaved_bytes().is_none());
     let first = aliases.hide(&detector(), "ann@example.com").shown;
-    let one = aliases.unkept().unwrap();
-    aliases.all_kept();
+    let one = aliases.unsaved_bytes().unwrap();
+    aliases.mark_saved();
     let second = aliases.hide(&detector(), "bob@example.com and ann@example.com").shown;
-    let two = aliases.unkept().unwrap();
-    aliases.all_kept();
-    assert!(aliases.unkept().is_none());
+    let two = aliases.unsaved_bytes().unwrap();
+    aliases.mark_saved();
+    assert!(aliases.unsaved_bytes().is_none());
     let parts = [one.as_slice(), two.as_slice(), two.as_slice()];
     let mut again = Aliases::from_parts(parts).unwrap();
     assert_eq!(again.reveal(&first).unwrap(), "ann@example.com");
@@ -317,17 +321,17 @@ fn a_table_is_kept_in_parts() {
         again.hide(&detector(), "bob@example.com and ann@example.com").shown,
         second
     );
-    assert!(again.unkept().is_none());
+    assert!(again.unsaved_bytes().is_none());
 }
 
 #[test]
 fn what_was_not_kept_can_be_forgotten() {
     let mut aliases = Aliases::new().unwrap();
     let kept = aliases.hide(&detector(), "ann@example.com").shown;
-    aliases.all_kept();
+    aliases.mark_saved();
     let lost = aliases.hide(&detector(), "bob@example.com").shown;
-    aliases.forget_unkept();
-    assert!(aliases.unkept().is_none());
+    aliases.discard_unsaved();
+    assert!(aliases.unsaved_bytes().is_none());
     assert!(aliases.reveal(&lost).is_err());
     assert_eq!(aliases.hide(&detector(), "ann@example.com").shown, kept);
     assert_ne!(aliases.hide(&detector(), "bob@example.com").shown, lost);
@@ -337,7 +341,7 @@ fn what_was_not_kept_can_be_forgotten() {
 fn what_a_tool_says_again_is_hidden_though_nothing_tells_what_it_is() {
     let mut aliases = Aliases::new().unwrap();
     let value = json!({"customer": {"name": "Ann Lee", "email": "ann@example.com"}});
-    let hidden = aliases.hide_json(&detector(), value, &Hints::none()).shown;
+    let hidden = aliases.hide_json(&detector(), value, &SchemaHints::none()).shown;
     let known = aliases.known_json(&hidden);
     assert_eq!(known.len(), 2);
     let answer = aliases.mask_json(json!(["queued for Ann Lee"]), &known);
@@ -353,7 +357,7 @@ fn what_is_said_again_is_masked_longest_first_in_whole_words_and_numbers() {
     let mut alias = |value: Value| {
         let key = if value.is_number() { "phone" } else { "customer" };
         let shown = aliases
-            .hide_json(&detector(), json!({key: value}), &Hints::none())
+            .hide_json(&detector(), json!({key: value}), &SchemaHints::none())
             .shown;
         shown[key].as_str().unwrap().to_owned()
     };
@@ -414,15 +418,19 @@ fn aliases_are_counted_and_invented_ones_are_none() {
 fn a_table_has_an_end_and_what_is_found_then_is_hidden_for_good() {
     let mut aliases = Aliases::new().unwrap();
     let long = "x".repeat(1 << 20);
-    let codes = (0..64).map(|number| aliases.code("url", Form::Text, &format!("{number}{}", &long[2..])));
+    let codes = (0..64).map(|number| aliases.code_for("url", AliasValueForm::Text, &format!("{number}{}", &long[2..])));
     assert!(codes.collect::<Vec<_>>().iter().all(Option::is_some));
-    assert_eq!(aliases.code("url", Form::Text, &long), None);
+    assert_eq!(aliases.code_for("url", AliasValueForm::Text, &long), None);
     let hidden = aliases
         .hide(&detector(), &format!("at https://example.com/{long} now"))
         .shown;
     assert!(!hidden.contains("example.com"), "{}", &hidden[..200.min(hidden.len())]);
     // A full table keeps the values that it has.
-    assert!(aliases.code("url", Form::Text, &format!("7{}", &long[2..])).is_some());
+    assert!(
+        aliases
+            .code_for("url", AliasValueForm::Text, &format!("7{}", &long[2..]))
+            .is_some()
+    );
 }
 
 #[test]
@@ -431,7 +439,9 @@ fn of_thousands_that_a_tool_was_told_each_is_found_again() {
     let people: Vec<Value> = (0..20_000)
         .map(|number| json!({ "email": format!("a{number}@example.com") }))
         .collect();
-    let hidden = aliases.hide_json(&detector(), people.into(), &Hints::none()).shown;
+    let hidden = aliases
+        .hide_json(&detector(), people.into(), &SchemaHints::none())
+        .shown;
     let known = aliases.known_json(&hidden);
     assert_eq!(known.len(), 20_000);
     let said: Vec<Value> = (0..20_000)
@@ -448,12 +458,12 @@ fn of_thousands_that_a_tool_was_told_each_is_found_again() {
 
 #[test]
 fn a_short_match_of_an_own_kind_is_hidden_without_an_alias() {
-    let letters = Own::new("x", "(?<value>[A-Za-z0-9])", Check::None).unwrap();
-    let badges = Own::new("badge", r"B-\d+", Check::None).unwrap();
-    let detector = Detector::new(&Settings {
-        kinds: Kinds::none(),
-        names: Names::Keys,
-        secrets: Secrets::Off,
+    let letters = CustomKind::new("x", "(?<value>[A-Za-z0-9])", CustomCheck::None).unwrap();
+    let badges = CustomKind::new("badge", r"B-\d+", CustomCheck::None).unwrap();
+    let detector = Detector::new(&DetectorConfig {
+        kinds: SensitiveKinds::none(),
+        names: NameDetection::Keys,
+        secrets: SecretDetection::Off,
         own: vec![badges, letters],
     });
     let mut aliases = Aliases::new().unwrap();

@@ -6,7 +6,7 @@
 pub struct Cleaner {
     /// The start of a character whose remaining bytes have not come.
     partial: Vec<u8>,
-    escape: Escape,
+    escape: EscapeState,
     /// A carriage return came; a line feed after it belongs to it.
     returned: bool,
     neutralised: u64,
@@ -14,7 +14,7 @@ pub struct Cleaner {
 
 /// The position in an escape sequence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Escape {
+enum EscapeState {
     #[default]
     None,
     /// After the escape character.
@@ -28,7 +28,7 @@ enum Escape {
 }
 
 /// The longest escape sequence; what follows is text again.
-const LONGEST: u16 = 1024;
+const MAX_ESCAPE_LENGTH: u16 = 1024;
 
 impl Cleaner {
     /// Creates a cleaner at the start of a text.
@@ -64,7 +64,7 @@ impl Cleaner {
     /// Ends the text: an incomplete character becomes a replacement character.
     pub fn finish(&mut self, out: &mut String) {
         if !std::mem::take(&mut self.partial).is_empty() {
-            self.letter(char::REPLACEMENT_CHARACTER, out);
+            self.clean_char(char::REPLACEMENT_CHARACTER, out);
             self.neutralised += 1;
         }
     }
@@ -72,17 +72,17 @@ impl Cleaner {
     fn decode(&mut self, mut bytes: &[u8], out: &mut String) {
         loop {
             match std::str::from_utf8(bytes) {
-                Ok(text) => return self.text(text, out),
+                Ok(text) => return self.clean_text(text, out),
                 Err(error) => {
                     let (good, bad) = bytes.split_at(error.valid_up_to());
                     if let Ok(text) = std::str::from_utf8(good) {
-                        self.text(text, out);
+                        self.clean_text(text, out);
                     }
                     let Some(length) = error.error_len() else {
                         self.partial = bad.to_vec();
                         return;
                     };
-                    self.letter(char::REPLACEMENT_CHARACTER, out);
+                    self.clean_char(char::REPLACEMENT_CHARACTER, out);
                     self.neutralised += 1;
                     bytes = &bad[length..];
                 }
@@ -90,10 +90,10 @@ impl Cleaner {
         }
     }
 
-    fn text(&mut self, text: &str, out: &mut String) {
+    fn clean_text(&mut self, text: &str, out: &mut String) {
         let mut rest = text;
         while !rest.is_empty() {
-            if self.escape == Escape::None && !self.returned {
+            if self.escape == EscapeState::None && !self.returned {
                 // Most texts are plain and are copied unchanged.
                 let plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
                 let length = rest.bytes().position(|byte| !plain(&byte)).unwrap_or(rest.len());
@@ -101,41 +101,45 @@ impl Cleaner {
                 rest = &rest[length..];
             }
             let Some(letter) = rest.chars().next() else { return };
-            self.letter(letter, out);
+            self.clean_char(letter, out);
             rest = &rest[letter.len_utf8()..];
         }
     }
 
-    fn letter(&mut self, letter: char, out: &mut String) {
+    fn clean_char(&mut self, letter: char, out: &mut String) {
         let after_return = std::mem::take(&mut self.returned);
         let next = match (self.escape, letter) {
-            (Escape::None, _) => return self.plain(letter, after_return, out),
-            (Escape::Begun, '[') => Escape::Parameters(0),
-            (Escape::Begun, ']' | 'P' | 'X' | '^' | '_') => Escape::String(0),
-            (Escape::Begun, ' '..='/') => Escape::Begun,
-            (Escape::Begun | Escape::Parameters(_), '@'..='~')
-            | (Escape::Begun, '0'..='?')
-            | (Escape::String(_), '\u{7}' | '\u{9c}')
-            | (Escape::StringEnd, '\\') => Escape::None,
-            (Escape::Parameters(length), ' '..='?') if length < LONGEST => Escape::Parameters(length + 1),
-            (Escape::String(_) | Escape::Begun, '\u{1b}') => {
-                if self.escape == Escape::Begun {
-                    Escape::Begun
+            (EscapeState::None, _) => return self.push_plain(letter, after_return, out),
+            (EscapeState::Begun, '[') => EscapeState::Parameters(0),
+            (EscapeState::Begun, ']' | 'P' | 'X' | '^' | '_') => EscapeState::String(0),
+            (EscapeState::Begun, ' '..='/') => EscapeState::Begun,
+            (EscapeState::Begun | EscapeState::Parameters(_), '@'..='~')
+            | (EscapeState::Begun, '0'..='?')
+            | (EscapeState::String(_), '\u{7}' | '\u{9c}')
+            | (EscapeState::StringEnd, '\\') => EscapeState::None,
+            (EscapeState::Parameters(length), ' '..='?') if length < MAX_ESCAPE_LENGTH => {
+                EscapeState::Parameters(length + 1)
+            }
+            (EscapeState::String(_) | EscapeState::Begun, '\u{1b}') => {
+                if self.escape == EscapeState::Begun {
+                    EscapeState::Begun
                 } else {
-                    Escape::StringEnd
+                    EscapeState::StringEnd
                 }
             }
-            (Escape::String(length), letter) if length < LONGEST && letter != '\n' => Escape::String(length + 1),
+            (EscapeState::String(length), letter) if length < MAX_ESCAPE_LENGTH && letter != '\n' => {
+                EscapeState::String(length + 1)
+            }
             // No escape sequence continues like this: the letter is text.
             _ => {
-                self.escape = Escape::None;
-                return self.plain(letter, false, out);
+                self.escape = EscapeState::None;
+                return self.push_plain(letter, false, out);
             }
         };
         self.escape = next;
     }
 
-    fn plain(&mut self, letter: char, after_return: bool, out: &mut String) {
+    fn push_plain(&mut self, letter: char, after_return: bool, out: &mut String) {
         match letter {
             '\n' if after_return => {}
             '\n' | '\t' => out.push(letter),
@@ -143,26 +147,26 @@ impl Cleaner {
                 self.returned = true;
                 out.push('\n');
             }
-            '\u{1b}' => self.begin(Escape::Begun),
-            '\u{9b}' => self.begin(Escape::Parameters(0)),
-            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.begin(Escape::String(0)),
-            letter if letter.is_control() || is_unseen(letter) => self.neutralised += 1,
+            '\u{1b}' => self.begin_escape(EscapeState::Begun),
+            '\u{9b}' => self.begin_escape(EscapeState::Parameters(0)),
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.begin_escape(EscapeState::String(0)),
+            letter if letter.is_control() || is_invisible(letter) => self.neutralised += 1,
             letter => {
-                let harmless = bracket(letter);
+                let harmless = plain_bracket(letter);
                 self.neutralised += u64::from(harmless != letter);
                 out.push(harmless);
             }
         }
     }
 
-    fn begin(&mut self, escape: Escape) {
+    fn begin_escape(&mut self, escape: EscapeState) {
         self.neutralised += 1;
         self.escape = escape;
     }
 }
 
 /// Whether a character reorders a line, hides in it, or spells invisible words.
-fn is_unseen(letter: char) -> bool {
+fn is_invisible(letter: char) -> bool {
     matches!(
         letter,
         '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}' | '\u{e0000}'..='\u{e0fff}'
@@ -170,7 +174,7 @@ fn is_unseen(letter: char) -> bool {
 }
 
 /// Replaces the brackets of notices by plain ones.
-pub(super) fn bracket(letter: char) -> char {
+pub(super) fn plain_bracket(letter: char) -> char {
     match letter {
         '⟦' | '〚' => '[',
         '⟧' | '〛' => ']',

@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::{At, Capped, Cleaner, LeftOut, Limits, cut_before, grouped, notice, wide};
+use super::{
+    CapLimits, Capped, Cleaner, MoreLocation, OmittedCounts, format_notice, group_thousands, to_u64, truncate_at_word,
+};
 
 /// The part of a long text that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeptPart {
     /// The beginning, so that tables keep their header.
     Head,
     /// The beginning and the end, because the last lines of a log matter most.
@@ -16,8 +18,8 @@ pub enum Keep {
 /// Takes a text in pieces of bytes and keeps what fits.
 #[derive(Debug)]
 pub struct TextCap {
-    limits: Limits,
-    keep: Keep,
+    limits: CapLimits,
+    keep: KeptPart,
     whole: Option<String>,
     /// Whether `whole` names only the kept part of the output.
     is_cut: bool,
@@ -26,19 +28,19 @@ pub struct TextCap {
     head: String,
     /// Number of lines in `head`.
     head_rows: usize,
-    /// The last lines so far and their bytes; only with [`Keep::Ends`].
+    /// The last lines so far and their bytes; only with [`KeptPart::Ends`].
     tail: VecDeque<String>,
     tail_bytes: usize,
-    line: Line,
+    line: LineBuffer,
     rows: u64,
-    left: LeftOut,
+    left: OmittedCounts,
     /// Whether the beginning is complete.
     full: bool,
 }
 
 /// The line that is being read.
 #[derive(Debug, Default)]
-struct Line {
+struct LineBuffer {
     text: String,
     /// Bytes of the line, also those that are not kept.
     length: usize,
@@ -46,10 +48,10 @@ struct Line {
 
 impl TextCap {
     /// Creates an empty cap. `whole` is the place of the whole output, for the notice.
-    pub fn new(limits: Limits, keep: Keep, whole: Option<&str>) -> TextCap {
+    pub fn new(limits: CapLimits, keep: KeptPart, whole: Option<&str>) -> TextCap {
         let string = limits.string.min(limits.bytes);
         TextCap {
-            limits: Limits { string, ..limits },
+            limits: CapLimits { string, ..limits },
             keep,
             whole: whole.map(str::to_owned),
             is_cut: false,
@@ -58,23 +60,23 @@ impl TextCap {
             head_rows: 0,
             tail: VecDeque::new(),
             tail_bytes: 0,
-            line: Line::default(),
+            line: LineBuffer::default(),
             rows: 0,
-            left: LeftOut::default(),
+            left: OmittedCounts::default(),
             full: false,
         }
     }
 
     /// Caps a text that is clean already and may contain notices.
-    pub fn clean(text: &str, limits: Limits, keep: Keep, more: Option<At<'_>>) -> Capped<String> {
-        let whole = more.map(|(At::Whole(place) | At::Kept(place))| place);
+    pub fn cap_clean(text: &str, limits: CapLimits, keep: KeptPart, more: Option<MoreLocation<'_>>) -> Capped<String> {
+        let whole = more.map(|(MoreLocation::Whole(place) | MoreLocation::Kept(place))| place);
         let mut cap = TextCap {
             cleaner: None,
-            is_cut: matches!(more, Some(At::Kept(_))),
+            is_cut: matches!(more, Some(MoreLocation::Kept(_))),
             ..TextCap::new(limits, keep, whole)
         };
-        cap.left.seen = wide(text.len());
-        cap.take(text);
+        cap.left.seen = to_u64(text.len());
+        cap.push_clean(text);
         cap.finish()
     }
 
@@ -87,8 +89,8 @@ impl TextCap {
                 Some(cleaner) => cleaner.push(piece, &mut clean),
                 None => clean.push_str(&String::from_utf8_lossy(piece)),
             }
-            self.left.seen += wide(piece.len());
-            self.take(&clean);
+            self.left.seen += to_u64(piece.len());
+            self.push_clean(&clean);
         }
     }
 
@@ -99,25 +101,29 @@ impl TextCap {
             cleaner.finish(&mut rest);
             self.left.neutralised = cleaner.neutralised();
         }
-        self.take(&rest);
+        self.push_clean(&rest);
         if self.line.length > 0 {
             self.end_line("");
         }
-        self.left.rows -= wide(self.tail.len());
-        self.left.bytes -= wide(self.tail_bytes);
+        self.left.rows -= to_u64(self.tail.len());
+        self.left.bytes -= to_u64(self.tail_bytes);
         let mut shown = std::mem::take(&mut self.head);
         if self.left.rows > 0 {
             let words = format!(
                 "{} of {} lines left out, {} bytes",
-                grouped(self.left.rows),
-                grouped(self.rows),
-                grouped(self.left.bytes)
+                group_thousands(self.left.rows),
+                group_thousands(self.rows),
+                group_thousands(self.left.bytes)
             );
             if !shown.is_empty() && !shown.ends_with('\n') {
                 shown.push('\n');
             }
-            let at = if self.is_cut { At::Kept } else { At::Whole };
-            shown.push_str(&notice(&words, self.whole.as_deref().map(at)));
+            let at = if self.is_cut {
+                MoreLocation::Kept
+            } else {
+                MoreLocation::Whole
+            };
+            shown.push_str(&format_notice(&words, self.whole.as_deref().map(at)));
             if !self.tail.is_empty() {
                 shown.push('\n');
             }
@@ -129,17 +135,17 @@ impl TextCap {
         }
     }
 
-    fn take(&mut self, clean: &str) {
+    fn push_clean(&mut self, clean: &str) {
         let mut rest = clean;
         while let Some(end) = rest.find('\n') {
-            self.grow(&rest[..end]);
+            self.grow_line(&rest[..end]);
             self.end_line("\n");
             rest = &rest[end + 1..];
         }
-        self.grow(rest);
+        self.grow_line(rest);
     }
 
-    fn grow(&mut self, part: &str) {
+    fn grow_line(&mut self, part: &str) {
         self.line.length += part.len();
         // Keeps a little more than is shown, so that the cut can see what follows.
         let room = self
@@ -156,25 +162,25 @@ impl TextCap {
 
     fn end_line(&mut self, end: &str) {
         self.rows += 1;
-        let Line { text, length } = std::mem::take(&mut self.line);
+        let LineBuffer { text, length } = std::mem::take(&mut self.line);
         let mut shown = text;
         if length > self.limits.string {
-            let kept = cut_before(&shown, self.limits.string).len();
+            let kept = truncate_at_word(&shown, self.limits.string).len();
             shown.truncate(kept);
-            let missing = wide(length - kept);
+            let missing = to_u64(length - kept);
             self.left.cut += 1;
             self.left.bytes += missing;
-            shown.push_str(&notice(
-                &format!("{} bytes of this line left out", grouped(missing)),
+            shown.push_str(&format_notice(
+                &format!("{} bytes of this line left out", group_thousands(missing)),
                 None,
             ));
         }
         let share = match self.keep {
-            Keep::Head => 1,
-            Keep::Ends => 2,
+            KeptPart::Head => 1,
+            KeptPart::Ends => 2,
         };
         let fits =
-            self.head.len() + shown.len() <= self.limits.bytes / share && self.rows <= wide(self.limits.rows / share);
+            self.head.len() + shown.len() <= self.limits.bytes / share && self.rows <= to_u64(self.limits.rows / share);
         if !self.full && fits {
             self.head.push_str(&shown);
             self.head.push_str(end);
@@ -183,8 +189,8 @@ impl TextCap {
         }
         self.full = true;
         self.left.rows += 1;
-        self.left.bytes += wide(shown.len() + end.len());
-        if self.keep == Keep::Ends {
+        self.left.bytes += to_u64(shown.len() + end.len());
+        if self.keep == KeptPart::Ends {
             shown.push_str(end);
             self.tail_bytes += shown.len();
             self.tail.push_back(shown);

@@ -1,11 +1,11 @@
 use super::*;
-use crate::{Detector, Kinds, Names, Secrets, Settings};
+use crate::{Detector, DetectorConfig, NameDetection, SecretDetection, SensitiveKinds};
 
 fn detector() -> Detector {
-    Detector::new(&Settings {
-        kinds: Kinds::all(),
-        names: Names::Keys,
-        secrets: Secrets::Redact,
+    Detector::new(&DetectorConfig {
+        kinds: SensitiveKinds::all(),
+        names: NameDetection::Keys,
+        secrets: SecretDetection::Redact,
         own: Vec::new(),
     })
 }
@@ -76,10 +76,10 @@ fn a_private_key_is_hidden_to_its_end() {
 fn what_is_carried_is_bounded_and_begins_with_a_line() {
     let text = rows(100_000, |n| format!("line {n}\n"));
     let carried = carry(&text);
-    assert!(carried.len() <= TAIL + FIRST_BYTES, "{}", carried.len());
+    assert!(carried.len() <= TAIL_BYTES + MAX_FIRST_LINES_BYTES, "{}", carried.len());
     assert!(carried.starts_with("line 0\n") && carried.ends_with("line 99999\n"));
     assert_eq!(carry(&carried), carried);
     let long = "ü".repeat(20_000);
-    assert!(carry(&long).len() <= TAIL);
+    assert!(carry(&long).len() <= TAIL_BYTES);
     assert_eq!(carry("one\ntwo\n"), "one\ntwo\n");
 }

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use super::{Detector, Names, Prose, Secrets, Settings};
+use super::{Detector, DetectorConfig, NameDetection, ProseReader, SecretDetection};
 use crate::alias::Aliases;
-use crate::finding::{Evidence, Finding};
-use crate::kind::{Kind, Kinds};
-use crate::own::{Check, Own};
+use crate::custom::{CustomCheck, CustomKind};
+use crate::finding::{Evidence, SensitiveSpan};
+use crate::kind::{SensitiveKind, SensitiveKinds};
 
-fn settings() -> Settings {
-    Settings {
-        kinds: Kinds::all(),
-        names: Names::Keys,
-        secrets: Secrets::Redact,
+fn settings() -> DetectorConfig {
+    DetectorConfig {
+        kinds: SensitiveKinds::all(),
+        names: NameDetection::Keys,
+        secrets: SecretDetection::Redact,
         own: Vec::new(),
     }
 }
 
 #[track_caller]
-fn check(settings: &Settings, text: &str, expected: &[(&str, &str)]) {
+fn check(settings: &DetectorConfig, text: &str, expected: &[(&str, &str)]) {
     let found = Detector::new(settings).find(text);
     let found: Vec<_> = found
         .iter()
@@ -47,16 +47,16 @@ fn a_string_that_is_a_table_is_read_as_one() {
     let text = "customer,city\nann,oulu\n";
     let found = Detector::new(&settings()).find_value(text, None);
     let found: Vec<_> = found.iter().map(|one| (one.kind, &text[one.start..one.end])).collect();
-    assert_eq!(found, [(Kind::Name, "ann"), (Kind::Place, "oulu")]);
+    assert_eq!(found, [(SensitiveKind::Name, "ann"), (SensitiveKind::Place, "oulu")]);
 }
 
 #[test]
 fn secrets_are_found_unless_switched_off_whatever_the_kinds() {
     let text = "password = \"hunter2!\" for ann@example.com";
-    let kinds = Kinds::none();
-    check(&Settings { kinds, ..settings() }, text, &[("secret", "hunter2!")]);
-    let off = Settings {
-        secrets: Secrets::Off,
+    let kinds = SensitiveKinds::none();
+    check(&DetectorConfig { kinds, ..settings() }, text, &[("secret", "hunter2!")]);
+    let off = DetectorConfig {
+        secrets: SecretDetection::Off,
         ..settings()
     };
     check(&off, text, &[("email", "ann@example.com")]);
@@ -64,9 +64,9 @@ fn secrets_are_found_unless_switched_off_whatever_the_kinds() {
 
 #[test]
 fn operators_kinds_win_over_ours() {
-    let own = vec![Own::new("staff", r"\w+@corp\.example", Check::None).unwrap()];
+    let own = vec![CustomKind::new("staff", r"\w+@corp\.example", CustomCheck::None).unwrap()];
     check(
-        &Settings { own, ..settings() },
+        &DetectorConfig { own, ..settings() },
         "ann@corp.example",
         &[("staff", "ann@corp.example")],
     );
@@ -74,27 +74,27 @@ fn operators_kinds_win_over_ours() {
 
 struct Reader;
 
-impl Prose for Reader {
-    fn find(&self, text: &str) -> Vec<Finding> {
-        let all = |end: usize, kind: Kind| Finding {
+impl ProseReader for Reader {
+    fn find(&self, text: &str) -> Vec<SensitiveSpan> {
+        let all = |end: usize, kind: SensitiveKind| SensitiveSpan {
             start: 0,
             end,
             kind,
             by: Evidence::Prose,
         };
         vec![
-            all(4, Kind::Organisation),
-            all(text.len() + 9, Kind::Name),
-            all(0, Kind::Name),
+            all(4, SensitiveKind::Organisation),
+            all(text.len() + 9, SensitiveKind::Name),
+            all(0, SensitiveKind::Name),
         ]
     }
 }
 
 #[test]
 fn a_plugged_in_reader_is_believed_within_the_text() {
-    let names = Names::Reader(Arc::new(Reader));
+    let names = NameDetection::Reader(Arc::new(Reader));
     check(
-        &Settings { names, ..settings() },
+        &DetectorConfig { names, ..settings() },
         "Acme makes things",
         &[("org", "Acme")],
     );
@@ -103,8 +103,8 @@ fn a_plugged_in_reader_is_believed_within_the_text() {
 /// Returns the shortest time of a few runs: other work on the machine only adds to it.
 fn least_time(text: &str) -> std::time::Duration {
     let once = || {
-        let names = Names::Dictionary;
-        let detector = Detector::new(&Settings { names, ..settings() });
+        let names = NameDetection::Dictionary;
+        let detector = Detector::new(&DetectorConfig { names, ..settings() });
         let begun = std::time::Instant::now();
         detector.find(text);
         Aliases::new().unwrap().hide(&detector, text);

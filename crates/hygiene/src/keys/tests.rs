@@ -1,12 +1,12 @@
 //! Tests of key hints.
 
-use super::whose::{Sibling, sibling};
-use super::{Whose, telling};
-use crate::kind::Kind;
+use super::name_owner::{SiblingHint, sibling_hint};
+use super::{NameOwner, key_hint};
+use crate::kind::SensitiveKind;
 
 #[track_caller]
-fn check(key: &str, kind: Option<Kind>) {
-    assert_eq!(telling(key).map(|telling| telling.kind), kind, "{key}");
+fn check(key: &str, kind: Option<SensitiveKind>) {
+    assert_eq!(key_hint(key).map(|telling| telling.kind), kind, "{key}");
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn keys_tell_in_any_spelling() {
         "emails",
         "workEmail2",
     ] {
-        check(key, Some(Kind::Email));
+        check(key, Some(SensitiveKind::Email));
     }
     for key in [
         "phone",
@@ -32,20 +32,20 @@ fn keys_tell_in_any_spelling() {
         "contactNumber",
         "fax",
     ] {
-        check(key, Some(Kind::Phone));
+        check(key, Some(SensitiveKind::Phone));
     }
-    check("socialSecurityNumber", Some(Kind::Ssn));
-    check("card_number", Some(Kind::Card));
-    check("ipAddress", Some(Kind::Ip));
-    check("client_ip", Some(Kind::Ip));
-    check("dateOfBirth", Some(Kind::BirthDate));
-    check("firstName", Some(Kind::Name));
-    check("customer", Some(Kind::Name));
-    check("company_name", Some(Kind::Organisation));
-    check("shipping_address", Some(Kind::Address));
-    check("zipCode", Some(Kind::Address));
-    check("city", Some(Kind::Place));
-    check("db_password", Some(Kind::Secret));
+    check("socialSecurityNumber", Some(SensitiveKind::Ssn));
+    check("card_number", Some(SensitiveKind::Card));
+    check("ipAddress", Some(SensitiveKind::Ip));
+    check("client_ip", Some(SensitiveKind::Ip));
+    check("dateOfBirth", Some(SensitiveKind::BirthDate));
+    check("firstName", Some(SensitiveKind::Name));
+    check("customer", Some(SensitiveKind::Name));
+    check("company_name", Some(SensitiveKind::Organisation));
+    check("shipping_address", Some(SensitiveKind::Address));
+    check("zipCode", Some(SensitiveKind::Address));
+    check("city", Some(SensitiveKind::Place));
+    check("db_password", Some(SensitiveKind::Secret));
 }
 
 #[test]
@@ -75,11 +75,11 @@ fn keys_of_secrets_are_unmistakable() {
         "password_hash",
         "new_password",
     ] {
-        let found = telling(key).filter(|telling| !telling.is_vague());
-        assert_eq!(found.map(|telling| telling.kind), Some(Kind::Secret), "{key}");
+        let found = key_hint(key).filter(|telling| !telling.is_vague());
+        assert_eq!(found.map(|telling| telling.kind), Some(SensitiveKind::Secret), "{key}");
     }
     for key in ["token", "csrf_token", "signing_key", "account_key"] {
-        assert!(telling(key).is_some_and(super::Telling::is_vague), "{key}");
+        assert!(key_hint(key).is_some_and(super::KeyHint::is_vague), "{key}");
     }
     for key in [
         "nextPageToken",
@@ -123,40 +123,40 @@ fn keys_about_a_value_do_not_tell() {
 
 #[test]
 fn neighbours_say_whether_a_name_is_a_persons() {
-    assert_eq!(sibling("email"), Some(Sibling::Reached));
-    assert_eq!(sibling("birthday"), Some(Sibling::Person));
-    assert_eq!(sibling("title"), None);
-    assert_eq!(sibling("author"), None);
-    assert_eq!(sibling("sku"), Some(Sibling::Thing));
-    assert_eq!(sibling("id"), None);
+    assert_eq!(sibling_hint("email"), Some(SiblingHint::Contact));
+    assert_eq!(sibling_hint("birthday"), Some(SiblingHint::Person));
+    assert_eq!(sibling_hint("title"), None);
+    assert_eq!(sibling_hint("author"), None);
+    assert_eq!(sibling_hint("sku"), Some(SiblingHint::Thing));
+    assert_eq!(sibling_hint("id"), None);
     for (over, keys, whose) in [
-        (Whose::Unsaid, "id email", Whose::Reached),
-        (Whose::Unsaid, "sku dob", Whose::Peoples),
-        (Whose::Unsaid, "rating phone", Whose::Mostly),
-        (Whose::Unsaid, "sku id", Whose::Things),
-        (Whose::Peoples, "sku id", Whose::Mostly),
-        (Whose::Peoples, "sku email", Whose::Peoples),
+        (NameOwner::Unknown, "id email", NameOwner::Contacts),
+        (NameOwner::Unknown, "sku dob", NameOwner::People),
+        (NameOwner::Unknown, "rating phone", NameOwner::LikelyThings),
+        (NameOwner::Unknown, "sku id", NameOwner::Things),
+        (NameOwner::People, "sku id", NameOwner::LikelyThings),
+        (NameOwner::People, "sku email", NameOwner::People),
     ] {
-        assert_eq!(over.beside(keys.split(' ')), whose, "{keys}");
+        assert_eq!(over.with_siblings(keys.split(' ')), whose, "{keys}");
     }
 }
 
 #[test]
 fn what_stands_over_a_name_says_whose_it_is_through_envelopes() {
     for (keys, whose) in [
-        ("customers", Whose::Peoples),
-        ("users", Whose::Peoples),
-        ("files", Whose::Things),
-        ("tool", Whose::Things),
-        ("staff", Whose::Peoples),
-        ("data results", Whose::Unsaid),
-        ("items", Whose::Mostly),
-        ("customers data items", Whose::Peoples),
-        ("files page items", Whose::Things),
-        ("customers event", Whose::Mostly),
-        ("team members", Whose::Peoples),
+        ("customers", NameOwner::People),
+        ("users", NameOwner::People),
+        ("files", NameOwner::Things),
+        ("tool", NameOwner::Things),
+        ("staff", NameOwner::People),
+        ("data results", NameOwner::Unknown),
+        ("items", NameOwner::LikelyThings),
+        ("customers data items", NameOwner::People),
+        ("files page items", NameOwner::Things),
+        ("customers event", NameOwner::LikelyThings),
+        ("team members", NameOwner::People),
     ] {
-        let found = keys.split(' ').fold(Whose::Unsaid, Whose::under);
+        let found = keys.split(' ').fold(NameOwner::Unknown, NameOwner::below_key);
         assert_eq!(found, whose, "{keys}");
     }
 }
@@ -165,27 +165,27 @@ fn what_stands_over_a_name_says_whose_it_is_through_envelopes() {
 fn keys_tell_in_ten_languages_more() {
     for (kind, keys) in [
         (
-            Kind::Email,
+            SensitiveKind::Email,
             "E-Mail-Adresse courriel correo_electronico indirizzoEmail e-mailadres adres_email 电子邮箱 メールアドレス почта",
         ),
         (
-            Kind::Phone,
+            SensitiveKind::Phone,
             "Telefonnummer téléphone numero_de_telefono cellulare telemóvel telefoonnummer numer_telefonu 联系电话 電話番号 телефон",
         ),
         (
-            Kind::Name,
+            SensitiveKind::Name,
             "Nachname prénom apellidos cognome sobrenome achternaam nazwisko 客户姓名 氏名 фамилия",
         ),
         (
-            Kind::Address,
+            SensitiveKind::Address,
             "Straße code_postal dirección indirizzo endereço straat kod_pocztowy 地址 住所 адрес",
         ),
         (
-            Kind::BirthDate,
+            SensitiveKind::BirthDate,
             "Geburtsdatum date_de_naissance fecha_de_nacimiento data_di_nascita data_de_nascimento geboortedatum data_urodzenia 出生日期 生年月日 датаРождения",
         ),
         (
-            Kind::Secret,
+            SensitiveKind::Secret,
             "Passwort mot_de_passe contraseña senha wachtwoord hasło 密码 パスワード пароль",
         ),
     ] {
@@ -194,11 +194,14 @@ fn keys_tell_in_ten_languages_more() {
         }
     }
     for key in ["Nom", "naam", "名前", "имя", "nombre"] {
-        assert!(telling(key).is_some_and(super::Telling::is_vague), "{key}");
+        assert!(key_hint(key).is_some_and(super::KeyHint::is_vague), "{key}");
     }
     for key in ["产品", "数量", "цена", "Preis", "quantité", "品番"] {
         check(key, None);
     }
-    assert_eq!(Whose::Unsaid.under("Kunden"), Whose::Peoples);
-    assert_eq!(Whose::Unsaid.beside(["фамилия"].into_iter()), Whose::Peoples);
+    assert_eq!(NameOwner::Unknown.below_key("Kunden"), NameOwner::People);
+    assert_eq!(
+        NameOwner::Unknown.with_siblings(["фамилия"].into_iter()),
+        NameOwner::People
+    );
 }

@@ -1,21 +1,37 @@
 //! Tests of kinds and sets of kinds.
 
-use super::{Kind, Kinds, Word};
+use super::{CustomKindName, SensitiveKind, SensitiveKinds};
 
 #[test]
 fn words_of_a_policy_mean_all_that_goes_with_them() {
-    let some = Kinds::named("ssn").unwrap().and(Kinds::named("ip").unwrap());
-    assert!(some.has(Kind::Ssn) && some.has(Kind::NationalId) && some.has(Kind::Mac) && !some.has(Kind::Email));
-    assert_eq!(Kinds::named("everything"), None);
-    let word = Word::new("badge").unwrap();
-    assert!(Kinds::none().has(Kind::Own(word)) && Kinds::all().without(Kind::Own(word)).has(Kind::Own(word)));
-    assert!(!Kinds::all().without(Kind::Url).has(Kind::Url));
+    let some = SensitiveKinds::from_policy_name("ssn")
+        .unwrap()
+        .union(SensitiveKinds::from_policy_name("ip").unwrap());
+    assert!(
+        some.contains(SensitiveKind::Ssn)
+            && some.contains(SensitiveKind::NationalId)
+            && some.contains(SensitiveKind::Mac)
+            && !some.contains(SensitiveKind::Email)
+    );
+    assert_eq!(SensitiveKinds::from_policy_name("everything"), None);
+    let word = CustomKindName::new("badge").unwrap();
+    assert!(
+        SensitiveKinds::none().contains(SensitiveKind::Custom(word))
+            && SensitiveKinds::all()
+                .without(SensitiveKind::Custom(word))
+                .contains(SensitiveKind::Custom(word))
+    );
+    assert!(
+        !SensitiveKinds::all()
+            .without(SensitiveKind::Url)
+            .contains(SensitiveKind::Url)
+    );
 }
 
 #[test]
 fn every_kind_has_a_word_of_its_own_that_an_alias_can_have() {
-    let words: std::collections::BTreeSet<&str> = Kind::ALL.iter().map(Kind::word).collect();
-    assert_eq!(words.len(), Kind::ALL.len());
+    let words: std::collections::BTreeSet<&str> = SensitiveKind::ALL.iter().map(SensitiveKind::as_str).collect();
+    assert_eq!(words.len(), SensitiveKind::ALL.len());
     assert!(
         words
             .iter()

@@ -3,61 +3,64 @@
 
 /// The range of a value in the text, without its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct TextSpan {
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
 /// A node of a structure.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Node {
+pub(super) enum PrintedNode {
     /// A text between quotes.
-    Text(Span),
-    Number(Span),
-    List(Vec<Node>),
+    Text(TextSpan),
+    Number(TextSpan),
+    List(Vec<PrintedNode>),
     /// A list in round brackets, Python's form of a row: it never names the columns of other rows.
-    Tuple(Vec<Node>),
-    Object(Vec<(Span, Node)>),
+    Tuple(Vec<PrintedNode>),
+    Object(Vec<(TextSpan, PrintedNode)>),
     /// A word, a call, or nothing.
     Other,
 }
 
-impl Node {
+impl PrintedNode {
     pub(super) fn is_structure(&self) -> bool {
-        matches!(self, Node::List(_) | Node::Tuple(_) | Node::Object(_))
+        matches!(
+            self,
+            PrintedNode::List(_) | PrintedNode::Tuple(_) | PrintedNode::Object(_)
+        )
     }
 }
 
 /// Most levels that are parsed.
-const DEPTH: usize = 64;
+const MAX_PRINTED_DEPTH: usize = 64;
 /// Most bytes of a key, and of a call.
-const KEY: usize = 64;
-const CALL: usize = 256;
+const MAX_KEY_BYTES: usize = 64;
+const MAX_CALL_BYTES: usize = 256;
 /// Most values that are parsed in one text, because a value takes more memory than the two bytes it may be written
 /// in. The rest is checked key by key.
 pub(super) const MAX_VALUES: usize = 1 << 20;
 
 /// A structure that is not closed yet.
-struct Frame {
-    node: Node,
+struct OpenStructure {
+    node: PrintedNode,
     closes: u8,
-    key: Option<Span>,
+    key: Option<TextSpan>,
     /// Whether it has a value that a comma must follow.
     done: bool,
 }
 
-struct Parser<'t> {
+struct PrintedParser<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
-    open: Vec<Frame>,
-    roots: Vec<Node>,
+    open: Vec<OpenStructure>,
+    roots: Vec<PrintedNode>,
     values: usize,
 }
 
 /// Returns the structures in a text, including one that the end of the text cuts off.
-pub(super) fn structures(text: &str) -> Vec<Node> {
-    let mut parser = Parser {
+pub(super) fn parse_structures(text: &str) -> Vec<PrintedNode> {
+    let mut parser = PrintedParser {
         text,
         bytes: text.as_bytes(),
         at: 0,
@@ -80,7 +83,7 @@ pub(super) fn structures(text: &str) -> Vec<Node> {
     parser.roots
 }
 
-impl Parser<'_> {
+impl PrintedParser<'_> {
     /// Returns the next significant byte; outside of structures, one that begins a structure.
     fn next(&mut self) -> Option<u8> {
         let rest = self.bytes.get(self.at..)?;
@@ -114,7 +117,7 @@ impl Parser<'_> {
             b'{' | b'[' | b'(' => self.begin(byte),
             b'"' | b'\'' | b'`' => {
                 let span = self.string(byte)?;
-                self.put(Node::Text(span));
+                self.put(PrintedNode::Text(span));
                 Some(())
             }
             _ => self.word(),
@@ -123,19 +126,19 @@ impl Parser<'_> {
 
     fn wants_key(&self) -> bool {
         let frame = self.open.last();
-        frame.is_some_and(|frame| frame.key.is_none() && matches!(frame.node, Node::Object(_)))
+        frame.is_some_and(|frame| frame.key.is_none() && matches!(frame.node, PrintedNode::Object(_)))
     }
 
     fn begin(&mut self, byte: u8) -> Option<()> {
-        if self.open.len() >= DEPTH || byte == b'(' && self.open.is_empty() {
+        if self.open.len() >= MAX_PRINTED_DEPTH || byte == b'(' && self.open.is_empty() {
             return None;
         }
         let (node, closes) = match byte {
-            b'{' => (Node::Object(Vec::new()), b'}'),
-            b'[' => (Node::List(Vec::new()), b']'),
-            _ => (Node::Tuple(Vec::new()), b')'),
+            b'{' => (PrintedNode::Object(Vec::new()), b'}'),
+            b'[' => (PrintedNode::List(Vec::new()), b']'),
+            _ => (PrintedNode::Tuple(Vec::new()), b')'),
         };
-        self.open.push(Frame {
+        self.open.push(OpenStructure {
             node,
             closes,
             key: None,
@@ -152,10 +155,14 @@ impl Parser<'_> {
         } else {
             let name =
                 |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(**byte, b'_' | b'$' | b'-') || **byte >= 0x80;
-            let length = self.bytes[self.at..].iter().take(KEY).take_while(name).count();
+            let length = self.bytes[self.at..]
+                .iter()
+                .take(MAX_KEY_BYTES)
+                .take_while(name)
+                .count();
             let start = self.at;
             self.at += length;
-            (length > 0).then_some(Span { start, end: self.at })?
+            (length > 0).then_some(TextSpan { start, end: self.at })?
         };
         let rest = self.bytes.get(self.at..)?;
         let space = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -168,7 +175,7 @@ impl Parser<'_> {
     }
 
     /// Parses the text between quotes, on one line.
-    fn string(&mut self, quote: u8) -> Option<Span> {
+    fn string(&mut self, quote: u8) -> Option<TextSpan> {
         let start = self.at + 1;
         let mut end = start;
         loop {
@@ -182,7 +189,7 @@ impl Parser<'_> {
         }
         let end = end.min(self.bytes.len());
         self.at = end + 1;
-        Some(Span { start, end })
+        Some(TextSpan { start, end })
     }
 
     /// Parses a value without quotes; a word before a bracket or quote only names what follows.
@@ -196,18 +203,18 @@ impl Parser<'_> {
         };
         let Some(length) = self.bytes[start..].iter().position(ends) else {
             self.at = self.bytes.len();
-            self.put(Node::Other);
+            self.put(PrintedNode::Other);
             return Some(());
         };
         let mut end = start + length;
         if self.bytes[end] == b'(' {
-            let rest = self.bytes[end..].iter().take(CALL);
+            let rest = self.bytes[end..].iter().take(MAX_CALL_BYTES);
             end += rest.take_while(|byte| **byte != b')').count();
             (self.bytes.get(end) == Some(&b')')).then_some(())?;
             self.at = end + 1;
             let after = self.bytes[self.at..].iter().take(2).find(|byte| **byte != b' ');
             if !matches!(after, Some(b'{' | b'[')) {
-                self.put(Node::Other);
+                self.put(PrintedNode::Other);
             }
             return Some(());
         }
@@ -220,18 +227,18 @@ impl Parser<'_> {
         let number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.');
         let counts = !value.is_empty() && value.bytes().all(number) && value.bytes().any(|byte| byte.is_ascii_digit());
         self.put(if counts {
-            Node::Number(Span {
+            PrintedNode::Number(TextSpan {
                 start,
                 end: start + value.len(),
             })
         } else {
-            Node::Other
+            PrintedNode::Other
         });
         Some(())
     }
 
     /// Adds a value where one is expected.
-    fn put(&mut self, node: Node) {
+    fn put(&mut self, node: PrintedNode) {
         self.values += 1;
         let Some(frame) = self.open.last_mut() else {
             self.roots.push(node);
@@ -239,9 +246,9 @@ impl Parser<'_> {
         };
         frame.done = true;
         match (&mut frame.node, frame.key.take()) {
-            (Node::List(items) | Node::Tuple(items), _) => items.push(node),
-            (Node::Object(members), Some(key)) => members.push((key, node)),
-            (Node::Object(_) | Node::Text(_) | Node::Number(_) | Node::Other, _) => {}
+            (PrintedNode::List(items) | PrintedNode::Tuple(items), _) => items.push(node),
+            (PrintedNode::Object(members), Some(key)) => members.push((key, node)),
+            (PrintedNode::Object(_) | PrintedNode::Text(_) | PrintedNode::Number(_) | PrintedNode::Other, _) => {}
         }
     }
 
@@ -257,13 +264,15 @@ impl Parser<'_> {
             self.at += 1;
         }
         for frame in self.open.drain(..) {
-            let whole = Node::is_structure;
+            let whole = PrintedNode::is_structure;
             match frame.node {
-                Node::List(items) | Node::Tuple(items) => self.roots.extend(items.into_iter().filter(whole)),
-                Node::Object(members) => self
+                PrintedNode::List(items) | PrintedNode::Tuple(items) => {
+                    self.roots.extend(items.into_iter().filter(whole))
+                }
+                PrintedNode::Object(members) => self
                     .roots
                     .extend(members.into_iter().map(|(_, node)| node).filter(whole)),
-                Node::Text(_) | Node::Number(_) | Node::Other => {}
+                PrintedNode::Text(_) | PrintedNode::Number(_) | PrintedNode::Other => {}
             }
         }
     }

@@ -1,17 +1,17 @@
 //! Tests of printed structures.
 
-use super::parse::{MAX_VALUES, Node, structures};
-use crate::detector::{Detector, Names, Secrets, Settings};
-use crate::kind::Kinds;
+use super::parse::{MAX_VALUES, PrintedNode, parse_structures};
+use crate::detector::{Detector, DetectorConfig, NameDetection, SecretDetection};
+use crate::kind::SensitiveKinds;
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
     let words = ["email", "phone", "card", "iban", "ssn", "name"];
-    let kinds = words.into_iter().filter_map(Kinds::named);
-    let detector = Detector::new(&Settings {
-        kinds: kinds.fold(Kinds::none(), Kinds::and),
-        names: Names::Keys,
-        secrets: Secrets::Redact,
+    let kinds = words.into_iter().filter_map(SensitiveKinds::from_policy_name);
+    let detector = Detector::new(&DetectorConfig {
+        kinds: kinds.fold(SensitiveKinds::none(), SensitiveKinds::union),
+        names: NameDetection::Keys,
+        secrets: SecretDetection::Redact,
         own: Vec::new(),
     });
     let found = detector.find(text);
@@ -109,8 +109,8 @@ fn what_is_no_structure_hides_nothing_and_what_is_whole_in_it_does() {
 #[test]
 fn so_many_values_are_read_and_no_more() {
     let text = format!("[{}", "1,".repeat(MAX_VALUES + 1000));
-    let read = structures(&text);
-    let [Node::List(items)] = read.as_slice() else {
+    let read = parse_structures(&text);
+    let [PrintedNode::List(items)] = read.as_slice() else {
         panic!("one list");
     };
     assert_eq!(items.len(), MAX_VALUES);

@@ -1,17 +1,17 @@
 //! Tests of names in running text.
 
-use super::find;
-use crate::kind::Kind;
+use super::find_names;
+use crate::kind::SensitiveKind;
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
-    check_kind(Kind::Name, text, expected);
+    check_kind(SensitiveKind::Name, text, expected);
 }
 
 #[track_caller]
-fn check_kind(kind: Kind, text: &str, expected: &[&str]) {
+fn check_kind(kind: SensitiveKind, text: &str, expected: &[&str]) {
     let mut found = Vec::new();
-    find(text, [kind].into_iter().collect(), &mut found);
+    find_names(text, [kind].into_iter().collect(), &mut found);
     assert!(found.iter().all(|one| one.kind == kind));
     let found: Vec<_> = found.iter().map(|one| &text[one.start..one.end]).collect();
     assert_eq!(found, expected, "{text}");
@@ -41,7 +41,7 @@ fn places_bodies_and_short_forms_are_no_names() {
 
 #[test]
 fn addresses_are_numbers_and_capitals_with_the_words_of_streets() {
-    let one = |text: &str, address: &str| check_kind(Kind::Address, text, &[address]);
+    let one = |text: &str, address: &str| check_kind(SensitiveKind::Address, text, &[address]);
     one(
         "Please return to 12 Bond Street, Warwick when done",
         "12 Bond Street, Warwick",
@@ -55,7 +55,7 @@ fn addresses_are_numbers_and_capitals_with_the_words_of_streets() {
         "PSC 7951, Box 9972\nAPO AA 69974",
     );
     check_kind(
-        Kind::Address,
+        SensitiveKind::Address,
         "In 2019 Apple sold 40 million, see Chapter 5 and version 2.0",
         &[],
     );

@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use crate::detector::{Detector, Names, Secrets, Settings};
-use crate::hints::Hints;
-use crate::kind::Kinds;
+use crate::detector::{Detector, DetectorConfig, NameDetection, SecretDetection};
+use crate::hints::SchemaHints;
+use crate::kind::SensitiveKinds;
 
 fn secrets() -> Detector {
-    Detector::new(&Settings {
-        kinds: Kinds::none(),
-        names: Names::Keys,
-        secrets: Secrets::Redact,
+    Detector::new(&DetectorConfig {
+        kinds: SensitiveKinds::none(),
+        names: NameDetection::Keys,
+        secrets: SecretDetection::Redact,
         own: Vec::new(),
     })
 }
@@ -26,7 +26,7 @@ fn a_secret_goes_and_personal_data_stays() {
 #[test]
 fn json_keeps_its_form() {
     let value = json!({"password": "hunter2-hunter2", "mail": "ann@example.com", "n": 7});
-    let hidden = secrets().redact_json(value, &Hints::none());
+    let hidden = secrets().redact_json(value, &SchemaHints::none());
     assert_eq!(
         hidden.shown,
         json!({"password": "⟦secret removed⟧", "mail": "ann@example.com", "n": 7})

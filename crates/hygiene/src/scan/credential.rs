@@ -4,12 +4,14 @@
 
 mod judge;
 
-use super::label::{Key, Stands, first, line_label, note};
-use super::{Scan, around};
+use super::label::{KeyPlacement, LabelKey, add_value_finding, line_label, truncate};
+use super::{Scan, surrounding_keys};
 use crate::finding::Evidence;
-use crate::keys::{self, Telling, Whose};
-use crate::kind::Kind;
-use judge::{believable, is_chosen, is_loud, is_password_key, is_path, is_shown, is_telling};
+use crate::keys::{self, KeyHint, NameOwner};
+use crate::kind::SensitiveKind;
+use judge::{
+    is_constant_name, is_password_key, is_path, is_placeholder, is_telling, looks_chosen_by_person, looks_like_secret,
+};
 
 /// Most bytes of a value that are checked, and most bytes of a cookie.
 const VALUE: usize = 1024;
@@ -38,24 +40,24 @@ const SCHEMES: [&str; 8] = [
 
 /// Returns a key in the middle of a line that a `:` follows: after a bracket, a comma or a quote, or a header's name.
 /// Unless a structure follows, it must be the key of a secret.
-pub(super) fn key_within<'t>(scan: &Scan<'t>, at: usize, opens: bool) -> Option<Key<'t>> {
-    if scan.byte(at + 1) == b':' || scan.before(at) == b':' {
+pub(super) fn key_within<'t>(scan: &Scan<'t>, at: usize, opens: bool) -> Option<LabelKey<'t>> {
+    if scan.byte_at(at + 1) == b':' || scan.byte_before(at) == b':' {
         return None;
     }
     let start = at - word_before(scan, at);
     let text = scan.text.get(start..at).filter(|text| !text.is_empty())?;
     let outside = scan.bytes[start.saturating_sub(8)..start].trim_ascii_end();
     let parted = matches!(outside.last(), Some(b'{' | b',' | b';' | b'&' | b'(' | b'['));
-    let quoted = matches!(scan.before(start), b'"' | b'\'' | b'`');
+    let quoted = matches!(scan.byte_before(start), b'"' | b'\'' | b'`');
     let begun = || matches!(text.as_bytes()[0] | 0x20, b'a' | b'c' | b'p' | b's' | b'x');
     let header = || begun() && HEADERS.iter().any(|header| text.eq_ignore_ascii_case(header));
-    let stands = Stands::Within;
-    let good = (parted || quoted || header()) && (opens || may_be(text));
-    good.then_some(Key { text, start, stands })
+    let stands = KeyPlacement::Within;
+    let good = (parted || quoted || header()) && (opens || may_be_secret_key(text));
+    good.then_some(LabelKey { text, start, stands })
 }
 
 /// Whether a word may be the key of a secret; checked before any lookup.
-fn may_be(word: &str) -> bool {
+fn may_be_secret_key(word: &str) -> bool {
     let told = |part: &[u8]| {
         let part = [part[0] | 0x20, part[1] | 0x20, part[2] | 0x20];
         matches!(
@@ -67,28 +69,30 @@ fn may_be(word: &str) -> bool {
 }
 
 /// Returns the only word of a line before a `=` with a space on each side, as settings files write it.
-pub(super) fn key_of_setting<'t>(scan: &Scan<'t>, at: usize) -> Option<Key<'t>> {
-    let spaced = scan.bytes[at] == b'=' && scan.byte(at + 1) == b' ' && scan.before(at) == b' ';
+pub(super) fn key_of_setting<'t>(scan: &Scan<'t>, at: usize) -> Option<LabelKey<'t>> {
+    let spaced = scan.bytes[at] == b'=' && scan.byte_at(at + 1) == b' ' && scan.byte_before(at) == b' ';
     let end = at.checked_sub(1).filter(|_| spaced)?;
     let word = scan.text.get(end - word_before(scan, end)..end)?;
-    let key = may_be(word).then(|| line_label(scan, at)).flatten()?;
+    let key = may_be_secret_key(word).then(|| line_label(scan, at)).flatten()?;
     (!key.text.contains(' ')).then_some(key)
 }
 
 /// Returns the length of the word that ends before a byte.
 fn word_before(scan: &Scan<'_>, at: usize) -> usize {
-    let before = scan.bytes[at.saturating_sub(super::label::LABEL)..at].iter().rev();
+    let before = scan.bytes[at.saturating_sub(super::label::MAX_LABEL_BYTES)..at]
+        .iter()
+        .rev();
     before
-        .take_while(|byte| super::number::is_word(**byte) || matches!(**byte, b'-' | b'.'))
+        .take_while(|byte| super::number::is_word_byte(**byte) || matches!(**byte, b'-' | b'.'))
         .count()
 }
 
 /// Scans a secret after a `:`, or after a `=` and a space.
-pub(super) fn labelled(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, from: usize) {
+pub(super) fn scan_labelled_secret(scan: &mut Scan<'_>, key: &LabelKey<'_>, telling: KeyHint, from: usize) {
     // `pin::Pin` is a path.
     if from < scan.given
-        || matches!(scan.byte(from), b':' | b'=')
-        || scan.before(from) == b':' && scan.before(from - 1) == b':'
+        || matches!(scan.byte_at(from), b':' | b'=')
+        || scan.byte_before(from) == b':' && scan.byte_before(from - 1) == b':'
     {
         return;
     }
@@ -98,7 +102,7 @@ pub(super) fn labelled(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, fro
     let quote = quote.filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
     let line = |most: usize| {
         let ends = |byte: &u8| matches!(byte, b'\n' | b'\r') || Some(*byte) == quote;
-        let rest = first(&scan.text[from..], most);
+        let rest = truncate(&scan.text[from..], most);
         let rest = &rest[..rest.as_bytes().iter().position(ends).unwrap_or(rest.len())];
         // In program text a line break may be written as an escape.
         let rest = &rest[..rest.find("\\n").unwrap_or(rest.len())];
@@ -116,10 +120,10 @@ pub(super) fn labelled(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, fro
     } else if baked {
         cookie(line, key.text.len() > last.len())
     } else {
-        plain(scan, key, telling, (from, line))
+        plain_secret(scan, key, telling, (from, line))
     };
     if let Some(part) = part {
-        note(scan, from, part, Kind::Secret, Evidence::Key);
+        add_value_finding(scan, from, part, SensitiveKind::Secret, Evidence::Key);
         scan.given = from + part.1;
     }
 }
@@ -129,7 +133,7 @@ fn authorization(line: &str) -> Option<(usize, usize)> {
     let mut words = line.split_ascii_whitespace();
     let scheme = words.next()?;
     if !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
-        let good = words.next().is_none() && is_telling(scheme) && !is_shown(scheme);
+        let good = words.next().is_none() && is_telling(scheme) && !is_placeholder(scheme);
         return good.then(|| span(line, scheme));
     }
     let value = words.next()?;
@@ -141,7 +145,7 @@ fn authorization(line: &str) -> Option<(usize, usize)> {
     }
     let value = value.split(['"', '\'', '`', '\\', ',']).next().unwrap_or_default();
     let alone = words.next().is_none() || value.len() >= 8 && is_telling(value);
-    let good = alone && value.len() >= 3 && !is_shown(value) && !is_loud(value);
+    let good = alone && value.len() >= 3 && !is_placeholder(value) && !is_constant_name(value);
     good.then(|| span(line, value))
 }
 
@@ -155,7 +159,7 @@ fn cookie(line: &str, of_answer: bool) -> Option<(usize, usize)> {
         let cookie = piece.split_whitespace().next().unwrap_or_default();
         let (name, value) = cookie.split_once('=').unwrap_or_default();
         let attribute = ATTRIBUTES.iter().any(|word| name.eq_ignore_ascii_case(word));
-        if name.is_empty() || value.is_empty() || attribute || !name.bytes().all(letter) || is_shown(value) {
+        if name.is_empty() || value.is_empty() || attribute || !name.bytes().all(letter) || is_placeholder(value) {
             break;
         }
         end = span(line, piece).0 + lead + cookie.len();
@@ -167,14 +171,19 @@ fn cookie(line: &str, of_answer: bool) -> Option<(usize, usize)> {
 }
 
 /// Finds one value after a key, unless it continues as a sentence.
-fn plain(scan: &Scan<'_>, key: &Key<'_>, telling: Telling, (from, line): (usize, &str)) -> Option<(usize, usize)> {
-    let within = key.stands == Stands::Within;
+fn plain_secret(
+    scan: &Scan<'_>,
+    key: &LabelKey<'_>,
+    telling: KeyHint,
+    (from, line): (usize, &str),
+) -> Option<(usize, usize)> {
+    let within = key.stands == KeyPlacement::Within;
     let ends = |letter: char| letter.is_whitespace() || within && matches!(letter, ',' | ';' | '}' | ')' | ']' | '&');
     let token = &line[..line.find(ends).unwrap_or(line.len())];
     let after = line[token.len()..].trim_start();
     let value = token.trim_end_matches([',', ';', '.', '"', '\'', '`']);
     let sentence = !within && !after.is_empty() && value.len() == token.len() && !after.starts_with(['#', '(', '/']);
-    if value.is_empty() || sentence || !believable(value, key, telling) {
+    if value.is_empty() || sentence || !looks_like_secret(value, key, telling) {
         return None;
     }
     if !is_telling(value) {
@@ -182,22 +191,22 @@ fn plain(scan: &Scan<'_>, key: &Key<'_>, telling: Telling, (from, line): (usize,
         let ended = token.len() > value.len();
         let named = || {
             matches!(
-                around::lines(scan, from, from + token.len()),
-                Whose::Peoples | Whose::Reached
+                surrounding_keys::name_owner_from_lines(scan, from, from + token.len()),
+                NameOwner::People | NameOwner::Contacts
             )
         };
-        let good = !ended && value.len() >= 4 && (is_password_key(key.text) && (is_loud(key.text) || named()));
+        let good = !ended && value.len() >= 4 && (is_password_key(key.text) && (is_constant_name(key.text) || named()));
         return good.then_some((0, value.len()));
     }
     Some((0, value.len()))
 }
 
 /// Scans a secret directly after `key=`.
-pub(super) fn assigned(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, from: usize) {
-    let before = scan.before(key.start);
+pub(super) fn scan_assigned_secret(scan: &mut Scan<'_>, key: &LabelKey<'_>, telling: KeyHint, from: usize) {
+    let before = scan.byte_before(key.start);
     let query = matches!(before, b'?' | b'&' | b'#' | b';');
     let call = matches!(before, b'(' | b'[' | b'{') || scan.text[..key.start].ends_with(", ");
-    let environment = is_loud(key.text) && !query && !call;
+    let environment = is_constant_name(key.text) && !query && !call;
     let ends = |letter: char| {
         letter.is_whitespace()
             || matches!(letter, '"' | '\'' | '`' | '⟦')
@@ -207,7 +216,7 @@ pub(super) fn assigned(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, fro
     if from < scan.given {
         return;
     }
-    let text = first(&scan.text[from..], COOKIE);
+    let text = truncate(&scan.text[from..], COOKIE);
     let value = &text[..text.find(ends).unwrap_or(text.len())];
     // A value is checked only once, whatever it contains.
     scan.given = from + value.len();
@@ -216,7 +225,7 @@ pub(super) fn assigned(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, fro
     } else {
         value.trim_end_matches(['.', '\\'])
     };
-    if value.is_empty() || !believable(value, key, telling) {
+    if value.is_empty() || !looks_like_secret(value, key, telling) {
         return;
     }
     let word = value
@@ -226,24 +235,25 @@ pub(super) fn assigned(scan: &mut Scan<'_>, key: &Key<'_>, telling: Telling, fro
     let good = if environment {
         long
     } else if query {
-        telling.is_sure() && !is_loud(value)
+        telling.is_sure() && !is_constant_name(value)
             || is_telling(value) && value.len() >= 6
-            || value.len() >= 8 && !is_loud(value)
+            || value.len() >= 8 && !is_constant_name(value)
     } else {
-        is_telling(value) && long || word && value.len() >= 5 && !call && is_password_key(key.text) && !is_loud(value)
+        is_telling(value) && long
+            || word && value.len() >= 5 && !call && is_password_key(key.text) && !is_constant_name(value)
     };
     if good {
-        note(scan, from, (0, value.len()), Kind::Secret, Evidence::Key);
+        add_value_finding(scan, from, (0, value.len()), SensitiveKind::Secret, Evidence::Key);
     }
 }
 
 /// Scans command options that take a secret: `--password hunter2`, `-u ann:hunter2`.
-pub(super) fn options(scan: &mut Scan<'_>) {
+pub(super) fn scan_options(scan: &mut Scan<'_>) {
     for (dash, _) in scan.text.match_indices('-') {
         let Some(at) = dash.checked_sub(1).filter(|at| scan.bytes[*at] == b' ') else {
             continue;
         };
-        match scan.byte(at + 2) {
+        match scan.byte_at(at + 2) {
             b'-' | b'u' | b'U' | b'b' => {}
             b'p' => {
                 joined_password(scan, at + 3);
@@ -251,7 +261,7 @@ pub(super) fn options(scan: &mut Scan<'_>) {
             }
             _ => continue,
         }
-        let rest = first(&scan.text[at + 2..], 400);
+        let rest = truncate(&scan.text[at + 2..], 400);
         let name_end = rest.find([' ', '=', '\n']).unwrap_or(rest.len());
         let (name, value) = (&rest[..name_end], &rest[name_end..]);
         let lead = value.len() - value.trim_start_matches([' ', '=', '"', '\'']).len();
@@ -266,33 +276,39 @@ pub(super) fn options(scan: &mut Scan<'_>) {
                 && is_login(scan, at, user, password)
             {
                 let start = user.len() + 1;
-                note(scan, from, (start, value.len()), Kind::Secret, Evidence::Key);
+                add_value_finding(scan, from, (start, value.len()), SensitiveKind::Secret, Evidence::Key);
             }
             continue;
         }
         let cookie = matches!(name, "b" | "-cookie") && is_client(scan, at);
         if cookie && let Some(part) = cookie_option(value) {
-            note(scan, from, part, Kind::Secret, Evidence::Key);
+            add_value_finding(scan, from, part, SensitiveKind::Secret, Evidence::Key);
             continue;
         }
-        let Some(telling) = long.and_then(keys::telling).filter(|one| one.kind == Kind::Secret) else {
+        let Some(telling) = long
+            .and_then(keys::key_hint)
+            .filter(|one| one.kind == SensitiveKind::Secret)
+        else {
             continue;
         };
-        let key = Key {
+        let key = LabelKey {
             text: long.unwrap_or_default(),
             start: at + 3,
-            stands: Stands::Close,
+            stands: KeyPlacement::Close,
         };
-        let good = is_telling(value) && value.len() >= 4 && !is_loud(value) && believable(value, &key, telling);
+        let good = is_telling(value)
+            && value.len() >= 4
+            && !is_constant_name(value)
+            && looks_like_secret(value, &key, telling);
         if good {
-            note(scan, from, (0, value.len()), Kind::Secret, Evidence::Key);
+            add_value_finding(scan, from, (0, value.len()), SensitiveKind::Secret, Evidence::Key);
         }
     }
 }
 
 /// Scans the password directly after `-p`, as `MySQL` clients and `sshpass` take it.
 fn joined_password(scan: &mut Scan<'_>, from: usize) {
-    let rest = first(&scan.text[from..], VALUE);
+    let rest = truncate(&scan.text[from..], VALUE);
     let quote = rest.chars().next().filter(|letter| matches!(letter, '"' | '\''));
     let from = from + quote.map_or(0, char::len_utf8);
     let rest = &rest[quote.map_or(0, char::len_utf8)..];
@@ -301,14 +317,14 @@ fn joined_password(scan: &mut Scan<'_>, from: usize) {
         None => letter.is_whitespace() || matches!(letter, '"' | '\'' | '`' | '\\' | ';' | '|'),
     };
     let value = &rest[..rest.find(ends).unwrap_or(rest.len())];
-    let good = value.len() >= 4 && !is_shown(value) && !is_loud(value);
+    let good = value.len() >= 4 && !is_placeholder(value) && !is_constant_name(value);
     if good && runs(scan, from, &["mysql", "mariadb", "sshpass"]) {
-        note(scan, from, (0, value.len()), Kind::Secret, Evidence::Key);
+        add_value_finding(scan, from, (0, value.len()), SensitiveKind::Secret, Evidence::Key);
     }
 }
 
 /// Scans sentences that state a password: `your password is hunter2`. Most sentences only mention one.
-pub(super) fn sentences(scan: &mut Scan<'_>) {
+pub(super) fn scan_sentences(scan: &mut Scan<'_>) {
     const PASSWORD: [&str; 5] = ["password", "passwd", "passphrase", "passcode", "pin"];
     const IS: &str = " is ";
     for (at, _) in scan.text.match_indices(IS) {
@@ -317,12 +333,12 @@ pub(super) fn sentences(scan: &mut Scan<'_>) {
             continue;
         }
         let from = at + IS.len();
-        let rest = first(&scan.text[from..], VALUE);
+        let rest = truncate(&scan.text[from..], VALUE);
         let token = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
         let value = token.trim_matches(['"', '\'', '`', ',', ';', '.', '!', '?', ':', ')']);
-        if is_chosen(value) && !is_shown(value) && !is_path(value) {
+        if looks_chosen_by_person(value) && !is_placeholder(value) && !is_path(value) {
             let part = span(token, value);
-            note(scan, from, part, Kind::Secret, Evidence::Key);
+            add_value_finding(scan, from, part, SensitiveKind::Secret, Evidence::Key);
         }
     }
 }
@@ -347,7 +363,7 @@ fn runs(scan: &Scan<'_>, at: usize, programs: &[&str]) -> bool {
 }
 
 fn is_login(scan: &Scan<'_>, at: usize, user: &str, password: &str) -> bool {
-    let plain = |part: &str| !is_shown(part) && !is_loud(part);
+    let plain = |part: &str| !is_placeholder(part) && !is_constant_name(part);
     !user.is_empty()
         && password.len() >= 2
         && plain(password)

@@ -1,15 +1,15 @@
 //! Values between tags: `<phone>0301234567</phone>`.
 
-use super::label::{VALUE, first, note};
-use super::number::is_word;
-use super::{Scan, around};
+use super::label::{MAX_VALUE_BYTES, add_value_finding, truncate};
+use super::number::is_word_byte;
+use super::{Scan, surrounding_keys};
 use crate::finding::Evidence;
-use crate::keys::{self, Whose};
-use crate::kind::Kind;
-use crate::value::{self, Ground};
+use crate::keys::{self, NameOwner};
+use crate::kind::SensitiveKind;
+use crate::value::{self, HintSource};
 
 /// Scans the text after a `>` that closes a tag with a key hint: `<phone>0301234567</phone>`.
-pub(super) fn at(scan: &mut Scan<'_>, at: usize) {
+pub(super) fn scan_element(scan: &mut Scan<'_>, at: usize) {
     let lowest = at.saturating_sub(TAG);
     let before = &scan.bytes[lowest..at];
     let Some(open) = before.iter().rposition(|byte| matches!(byte, b'<' | b'>' | b'\n')) else {
@@ -21,7 +21,7 @@ pub(super) fn at(scan: &mut Scan<'_>, at: usize) {
     }
     let length = inner
         .iter()
-        .take_while(|byte| is_word(**byte) || matches!(byte, b'-' | b':'))
+        .take_while(|byte| is_word_byte(**byte) || matches!(byte, b'-' | b':'))
         .count();
     let Some(tag) = std::str::from_utf8(&inner[..length])
         .ok()
@@ -29,24 +29,26 @@ pub(super) fn at(scan: &mut Scan<'_>, at: usize) {
     else {
         return;
     };
-    let Some(telling) = keys::telling(tag).filter(|telling| scan.kinds.has(telling.kind)) else {
+    let Some(telling) = keys::key_hint(tag).filter(|telling| scan.kinds.contains(telling.kind)) else {
         return;
     };
-    let text = first(&scan.text[at + 1..], VALUE);
+    let text = truncate(&scan.text[at + 1..], MAX_VALUE_BYTES);
     let Some(end) = text.find('<').filter(|end| text[*end..].starts_with("</")) else {
         return;
     };
     let value = &text[..end];
     let whose = if telling.is_sure() {
-        Whose::Unsaid
+        NameOwner::Unknown
     } else {
-        around::tags(scan, lowest + open, at + 1 + end)
+        surrounding_keys::name_owner_from_tags(scan, lowest + open, at + 1 + end)
     };
-    if value::meant(telling, whose, value).is_none() || telling.kind == Kind::Secret && value::is_told(value) {
+    if value::kind_of_value(telling, whose, value).is_none()
+        || telling.kind == SensitiveKind::Secret && value::describes_secret(value)
+    {
         return;
     }
-    if let Some(part) = value::borne_out(value, telling.kind, Ground::Key) {
-        note(scan, at + 1, part, telling.kind, Evidence::Key);
+    if let Some(part) = value::confirmed_part(value, telling.kind, HintSource::Key) {
+        add_value_finding(scan, at + 1, part, telling.kind, Evidence::Key);
     }
 }
 

@@ -1,18 +1,21 @@
 //! Tests of values that have a form, and of text that only looks like it.
 
-use super::{Place, scan};
-use crate::finding::resolve;
-use crate::kind::{Kind, Kinds};
+use super::{ScanScope, scan_text};
+use crate::finding::resolve_overlaps;
+use crate::kind::{SensitiveKind, SensitiveKinds};
 
 #[track_caller]
-fn check(text: &str, expected: &[(Kind, &str)]) {
-    let found = resolve(text, scan(text, Kinds::all(), Place::Text, Vec::new()).found);
+fn check(text: &str, expected: &[(SensitiveKind, &str)]) {
+    let found = resolve_overlaps(
+        text,
+        scan_text(text, SensitiveKinds::all(), ScanScope::Text, Vec::new()).found,
+    );
     let found: Vec<_> = found.iter().map(|one| (one.kind, &text[one.start..one.end])).collect();
     assert_eq!(found, expected, "{text}");
 }
 
 #[track_caller]
-fn one(text: &str, kind: Kind, value: &str) {
+fn one(text: &str, kind: SensitiveKind, value: &str) {
     check(text, &[(kind, value)]);
 }
 
@@ -20,13 +23,17 @@ fn one(text: &str, kind: Kind, value: &str) {
 fn addresses_of_mail_end_where_they_end() {
     one(
         "Write to ann.lee+x@mail.example.com.",
-        Kind::Email,
+        SensitiveKind::Email,
         "ann.lee+x@mail.example.com",
     );
-    one("<ANN@EXAMPLE.ORG>", Kind::Email, "ANN@EXAMPLE.ORG");
-    one("jürgen@müller.de, bitte", Kind::Email, "jürgen@müller.de");
-    one("mail:123456789@s.whatsapp.net", Kind::Email, "123456789@s.whatsapp.net");
-    one("a@example.com.Then more", Kind::Email, "a@example.com.Then");
+    one("<ANN@EXAMPLE.ORG>", SensitiveKind::Email, "ANN@EXAMPLE.ORG");
+    one("jürgen@müller.de, bitte", SensitiveKind::Email, "jürgen@müller.de");
+    one(
+        "mail:123456789@s.whatsapp.net",
+        SensitiveKind::Email,
+        "123456789@s.whatsapp.net",
+    );
+    one("a@example.com.Then more", SensitiveKind::Email, "a@example.com.Then");
     check("icon@2x.png lib@1.2.3 @scope/name a@b git@github.com:org/repo", &[]);
 }
 
@@ -34,33 +41,48 @@ fn addresses_of_mail_end_where_they_end() {
 fn addresses_of_pages_lose_the_punctuation_around() {
     one(
         "see (https://Example.com/a_(b)?q=1#f).",
-        Kind::Url,
+        SensitiveKind::Url,
         "https://Example.com/a_(b)?q=1#f",
     );
-    one("http://www.DialForum.co.uk/", Kind::Url, "http://www.DialForum.co.uk/");
+    one(
+        "http://www.DialForum.co.uk/",
+        SensitiveKind::Url,
+        "http://www.DialForum.co.uk/",
+    );
     check("https:// and mailto:x and file:///etc", &[]);
 }
 
 #[test]
 fn what_stands_in_the_address_of_a_page_is_read() {
-    let kinds = Kinds::all().without(Kind::Url).without(Kind::Ip);
-    let check = |text: &str, expected: &[(Kind, &str)]| {
-        let found = resolve(text, scan(text, kinds, Place::Text, Vec::new()).found);
+    let kinds = SensitiveKinds::all()
+        .without(SensitiveKind::Url)
+        .without(SensitiveKind::Ip);
+    let check = |text: &str, expected: &[(SensitiveKind, &str)]| {
+        let found = resolve_overlaps(text, scan_text(text, kinds, ScanScope::Text, Vec::new()).found);
         let found: Vec<_> = found.iter().map(|one| (one.kind, &text[one.start..one.end])).collect();
         assert_eq!(found, expected, "{text}");
     };
     let card = "4532276644577020";
     check(
         &format!("https://x.example/pay?card={card}&ok=1"),
-        &[(Kind::Card, card)],
+        &[(SensitiveKind::Card, card)],
     );
-    check(&format!("https://x.example/cards/{card}"), &[(Kind::Card, card)]);
+    check(
+        &format!("https://x.example/cards/{card}"),
+        &[(SensitiveKind::Card, card)],
+    );
     let mail = "ann.lee@mail.example";
-    check(&format!("https://x.example/users/{mail}/edit"), &[(Kind::Email, mail)]);
-    check(&format!("https://x.example/?to={mail}&n=2"), &[(Kind::Email, mail)]);
+    check(
+        &format!("https://x.example/users/{mail}/edit"),
+        &[(SensitiveKind::Email, mail)],
+    );
+    check(
+        &format!("https://x.example/?to={mail}&n=2"),
+        &[(SensitiveKind::Email, mail)],
+    );
     check(
         "https://x.example/?phone=5550199&name=Ann&zip=90210",
-        &[(Kind::Phone, "5550199"), (Kind::Name, "Ann")],
+        &[(SensitiveKind::Phone, "5550199"), (SensitiveKind::Name, "Ann")],
     );
     for text in [
         "https://medium.com/@ann.lee/p https://unpkg.com/react@18.2.0/umd/react.js https://cdn.example/vue@next.min.js",
@@ -74,8 +96,13 @@ fn what_stands_in_the_address_of_a_page_is_read() {
 #[test]
 fn a_name_behind_an_assignment_is_hidden_whole() {
     let check = |text: &str, expected: &[&str]| {
-        let found = resolve(text, scan(text, Kinds::all(), Place::Text, Vec::new()).found);
-        let names = found.iter().filter(|one| matches!(one.kind, Kind::Name | Kind::Place));
+        let found = resolve_overlaps(
+            text,
+            scan_text(text, SensitiveKinds::all(), ScanScope::Text, Vec::new()).found,
+        );
+        let names = found
+            .iter()
+            .filter(|one| matches!(one.kind, SensitiveKind::Name | SensitiveKind::Place));
         let found: Vec<_> = names.map(|one| &text[one.start..one.end]).collect();
         assert_eq!(found, expected, "{text}");
     };
@@ -98,8 +125,8 @@ fn a_name_behind_an_assignment_is_hidden_whole() {
 fn what_stands_behind_a_point_is_no_card() {
     check("0.4532276644577020", &[]);
     check("[0.4532276644577020,17.4532276644577020]", &[]);
-    one("no. 4532276644577020.", Kind::Card, "4532276644577020");
-    one("4532.2766.4457.7020", Kind::Card, "4532.2766.4457.7020");
+    one("no. 4532276644577020.", SensitiveKind::Card, "4532276644577020");
+    one("4532.2766.4457.7020", SensitiveKind::Card, "4532.2766.4457.7020");
 }
 
 #[test]
@@ -115,10 +142,10 @@ fn cards_are_checked_whatever_stands_between() {
         "676222165679",
         "213176828496175",
     ] {
-        one(&format!("paid with {written} today"), Kind::Card, written);
+        one(&format!("paid with {written} today"), SensitiveKind::Card, written);
     }
     check("4532276644577021 and 1234567890123456 and x4532276644577020y", &[]);
-    one("card 060400000000", Kind::Card, "060400000000");
+    one("card 060400000000", SensitiveKind::Card, "060400000000");
 }
 
 #[test]
@@ -134,7 +161,7 @@ fn cards_are_found_grouped_in_any_way_and_over_a_line_break() {
         "4532 27\n66 4457 7020",
         "4532276644\n577020",
     ] {
-        one(&format!("it is {written}, she said"), Kind::Card, written);
+        one(&format!("it is {written}, she said"), SensitiveKind::Card, written);
     }
     for alone in [
         "4532 2766\n4457 7020",
@@ -142,10 +169,14 @@ fn cards_are_found_grouped_in_any_way_and_over_a_line_break() {
         "> 4532 2766 4457\n> 7020\n",
     ] {
         let card = alone.trim_matches(['>', ' ', '\n']);
-        one(alone, Kind::Card, card);
+        one(alone, SensitiveKind::Card, card);
     }
     check("123\n4532276644\n577020\n456 and 12\n4532 2766\n4457 7020\n13", &[]);
-    one("card 453 227 664 457 702 0", Kind::Card, "453 227 664 457 702 0");
+    one(
+        "card 453 227 664 457 702 0",
+        SensitiveKind::Card,
+        "453 227 664 457 702 0",
+    );
     check("it is 453 227 664 457 702 0 then", &[]);
     check("4532\n2766\n4457\n7020 and 4532 2766\n4457 7021", &[]);
     check("45322766\n44577020\n", &[]);
@@ -160,7 +191,7 @@ fn accounts_are_checked_in_any_case_and_grouping() {
         "GB82 WEST 1234 5698 7654 32",
         "DE89 3704 0044 0532 0130 00",
     ] {
-        one(&format!("to {written}."), Kind::Iban, written);
+        one(&format!("to {written}."), SensitiveKind::Iban, written);
     }
     check(
         "GB83WEST12345698765432 GB82WEST1234569876543 XX82WEST12345698765432",
@@ -170,17 +201,21 @@ fn accounts_are_checked_in_any_case_and_grouping() {
 
 #[test]
 fn addresses_of_machines() {
-    one("from 58.74.121.78 blocked", Kind::Ip, "58.74.121.78");
+    one("from 58.74.121.78 blocked", SensitiveKind::Ip, "58.74.121.78");
     one(
         "host 2001:db8:85a3:0:0:8a2e:370:7334, up",
-        Kind::Ip,
+        SensitiveKind::Ip,
         "2001:db8:85a3:0:0:8a2e:370:7334",
     );
-    one("at fe80::1ff:fe23:4567:890a.", Kind::Ip, "fe80::1ff:fe23:4567:890a");
-    one("::ffff:192.0.2.128", Kind::Ip, "::ffff:192.0.2.128");
-    one("00:1A:2b:3c:4d:5e", Kind::Mac, "00:1A:2b:3c:4d:5e");
-    one("00-1A-2B-3C-4D-5E", Kind::Mac, "00-1A-2B-3C-4D-5E");
-    one("001a.2b3c.4d5e", Kind::Mac, "001a.2b3c.4d5e");
+    one(
+        "at fe80::1ff:fe23:4567:890a.",
+        SensitiveKind::Ip,
+        "fe80::1ff:fe23:4567:890a",
+    );
+    one("::ffff:192.0.2.128", SensitiveKind::Ip, "::ffff:192.0.2.128");
+    one("00:1A:2b:3c:4d:5e", SensitiveKind::Mac, "00:1A:2b:3c:4d:5e");
+    one("00-1A-2B-3C-4D-5E", SensitiveKind::Mac, "00-1A-2B-3C-4D-5E");
+    one("001a.2b3c.4d5e", SensitiveKind::Mac, "001a.2b3c.4d5e");
     check(
         "version 1.2.3.4, Chrome/120.0.0.0, 127.0.0.1, 0.0.0.0, 255.255.255.0, 300.1.1.1, std::mem::swap, 12:30:45, a::b, ::1",
         &[],
@@ -204,7 +239,7 @@ fn telephone_numbers_in_the_forms_of_many_countries() {
         "027 896 92 86",
         "1-800-555-0199 ext. 12",
     ] {
-        one(&format!("It is {written}, she said"), Kind::Phone, written);
+        one(&format!("It is {written}, she said"), SensitiveKind::Phone, written);
     }
     for written in [
         "78 651 450",
@@ -215,8 +250,12 @@ fn telephone_numbers_in_the_forms_of_many_countries() {
         "9472 7916",
         "99 668472",
     ] {
-        one(&format!("Can someone call me on {written}?"), Kind::Phone, written);
-        one(&format!("{written} fax"), Kind::Phone, written);
+        one(
+            &format!("Can someone call me on {written}?"),
+            SensitiveKind::Phone,
+            written,
+        );
+        one(&format!("{written} fax"), SensitiveKind::Phone, written);
         check(&format!("It was {written} then"), &[]);
     }
     check(
@@ -227,9 +266,9 @@ fn telephone_numbers_in_the_forms_of_many_countries() {
 
 #[test]
 fn social_security_numbers() {
-    one("Here's my SSN: 403-57-9558", Kind::Ssn, "403-57-9558");
-    one("it is 403 57 9558.", Kind::Ssn, "403 57 9558");
-    one("SSN 403579558", Kind::Ssn, "403579558");
+    one("Here's my SSN: 403-57-9558", SensitiveKind::Ssn, "403-57-9558");
+    one("it is 403 57 9558.", SensitiveKind::Ssn, "403 57 9558");
+    one("SSN 403579558", SensitiveKind::Ssn, "403579558");
     check(
         "000-12-3456 666-12-3456 403-00-9558 403-57-0000 2270-66-1551 403579558",
         &[],
@@ -238,8 +277,8 @@ fn social_security_numbers() {
 
 #[test]
 fn dates_of_birth_only_where_birth_is_spoken_of() {
-    one("She was born on 12/27/1986.", Kind::BirthDate, "12/27/1986");
-    one("DOB: 1986-12-27", Kind::BirthDate, "1986-12-27");
+    one("She was born on 12/27/1986.", SensitiveKind::BirthDate, "12/27/1986");
+    one("DOB: 1986-12-27", SensitiveKind::BirthDate, "1986-12-27");
     check("The meeting on 12/27/1986 was long", &[]);
 }
 
@@ -274,7 +313,11 @@ fn national_numbers_with_a_form_or_a_date_are_found_anywhere() {
         "ACUPA7085R",
         "880101-1234567",
     ] {
-        one(&format!("the number {written} it is"), Kind::NationalId, written);
+        one(
+            &format!("the number {written} it is"),
+            SensitiveKind::NationalId,
+            written,
+        );
     }
 }
 
@@ -292,7 +335,7 @@ fn national_numbers_with_only_a_checksum_need_a_word() {
         ("SIN", "123-456-782"),
         ("tax ID", "36 574 261 809"),
     ] {
-        one(&format!("{word} {written}"), Kind::NationalId, written);
+        one(&format!("{word} {written}"), SensitiveKind::NationalId, written);
         check(&format!("count {written}"), &[]);
     }
     check(
@@ -303,11 +346,11 @@ fn national_numbers_with_only_a_checksum_need_a_word() {
 
 #[test]
 fn values_after_a_label_are_found_by_it() {
-    one("Name: Victoria Bruun\nrest", Kind::Name, "Victoria Bruun");
-    one("**Phone:**\n 51 516 33", Kind::Phone, "51 516 33");
-    one("{\"last_name\": \"o'brien\"}", Kind::Name, "o'brien");
-    one("{\"ssn\": 403579558, \"x\": 1}", Kind::Ssn, "403579558");
-    one("Address: 12 Main Street", Kind::Address, "12 Main Street");
+    one("Name: Victoria Bruun\nrest", SensitiveKind::Name, "Victoria Bruun");
+    one("**Phone:**\n 51 516 33", SensitiveKind::Phone, "51 516 33");
+    one("{\"last_name\": \"o'brien\"}", SensitiveKind::Name, "o'brien");
+    one("{\"ssn\": 403579558, \"x\": 1}", SensitiveKind::Ssn, "403579558");
+    one("Address: 12 Main Street", SensitiveKind::Address, "12 Main Street");
     check(
         "name: The name of the file\nlocation: city name\naddress: where it goes\npassword: your own",
         &[],
@@ -316,7 +359,7 @@ fn values_after_a_label_are_found_by_it() {
 
 #[test]
 fn what_programs_print_of_their_values_is_found_by_its_keys() {
-    let pair = [(Kind::Name, "Ann Lee"), (Kind::Phone, "78 651 450")];
+    let pair = [(SensitiveKind::Name, "Ann Lee"), (SensitiveKind::Phone, "78 651 450")];
     for text in [
         "{ name: 'Ann Lee', phone: '78 651 450' }",
         "[\n  {\n    id: 1,\n    name: 'Ann Lee',\n    phone: '78 651 450'\n  }\n]",
@@ -330,23 +373,35 @@ fn what_programs_print_of_their_values_is_found_by_its_keys() {
     ] {
         check(text, &pair);
     }
-    one("{\"id\":17,\"name\":\"maria garcia\"}", Kind::Name, "maria garcia");
-    one("{ lastName: \"O'Brien\" }", Kind::Name, "O'Brien");
-    one("{ lastName: 'O\\'Brien \"x\"' }", Kind::Name, "O\\'Brien \"x\"");
-    one("{ id: 1, zip: 90210 }", Kind::Address, "90210");
+    one(
+        "{\"id\":17,\"name\":\"maria garcia\"}",
+        SensitiveKind::Name,
+        "maria garcia",
+    );
+    one("{ lastName: \"O'Brien\" }", SensitiveKind::Name, "O'Brien");
+    one(
+        "{ lastName: 'O\\'Brien \"x\"' }",
+        SensitiveKind::Name,
+        "O\\'Brien \"x\"",
+    );
+    one("{ id: 1, zip: 90210 }", SensitiveKind::Address, "90210");
     one(
         "{ dob: 1980-01-01T00:00:00.000Z, n: 1 }",
-        Kind::BirthDate,
+        SensitiveKind::BirthDate,
         "1980-01-01T00:00:00.000Z",
     );
     one(
         "P(born=datetime.date(1980, 1, 1), n=2)",
-        Kind::BirthDate,
+        SensitiveKind::BirthDate,
         "datetime.date(1980, 1, 1)",
     );
-    one("{ password: 'correct horse', user: 4 }", Kind::Secret, "correct horse");
-    one("{ cvv: 123 }", Kind::Secret, "123");
-    one("<person city=\"oulu\"/>", Kind::Place, "oulu");
+    one(
+        "{ password: 'correct horse', user: 4 }",
+        SensitiveKind::Secret,
+        "correct horse",
+    );
+    one("{ cvv: 123 }", SensitiveKind::Secret, "123");
+    one("<person city=\"oulu\"/>", SensitiveKind::Place, "oulu");
     check(
         "{ name: 'Blue Chair', sku: 'A1' } {\"files\": [{\"name\": \"Report\"}, {\"name\": \"Ann\"}]} name: 'build and test'\n<a name=\"top\">",
         &[],
@@ -364,8 +419,8 @@ fn a_number_in_a_structure_is_what_its_own_key_says() {
         &[],
     );
     check("{ phone: null, amount_cents: 1299900, id: '12345678' }", &[]);
-    one("{\"id\": 1, \"desk_phone\": 1299900}", Kind::Phone, "1299900");
-    one("He said, his phone: 1299900", Kind::Phone, "1299900");
+    one("{\"id\": 1, \"desk_phone\": 1299900}", SensitiveKind::Phone, "1299900");
+    one("He said, his phone: 1299900", SensitiveKind::Phone, "1299900");
 }
 
 #[test]
@@ -374,17 +429,20 @@ fn a_name_on_a_line_needs_a_person_around_or_the_dictionary() {
     check("Name: Build And Deploy\nStatus: success", &[]);
     check(
         "Name: Xyzzy Plugh\nEmail: x@example.com",
-        &[(Kind::Name, "Xyzzy Plugh"), (Kind::Email, "x@example.com")],
+        &[
+            (SensitiveKind::Name, "Xyzzy Plugh"),
+            (SensitiveKind::Email, "x@example.com"),
+        ],
     );
-    one("Name: Maria Garcia\nrest", Kind::Name, "Maria Garcia");
+    one("Name: Maria Garcia\nrest", SensitiveKind::Name, "Maria Garcia");
 }
 
 #[test]
 fn values_right_behind_an_assignment_are_found_by_its_key() {
-    one("phone=0301234567", Kind::Phone, "0301234567");
-    one("id=4 phone=0301234567 n=2", Kind::Phone, "0301234567");
-    one("GET /x?zip=90210&n=1", Kind::Address, "90210");
-    one("user_id=4, first_name=Ann, n=2", Kind::Name, "Ann");
+    one("phone=0301234567", SensitiveKind::Phone, "0301234567");
+    one("id=4 phone=0301234567 n=2", SensitiveKind::Phone, "0301234567");
+    one("GET /x?zip=90210&n=1", SensitiveKind::Address, "90210");
+    one("user_id=4, first_name=Ann, n=2", SensitiveKind::Name, "Ann");
     check(
         "phone=x tel==12345678 name=react customer=customer_id mobile=12 passport=^0.6.0",
         &[],
@@ -393,11 +451,15 @@ fn values_right_behind_an_assignment_are_found_by_its_key() {
 
 #[test]
 fn what_stands_between_tags_is_found_by_them() {
-    one("<phone>0301234567</phone>", Kind::Phone, "0301234567");
-    one("<x:lastName a=\"1\">o'brien</x:lastName>", Kind::Name, "o'brien");
+    one("<phone>0301234567</phone>", SensitiveKind::Phone, "0301234567");
+    one(
+        "<x:lastName a=\"1\">o'brien</x:lastName>",
+        SensitiveKind::Name,
+        "o'brien",
+    );
     check(
         "<contact><name>xyzzy</name><email>x@example.com</email></contact>",
-        &[(Kind::Name, "xyzzy"), (Kind::Email, "x@example.com")],
+        &[(SensitiveKind::Name, "xyzzy"), (SensitiveKind::Email, "x@example.com")],
     );
     check("<package><name>react</name><version>18.2.0</version></package>", &[]);
     check("<name>\n<b>x</b></name> a > b <phone>none</phone>", &[]);
@@ -420,7 +482,11 @@ fn national_telephone_numbers_of_the_largest_countries_are_found_in_prose() {
         "55 1234 5678",
         "0171 1234567",
     ] {
-        one(&format!("Du erreichst mich: {written}, ab acht"), Kind::Phone, written);
+        one(
+            &format!("Du erreichst mich: {written}, ab acht"),
+            SensitiveKind::Phone,
+            written,
+        );
     }
     check(
         "From 12345 67890 to 10 20 30, 55 12 34, 8 100 200 30 or 2019-2020\n71234 80123\n98765 43210\n55 1234 5678",
@@ -430,11 +496,11 @@ fn national_telephone_numbers_of_the_largest_countries_are_found_in_prose() {
 
 #[test]
 fn only_wanted_kinds_are_found() {
-    let kinds: Kinds = [Kind::Card].into_iter().collect();
+    let kinds: SensitiveKinds = [SensitiveKind::Card].into_iter().collect();
     let text = "ann@example.com 4532276644577020";
-    let found = scan(text, kinds, Place::Text, Vec::new()).found;
+    let found = scan_text(text, kinds, ScanScope::Text, Vec::new()).found;
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].kind, Kind::Card);
+    assert_eq!(found[0].kind, SensitiveKind::Card);
 }
 
 proptest::proptest! {
@@ -447,14 +513,14 @@ proptest::proptest! {
         let address = std::net::Ipv6Addr::from(parts).to_string();
         // Some spellings have no digit at all, and are words as well.
         proptest::prop_assume!(address.bytes().any(|byte| byte.is_ascii_digit()));
-        one(&format!("from {address} today"), Kind::Ip, &address);
+        one(&format!("from {address} today"), SensitiveKind::Ip, &address);
     }
 
     #[test]
     fn every_address_of_version_four_is_found(parts in proptest::array::uniform4(1..=254_u8)) {
         proptest::prop_assume!(parts[0] != 127);
         let address = std::net::Ipv4Addr::from(parts).to_string();
-        one(&format!("from {address}: today"), Kind::Ip, &address);
-        one(&format!("from {address}."), Kind::Ip, &address);
+        one(&format!("from {address}: today"), SensitiveKind::Ip, &address);
+        one(&format!("from {address}."), SensitiveKind::Ip, &address);
     }
 }

@@ -1,15 +1,15 @@
 //! Tests of secrets.
 
 use super::is_random;
-use crate::detector::{Detector, Names, Secrets, Settings};
-use crate::kind::Kinds;
+use crate::detector::{Detector, DetectorConfig, NameDetection, SecretDetection};
+use crate::kind::SensitiveKinds;
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
-    let found = Detector::new(&Settings {
-        kinds: Kinds::none(),
-        names: Names::Keys,
-        secrets: Secrets::Redact,
+    let found = Detector::new(&DetectorConfig {
+        kinds: SensitiveKinds::none(),
+        names: NameDetection::Keys,
+        secrets: SecretDetection::Redact,
         own: Vec::new(),
     })
     .find(text);
@@ -69,7 +69,7 @@ fn values_that_a_telling_word_is_given() {
     check("Authorization: Bearer q7Zp3XkV9rT2mB5nW8sD", &["q7Zp3XkV9rT2mB5nW8sD"]);
     check("https://user:s3cretpw@host.example/x", &["s3cretpw"]);
     check(
-        "password: must be long; token: string; secret = \"${SECRET}\"; tokens: 4096; password=\"\"",
+        "password: must be long; token: string; secret = \"${SECRET_REMOVED}\"; tokens: 4096; password=\"\"",
         &[],
     );
     check(

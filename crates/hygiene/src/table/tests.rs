@@ -1,11 +1,11 @@
 //! Tests of tables.
 
-use super::cells;
+use super::visit_cells;
 
 #[track_caller]
 fn check(text: &str, expected: &[(&str, &str)]) {
     let mut found = Vec::new();
-    cells(text, &mut |text, cell| {
+    visit_cells(text, &mut |text, cell| {
         found.push((cell.telling.kind.to_string(), text[cell.start..cell.end].to_owned()));
     });
     let found: Vec<_> = found

@@ -1,34 +1,34 @@
 //! Tests of values under keys.
 
-use super::{Ground, borne_out, looks_named};
-use crate::kind::Kind;
+use super::{HintSource, confirmed_part, looks_named};
+use crate::kind::SensitiveKind;
 
-fn whole(value: &str, kind: Kind) -> Option<(usize, usize)> {
-    borne_out(value, kind, Ground::Key)
+fn whole(value: &str, kind: SensitiveKind) -> Option<(usize, usize)> {
+    confirmed_part(value, kind, HintSource::Key)
 }
 
 #[track_caller]
-fn check(value: &str, kind: Kind, good: bool) {
+fn check(value: &str, kind: SensitiveKind, good: bool) {
     assert_eq!(whole(value, kind).is_some(), good, "{value} as {kind}");
 }
 
 #[test]
 fn values_that_cannot_be_are_left() {
-    check("78 651 450", Kind::Phone, true);
-    check("ask the office", Kind::Phone, false);
-    check("n/a", Kind::Name, false);
-    check("José", Kind::Name, true);
-    check("https://example.com", Kind::Name, false);
-    check("10.1.2.3", Kind::Ip, true);
-    check("localhost", Kind::Ip, false);
-    check("hunter2!", Kind::Secret, true);
-    check("correct horse battery staple", Kind::Secret, true);
+    check("78 651 450", SensitiveKind::Phone, true);
+    check("ask the office", SensitiveKind::Phone, false);
+    check("n/a", SensitiveKind::Name, false);
+    check("José", SensitiveKind::Name, true);
+    check("https://example.com", SensitiveKind::Name, false);
+    check("10.1.2.3", SensitiveKind::Ip, true);
+    check("localhost", SensitiveKind::Ip, false);
+    check("hunter2!", SensitiveKind::Secret, true);
+    check("correct horse battery staple", SensitiveKind::Secret, true);
     for secret in [
         "$ecret!", "%pass", "<pw>", "{x", "[x]", "your dog", "example1", "changeme", "redacted", "abc", "1",
     ] {
-        check(secret, Kind::Secret, true);
+        check(secret, SensitiveKind::Secret, true);
     }
-    check(&"c=1; ".repeat(100), Kind::Secret, true);
+    check(&"c=1; ".repeat(100), SensitiveKind::Secret, true);
     for none in [
         "",
         " ",
@@ -42,13 +42,13 @@ fn values_that_cannot_be_are_left() {
         "$DB_PASSWORD",
         "%DB_PASSWORD%",
     ] {
-        check(none, Kind::Secret, false);
+        check(none, SensitiveKind::Secret, false);
     }
-    check("********", Kind::Secret, false);
-    check("‹name:k7q2bb›", Kind::Name, false);
-    check("⟦secret removed⟧", Kind::Secret, false);
-    check(&"x".repeat(500), Kind::Address, false);
-    assert_eq!(whole("  Ann ", Kind::Name), Some((2, 5)));
+    check("********", SensitiveKind::Secret, false);
+    check("‹name:k7q2bb›", SensitiveKind::Name, false);
+    check("⟦secret removed⟧", SensitiveKind::Secret, false);
+    check(&"x".repeat(500), SensitiveKind::Address, false);
+    assert_eq!(whole("  Ann ", SensitiveKind::Name), Some((2, 5)));
 }
 
 #[test]
@@ -75,47 +75,56 @@ fn brackets_of_ours_hide_no_value() {
     ] {
         let value = format!("{address}{notice}");
         let end = if ours { address.len() } else { value.len() };
-        assert_eq!(whole(&value, Kind::Address), Some((0, end)), "{value}");
+        assert_eq!(whole(&value, SensitiveKind::Address), Some((0, end)), "{value}");
     }
     assert_eq!(
-        whole("GB82⟦ringfence: 29 of 56 bytes left out⟧", Kind::Iban),
+        whole("GB82⟦ringfence: 29 of 56 bytes left out⟧", SensitiveKind::Iban),
         Some((0, 4))
     );
-    check("Ann ‹x› Lee", Kind::Name, true);
-    check("⟦Ann Lee⟧", Kind::Name, true);
-    check("‹Ann Lee›", Kind::Name, true);
+    check("Ann ‹x› Lee", SensitiveKind::Name, true);
+    check("⟦Ann Lee⟧", SensitiveKind::Name, true);
+    check("‹Ann Lee›", SensitiveKind::Name, true);
 }
 
 #[test]
 fn a_key_is_believed_where_the_value_can_be_at_all() {
     for (value, kind) in [
-        ("ann@intranet", Kind::Email),
-        ("ann%40example.com", Kind::Email),
-        ("ann&#64;example.com", Kind::Email),
-        ("Ann Lee <ann@example.com>", Kind::Email),
-        ("ann [AT] example.com", Kind::Email),
-        ("ann at example dot com", Kind::Email),
-        ("ann@intranet, bo@example.com", Kind::Email),
-        ("tel:+49%20170%20123", Kind::Phone),
-        ("555-0100 (after six, ask for Ann)", Kind::Phone),
-        ("SSN: 403-57-9558", Kind::Ssn),
-        ("***-**-9558", Kind::Ssn),
-        ("IBAN GB82", Kind::Iban),
-        ("Visa ending 4242", Kind::Card),
-        ("No. 12", Kind::NationalId),
+        ("ann@intranet", SensitiveKind::Email),
+        ("ann%40example.com", SensitiveKind::Email),
+        ("ann&#64;example.com", SensitiveKind::Email),
+        ("Ann Lee <ann@example.com>", SensitiveKind::Email),
+        ("ann [AT] example.com", SensitiveKind::Email),
+        ("ann at example dot com", SensitiveKind::Email),
+        ("ann@intranet, bo@example.com", SensitiveKind::Email),
+        ("tel:+49%20170%20123", SensitiveKind::Phone),
+        ("555-0100 (after six, ask for Ann)", SensitiveKind::Phone),
+        ("SSN: 403-57-9558", SensitiveKind::Ssn),
+        ("***-**-9558", SensitiveKind::Ssn),
+        ("IBAN GB82", SensitiveKind::Iban),
+        ("Visa ending 4242", SensitiveKind::Card),
+        ("No. 12", SensitiveKind::NationalId),
     ] {
         assert_eq!(whole(value, kind), Some((0, value.len())), "{value}");
     }
     for (value, kind) in [
-        ("see the list", Kind::Email),
-        ("ann@example.com, bo@example.com", Kind::Email),
-        ("ask the office", Kind::Phone),
-        ("on file", Kind::Ssn),
-        ("Visa", Kind::Card),
+        ("see the list", SensitiveKind::Email),
+        ("ann@example.com, bo@example.com", SensitiveKind::Email),
+        ("ask the office", SensitiveKind::Phone),
+        ("on file", SensitiveKind::Ssn),
+        ("Visa", SensitiveKind::Card),
     ] {
         check(value, kind, false);
     }
-    assert_eq!(borne_out("see page 12 to 14", Kind::Phone, Ground::Label), None);
-    assert_eq!(borne_out("write to me @ home", Kind::Email, Ground::Label), None);
-    assert_eq!(borne_out("ann@intranet", Kind::Email, Ground::Label), Some((0, 12)));
+    assert_eq!(
+        confirmed_part("see page 12 to 14", SensitiveKind::Phone, HintSource::Label),
+        None
+    );
+    assert_eq!(
+        confirmed_part("write to me @ home", SensitiveKind::Email, HintSource::Label),
+        None
+    );
+    assert_eq!(
+        confirmed_part("ann@intranet", SensitiveKind::Email, HintSource::Label),
+        Some((0, 12))
+    );
 }

@@ -5,24 +5,24 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::ExitCode;
 
-use ringfence_jail::template::{Next, Template};
+use ringfence_jail::template::{Template, TemplateEvent};
 use ringfence_jail::{inside, socket};
 
 fn main() -> ExitCode {
     // Errors cannot be reported: the host sees that the socket closes.
-    match born().and_then(|control| control.map_or(Ok(()), |control| answer(&control))) {
+    match enter_jail().and_then(|control| control.map_or(Ok(()), |control| answer(&control))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn born() -> io::Result<Option<OwnedFd>> {
-    let template = Template::settle()?;
+fn enter_jail() -> io::Result<Option<OwnedFd>> {
+    let template = Template::start()?;
     loop {
-        match template.next()? {
-            Next::Template => {}
-            Next::Over => return Ok(None),
-            Next::First(control) => return Ok(Some(control)),
+        match template.serve_next()? {
+            TemplateEvent::Template => {}
+            TemplateEvent::Closed => return Ok(None),
+            TemplateEvent::FirstProcess(control) => return Ok(Some(control)),
         }
     }
 }
@@ -46,7 +46,7 @@ fn descriptors(control: &OwnedFd) -> String {
     for number in 0..256 {
         if number == control.as_raw_fd() {
             open.push(number);
-        } else if let Ok(found) = inside::adopt(number) {
+        } else if let Ok(found) = inside::adopt_descriptor(number) {
             open.push(number);
             std::mem::forget(found);
         }

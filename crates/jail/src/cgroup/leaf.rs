@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use super::{Controller, GroupError, Tree, Version, end_all, make, remove_tree, set};
+use super::{CgroupError, CgroupTree, CgroupVersion, Controller, kill_all, make_group, remove_tree, write_setting};
 
 /// What one execution may use in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct LeafLimits {
 
 /// What one execution used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
+pub struct LeafUsage {
     /// Processor time; `None`: this host does not count it.
     pub cpu: Option<Duration>,
     /// Peak memory in bytes; `None`: this host does not count it.
@@ -39,7 +39,7 @@ pub struct Usage {
 
 /// What memory is used for, as far as the kernel cannot reclaim it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Memory {
+pub struct LeafMemory {
     /// Bytes of private pages of the processes.
     pub own: u64,
     /// Bytes of files in memory and of shared memory, for the whole sandbox: what earlier executions left is included.
@@ -55,50 +55,50 @@ pub struct Memory {
 /// The groups of one execution. Dropping it kills the processes in them and removes the groups.
 #[derive(Debug)]
 pub struct Leaf {
-    parts: Vec<Tree>,
+    parts: Vec<CgroupTree>,
     /// Whether the kernel is reclaiming memory, which may go on while the program allocates more.
     reclaiming: Arc<AtomicBool>,
 }
 
 impl Leaf {
-    pub(super) fn new(parents: &[Tree], name: &str, limits: &LeafLimits) -> Result<Leaf, GroupError> {
+    pub(super) fn new(parents: &[CgroupTree], name: &str, limits: &LeafLimits) -> Result<Leaf, CgroupError> {
         let mut leaf = Leaf {
             parts: Vec::new(),
             reclaiming: Arc::default(),
         };
         for parent in parents {
             let folder = parent.folder.join(name);
-            make(&folder)?;
-            leaf.parts.push(Tree {
+            make_group(&folder)?;
+            leaf.parts.push(CgroupTree {
                 folder,
                 ..parent.clone()
             });
         }
         for part in &leaf.parts {
-            limit(part, limits)?;
+            apply_limits(part, limits)?;
         }
         Ok(leaf)
     }
 
     /// Opens the task files: a process that writes `0` to each of them is in the leaf from then on.
-    pub fn task_files(&self) -> Result<Vec<OwnedFd>, GroupError> {
-        let open = |part: &Tree| {
+    pub fn task_files(&self) -> Result<Vec<OwnedFd>, CgroupError> {
+        let open = |part: &CgroupTree| {
             let path = part.folder.join(match part.version {
-                Version::One => "tasks",
-                Version::Two => "cgroup.procs",
+                CgroupVersion::V1 => "tasks",
+                CgroupVersion::V2 => "cgroup.procs",
             });
             File::options()
                 .write(true)
                 .open(&path)
                 .map(OwnedFd::from)
-                .map_err(|source| GroupError::Read { path, source })
+                .map_err(|source| CgroupError::Read { path, source })
         };
         self.parts.iter().map(open).collect()
     }
 
     /// What the execution has used so far.
-    pub fn usage(&self) -> Result<Usage, GroupError> {
-        let mut usage = Usage::default();
+    pub fn usage(&self) -> Result<LeafUsage, CgroupError> {
+        let mut usage = LeafUsage::default();
         for part in &self.parts {
             for controller in &part.controllers {
                 read_usage(part, *controller, &mut usage)?;
@@ -107,25 +107,25 @@ impl Leaf {
         Ok(usage)
     }
 
-    fn memory_part(&self) -> Option<&Tree> {
+    fn memory_tree(&self) -> Option<&CgroupTree> {
         let mut parts = self.parts.iter();
         parts.find(|part| part.controllers.contains(&Controller::Memory))
     }
 
     /// Whether the kernel counts the memory and enforces a limit on it.
     pub fn counts_memory(&self) -> bool {
-        self.memory_part().is_some()
+        self.memory_tree().is_some()
     }
 
     /// What the memory is used for; `None`: this host does not count it.
-    pub fn memory(&self) -> Result<Option<Memory>, GroupError> {
-        self.memory_part().map(read_memory).transpose()
+    pub fn memory(&self) -> Result<Option<LeafMemory>, CgroupError> {
+        self.memory_tree().map(read_memory).transpose()
     }
 
     /// Has the kernel reclaim what it can of the memory, where it does not report how much that is. Waits no longer than
     /// `patience`: some of it may be busy, and a program can allocate more meanwhile.
     pub fn reclaim(&self, patience: Duration) {
-        let Some(part) = self.memory_part().filter(|part| part.version == Version::One) else {
+        let Some(part) = self.memory_tree().filter(|part| part.version == CgroupVersion::V1) else {
             return;
         };
         if self.reclaiming.swap(true, Ordering::AcqRel) {
@@ -148,9 +148,9 @@ impl Leaf {
     }
 
     /// Kills every process in the leaf.
-    pub fn end(&self) {
+    pub fn kill_all(&self) {
         if let Some(part) = self.parts.first() {
-            end_all(&part.folder);
+            kill_all(&part.folder);
         }
     }
 
@@ -168,28 +168,28 @@ impl Drop for Leaf {
     }
 }
 
-fn limit(part: &Tree, limits: &LeafLimits) -> Result<(), GroupError> {
+fn apply_limits(part: &CgroupTree, limits: &LeafLimits) -> Result<(), CgroupError> {
     const PERIOD: u64 = 100_000;
     let at = |name: &str| part.folder.join(name);
     let quota = (limits.cpu_millis * PERIOD / 1000).max(1000);
     for controller in &part.controllers {
         match (part.version, controller) {
-            (Version::One, Controller::Memory) => {
-                set(&at("memory.limit_in_bytes"), &limits.memory.to_string())?;
-                set_if_there(&at("memory.memsw.limit_in_bytes"), &limits.memory.to_string())?;
-                set_if_there(&at("memory.kmem.tcp.limit_in_bytes"), &limits.sockets.to_string())?;
+            (CgroupVersion::V1, Controller::Memory) => {
+                write_setting(&at("memory.limit_in_bytes"), &limits.memory.to_string())?;
+                write_setting_if_present(&at("memory.memsw.limit_in_bytes"), &limits.memory.to_string())?;
+                write_setting_if_present(&at("memory.kmem.tcp.limit_in_bytes"), &limits.sockets.to_string())?;
             }
-            (Version::Two, Controller::Memory) => {
-                set(&at("memory.max"), &limits.memory.to_string())?;
-                set_if_there(&at("memory.swap.max"), "0")?;
-                set_if_there(&at("memory.oom.group"), "1")?;
+            (CgroupVersion::V2, Controller::Memory) => {
+                write_setting(&at("memory.max"), &limits.memory.to_string())?;
+                write_setting_if_present(&at("memory.swap.max"), "0")?;
+                write_setting_if_present(&at("memory.oom.group"), "1")?;
             }
-            (_, Controller::Processes) => set(&at("pids.max"), &limits.processes.to_string())?,
-            (Version::One, Controller::Cpu) => {
-                set(&at("cpu.cfs_period_us"), &PERIOD.to_string())?;
-                set(&at("cpu.cfs_quota_us"), &quota.to_string())?;
+            (_, Controller::Processes) => write_setting(&at("pids.max"), &limits.processes.to_string())?,
+            (CgroupVersion::V1, Controller::Cpu) => {
+                write_setting(&at("cpu.cfs_period_us"), &PERIOD.to_string())?;
+                write_setting(&at("cpu.cfs_quota_us"), &quota.to_string())?;
             }
-            (Version::Two, Controller::Cpu) => set(&at("cpu.max"), &format!("{quota} {PERIOD}"))?,
+            (CgroupVersion::V2, Controller::Cpu) => write_setting(&at("cpu.max"), &format!("{quota} {PERIOD}"))?,
             (_, Controller::CpuTime) => {}
         }
     }
@@ -197,29 +197,33 @@ fn limit(part: &Tree, limits: &LeafLimits) -> Result<(), GroupError> {
 }
 
 /// Writes a setting that not every kernel has.
-fn set_if_there(path: &Path, value: &str) -> Result<(), GroupError> {
-    if path.exists() { set(path, value) } else { Ok(()) }
+fn write_setting_if_present(path: &Path, value: &str) -> Result<(), CgroupError> {
+    if path.exists() {
+        write_setting(path, value)
+    } else {
+        Ok(())
+    }
 }
 
-fn read_usage(part: &Tree, controller: Controller, usage: &mut Usage) -> Result<(), GroupError> {
+fn read_usage(part: &CgroupTree, controller: Controller, usage: &mut LeafUsage) -> Result<(), CgroupError> {
     let at = |name: &str| part.folder.join(name);
     match (part.version, controller) {
-        (Version::One, Controller::Memory) => {
+        (CgroupVersion::V1, Controller::Memory) => {
             // Buffers of sockets are counted separately, and the kernel grants some of them beyond their own limit.
-            let sockets = read_number_if_there(&at("memory.kmem.tcp.max_usage_in_bytes"))?.unwrap_or(0);
+            let sockets = read_number_if_present(&at("memory.kmem.tcp.max_usage_in_bytes"))?.unwrap_or(0);
             let peak = read_number(&at("memory.max_usage_in_bytes"))?;
             usage.peak_memory = Some(peak.saturating_add(sockets));
             usage.memory_kills = read_field(&at("memory.oom_control"), "oom_kill")?;
         }
-        (Version::Two, Controller::Memory) => {
-            usage.peak_memory = read_number_if_there(&at("memory.peak"))?;
+        (CgroupVersion::V2, Controller::Memory) => {
+            usage.peak_memory = read_number_if_present(&at("memory.peak"))?;
             usage.memory_kills = read_field(&at("memory.events"), "oom_kill")?;
         }
         (_, Controller::Processes) => usage.processes_refused = read_field(&at("pids.events"), "max")?,
-        (Version::One, Controller::CpuTime) => {
+        (CgroupVersion::V1, Controller::CpuTime) => {
             usage.cpu = Some(Duration::from_nanos(read_number(&at("cpuacct.usage"))?));
         }
-        (Version::Two, Controller::CpuTime) => {
+        (CgroupVersion::V2, Controller::CpuTime) => {
             usage.cpu = Some(Duration::from_micros(read_field(&at("cpu.stat"), "usage_usec")?));
         }
         (_, Controller::Cpu) => {}
@@ -227,40 +231,40 @@ fn read_usage(part: &Tree, controller: Controller, usage: &mut Usage) -> Result<
     Ok(())
 }
 
-fn read_memory(part: &Tree) -> Result<Memory, GroupError> {
+fn read_memory(part: &CgroupTree) -> Result<LeafMemory, CgroupError> {
     let at = |name: &str| part.folder.join(name);
     let (stat, above) = (
-        read(&at("memory.stat"))?,
-        read(&part.folder.join("..").join("memory.stat"))?,
+        read_text(&at("memory.stat"))?,
+        read_text(&part.folder.join("..").join("memory.stat"))?,
     );
     match part.version {
-        Version::One => {
+        CgroupVersion::V1 => {
             let (own, kernel) = (
-                field(&stat, "rss"),
-                read_number_if_there(&at("memory.kmem.usage_in_bytes"))?.unwrap_or(0),
+                parse_field(&stat, "rss"),
+                read_number_if_present(&at("memory.kmem.usage_in_bytes"))?.unwrap_or(0),
             );
-            let told = own + field(&stat, "cache") + kernel;
-            Ok(Memory {
-                own: own + beyond_statistics(read_number(&at("memory.usage_in_bytes"))?, told),
-                shared: field(&above, "total_shmem"),
+            let told = own + parse_field(&stat, "cache") + kernel;
+            Ok(LeafMemory {
+                own: own + uncounted_memory(read_number(&at("memory.usage_in_bytes"))?, told),
+                shared: parse_field(&above, "total_shmem"),
                 kernel,
                 reclaimable: None,
-                sockets: read_number_if_there(&at("memory.kmem.tcp.usage_in_bytes"))?.unwrap_or(0),
+                sockets: read_number_if_present(&at("memory.kmem.tcp.usage_in_bytes"))?.unwrap_or(0),
             })
         }
-        Version::Two => {
-            let own = field(&stat, "anon");
+        CgroupVersion::V2 => {
+            let own = parse_field(&stat, "anon");
             let kernel = ["kernel_stack", "pagetables", "percpu", "sock", "slab"]
-                .map(|name| field(&stat, name))
+                .map(|name| parse_field(&stat, name))
                 .iter()
                 .sum::<u64>()
-                .max(field(&stat, "kernel") + field(&stat, "sock"));
-            let told = own + field(&stat, "file") + kernel;
-            Ok(Memory {
-                own: own + beyond_statistics(read_number(&at("memory.current"))?, told),
-                shared: field(&above, "shmem"),
+                .max(parse_field(&stat, "kernel") + parse_field(&stat, "sock"));
+            let told = own + parse_field(&stat, "file") + kernel;
+            Ok(LeafMemory {
+                own: own + uncounted_memory(read_number(&at("memory.current"))?, told),
+                shared: parse_field(&above, "shmem"),
                 kernel,
-                reclaimable: Some(field(&stat, "slab_reclaimable")),
+                reclaimable: Some(parse_field(&stat, "slab_reclaimable")),
                 sockets: 0,
             })
         }
@@ -269,7 +273,7 @@ fn read_memory(part: &Tree) -> Result<Memory, GroupError> {
 
 /// Memory of the group beyond its statistics: pages that no process or file has any more and that something still holds. The
 /// kernel also charges in advance for each processor, which the statistics do not include.
-fn beyond_statistics(usage: u64, told: u64) -> u64 {
+fn uncounted_memory(usage: u64, told: u64) -> u64 {
     const LEAST: u64 = 4 << 20;
     const EACH_PROCESSOR: u64 = 512 << 10;
     static CHARGED_AHEAD: LazyLock<u64> = LazyLock::new(|| {
@@ -280,36 +284,36 @@ fn beyond_statistics(usage: u64, told: u64) -> u64 {
 }
 
 /// A number of a list; 0 when this kernel does not have the name.
-fn field(text: &str, name: &str) -> u64 {
+fn parse_field(text: &str, name: &str) -> u64 {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
-fn read(path: &Path) -> Result<String, GroupError> {
-    fs::read_to_string(path).map_err(|source| GroupError::Read {
+fn read_text(path: &Path) -> Result<String, CgroupError> {
+    fs::read_to_string(path).map_err(|source| CgroupError::Read {
         path: path.to_owned(),
         source,
     })
 }
 
-fn read_number(path: &Path) -> Result<u64, GroupError> {
-    read(path)?
+fn read_number(path: &Path) -> Result<u64, CgroupError> {
+    read_text(path)?
         .trim()
         .parse()
-        .map_err(|_| GroupError::Understand { path: path.to_owned() })
+        .map_err(|_| CgroupError::Understand { path: path.to_owned() })
 }
 
 /// A number that not every kernel has. A file that cannot be read for another reason is an error, because it does not mean
 /// that nothing was used.
-fn read_number_if_there(path: &Path) -> Result<Option<u64>, GroupError> {
+fn read_number_if_present(path: &Path) -> Result<Option<u64>, CgroupError> {
     match read_number(path) {
-        Err(GroupError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(CgroupError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),
     }
 }
 
-fn read_field(path: &Path, name: &str) -> Result<u64, GroupError> {
-    let text = read(path)?;
+fn read_field(path: &Path, name: &str) -> Result<u64, CgroupError> {
+    let text = read_text(path)?;
     let value = text.lines().find_map(|line| {
         line.split_once(' ')
             .filter(|(key, _)| *key == name)
@@ -317,5 +321,5 @@ fn read_field(path: &Path, name: &str) -> Result<u64, GroupError> {
     });
     value
         .and_then(|value| value.trim().parse().ok())
-        .ok_or_else(|| GroupError::Understand { path: path.to_owned() })
+        .ok_or_else(|| CgroupError::Understand { path: path.to_owned() })
 }

@@ -8,7 +8,7 @@ use super::*;
 /// A host made of plain folders, for testing trees that this machine lacks.
 struct MadeUp {
     folder: TempDir,
-    machine: Machine,
+    machine: HostCgroups,
 }
 
 fn unified(own: &str, controllers: &str) -> MadeUp {
@@ -20,7 +20,7 @@ fn unified(own: &str, controllers: &str) -> MadeUp {
         fs::write(place.join("cgroup.procs"), "").unwrap();
     }
     fs::write(home.join("cgroup.controllers"), controllers).unwrap();
-    let machine = Machine {
+    let machine = HostCgroups {
         mounts: format!("30 23 0:26 / {point} rw,relatime - cgroup2 cgroup2 rw\n"),
         own: format!("0::{own}\n"),
     };
@@ -37,7 +37,7 @@ const LIMITS: LeafLimits = LeafLimits {
 #[test]
 fn the_unified_tree_limits_what_it_can() {
     let made_up = unified("/user.slice/app", "cpu io memory pids");
-    let claim = Claim::new(&made_up.machine, "ringfence-a");
+    let claim = CgroupClaim::new(&made_up.machine, "ringfence-a");
     assert_eq!(claim.missing(), []);
     let beside = made_up.folder.path().join("user.slice/ringfence-a");
     assert_eq!(claim.folders(), std::slice::from_ref(&beside));
@@ -64,7 +64,7 @@ fn the_unified_tree_limits_what_it_can() {
     ] {
         fs::write(beside.join("sandbox-0/x1").join(name), text).unwrap();
     }
-    let expected = Usage {
+    let expected = LeafUsage {
         cpu: Some(Duration::from_micros(1500)),
         peak_memory: Some(4096),
         memory_kills: 2,
@@ -77,11 +77,11 @@ fn the_unified_tree_limits_what_it_can() {
 fn numbers_of_the_old_tree_that_cannot_be_read_are_errors_and_those_that_are_missing_are_not() {
     let folder = tempfile::tempdir().unwrap();
     let point = folder.path().display().to_string();
-    let machine = Machine {
+    let machine = HostCgroups {
         mounts: format!("30 23 0:26 / {point} rw,relatime - cgroup cgroup rw,memory\n"),
         own: "4:memory:/\n".to_owned(),
     };
-    let claim = Claim::new(&machine, "ringfence-a");
+    let claim = CgroupClaim::new(&machine, "ringfence-a");
     let group = claim.group("sandbox-0").unwrap();
     let leaf = group.leaf("x1", &LIMITS).unwrap();
     let above = folder.path().join("ringfence-a/sandbox-0");
@@ -115,7 +115,7 @@ fn numbers_of_the_old_tree_that_cannot_be_read_are_errors_and_those_that_are_mis
 #[test]
 fn an_empty_unified_tree_beside_the_old_ones_has_nothing() {
     let made_up = unified("/", "");
-    let claim = Claim::new(&made_up.machine, "ringfence-a");
+    let claim = CgroupClaim::new(&made_up.machine, "ringfence-a");
     assert_eq!(claim.folders(), [] as [std::path::PathBuf; 0]);
     assert_eq!(claim.missing().len(), Controller::ALL.len());
 }
@@ -128,13 +128,13 @@ fn a_tree_that_cannot_be_written_is_missing_with_the_reason() {
         .mounts
         .replace(&made_up.folder.path().display().to_string(), "/proc/nowhere");
     fs::remove_dir_all(made_up.folder.path()).unwrap();
-    let claim = Claim::new(&machine, "ringfence-a");
+    let claim = CgroupClaim::new(&machine, "ringfence-a");
     assert!(!claim.has(Controller::Memory));
 }
 
 #[test]
 fn old_trees_are_found_below_the_root_that_is_mounted() {
-    let machine = Machine {
+    let machine = HostCgroups {
         mounts: "32 31 0:29 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
                  33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
                  34 31 0:31 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n\
@@ -162,8 +162,8 @@ fn old_trees_are_found_below_the_root_that_is_mounted() {
 
 #[test]
 fn a_real_leaf_counts_and_is_gone_afterwards() {
-    let claim = Claim::new(
-        &Machine::here().unwrap(),
+    let claim = CgroupClaim::new(
+        &HostCgroups::detect().unwrap(),
         &format!("ringfence-test-{}", std::process::id()),
     );
     if claim.folders().is_empty() {
@@ -183,16 +183,16 @@ fn a_real_leaf_counts_and_is_gone_afterwards() {
         ballast.len()
     );
     // This thread must leave the group before the group can be removed.
-    for tree in Machine::here().unwrap().trees() {
+    for tree in HostCgroups::detect().unwrap().trees() {
         let home = claim
             .trees
             .iter()
             .find(|claimed| claimed.controllers == tree.controllers)
             .unwrap()
-            .home
+            .own_folder
             .clone();
         fs::write(
-            home.join(if tree.version == Version::One {
+            home.join(if tree.version == CgroupVersion::V1 {
                 "tasks"
             } else {
                 "cgroup.procs"

@@ -4,7 +4,7 @@
 use libc::c_long;
 
 /// Calls that no ordinary program makes in a sandbox: the host is notified, refuses them and records the attempt.
-pub(super) const TOLD: &[(c_long, &str)] = &[
+pub(super) const NOTIFIED: &[(c_long, &str)] = &[
     (libc::SYS_ptrace, "ptrace"),
     (libc::SYS_process_vm_readv, "process_vm_readv"),
     (libc::SYS_process_vm_writev, "process_vm_writev"),
@@ -47,7 +47,7 @@ pub(super) const TOLD: &[(c_long, &str)] = &[
 ];
 
 /// Calls that are silently refused: programs try them harmlessly and go on.
-pub(super) const BANNED: &[c_long] = &[
+pub(super) const SILENTLY_REFUSED: &[c_long] = &[
     libc::SYS_name_to_handle_at,
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
@@ -145,7 +145,7 @@ pub(super) const ENGINE: &[c_long] = &[
 ];
 
 /// What a Python program needs beyond the engine: the file system calls of the standard library, threads, `asyncio`.
-pub(super) const PYTHON_MORE: &[c_long] = &[
+pub(super) const PYTHON_ADDITIONS: &[c_long] = &[
     libc::SYS_openat2,
     libc::SYS_faccessat,
     libc::SYS_faccessat2,

@@ -34,32 +34,41 @@ const ABSENT: u32 = REFUSE | libc::ENOSYS as u32;
 
 #[track_caller]
 fn check(profile: Profile, call: libc::c_long, arguments: [u64; 6], expected: u32) {
-    let answer = judge(&Filter::of(profile), ARCHITECTURE, number(call), arguments);
+    let answer = judge(
+        &Filter::for_profile(profile),
+        ARCHITECTURE,
+        call_number(call),
+        arguments,
+    );
     assert_eq!(answer, expected, "call {call} for {profile:?}: {answer:#x}");
 }
 
 #[test]
 fn every_call_gets_the_answer_of_its_list() {
-    let program = Filter::of(Profile::Program);
+    let program = Filter::for_profile(Profile::Program);
     let checked: Vec<u32> = program_checks().into_iter().map(|(call, _)| call).collect();
     for call in PROGRAM
         .iter()
-        .map(|call| number(*call))
+        .map(|call| call_number(*call))
         .filter(|call| !checked.contains(call))
     {
         assert_eq!(judge(&program, ARCHITECTURE, call, [0; 6]), ALLOW, "{call}");
     }
-    for (call, name) in TOLD {
-        assert_eq!(judge(&program, ARCHITECTURE, number(*call), [0; 6]), TELL, "{name}");
-    }
-    for call in BANNED {
+    for (call, name) in NOTIFIED {
         assert_eq!(
-            judge(&program, ARCHITECTURE, number(*call), [0; 6]),
+            judge(&program, ARCHITECTURE, call_number(*call), [0; 6]),
+            NOTIFY,
+            "{name}"
+        );
+    }
+    for call in SILENTLY_REFUSED {
+        assert_eq!(
+            judge(&program, ARCHITECTURE, call_number(*call), [0; 6]),
             PERMISSION,
             "{call}"
         );
     }
-    for unknown in [999, 4096, FOREIGN - 1] {
+    for unknown in [999, 4096, FIRST_X32_CALL - 1] {
         assert_eq!(judge(&program, ARCHITECTURE, unknown, [0; 6]), ABSENT, "{unknown}");
     }
 }
@@ -91,7 +100,7 @@ fn what_a_watch_could_not_count_is_not_made() {
         (
             libc::SYS_clone,
             [shared | libc::CLONE_NEWNS as u64, 0, 0, 0, 0, 0],
-            TELL,
+            NOTIFY,
         ),
         (libc::SYS_close_range, [3, 9, 2, 0, 0, 0], PERMISSION),
         (libc::SYS_close_range, [3, 9, 4, 0, 0, 0], ALLOW),
@@ -189,9 +198,9 @@ fn foreign_interfaces_are_killed() {
         Profile::Python,
         Profile::PythonNetwork,
     ] {
-        let filter = Filter::of(profile);
+        let filter = Filter::for_profile(profile);
         assert_eq!(judge(&filter, I386, 0, [0; 6]), KILL);
-        assert_eq!(judge(&filter, ARCHITECTURE, FOREIGN, [0; 6]), KILL);
+        assert_eq!(judge(&filter, ARCHITECTURE, FIRST_X32_CALL, [0; 6]), KILL);
         assert_eq!(judge(&filter, ARCHITECTURE, u32::MAX, [0; 6]), KILL);
     }
 }
@@ -206,11 +215,11 @@ fn arguments_decide_where_they_matter() {
     };
     for (call, arguments, expected) in [
         (libc::SYS_clone, first(libc::SIGCHLD as u64), ALLOW),
-        (libc::SYS_clone, first(libc::CLONE_NEWUSER as u64), TELL),
+        (libc::SYS_clone, first(libc::CLONE_NEWUSER as u64), NOTIFY),
         (
             libc::SYS_clone,
             first(libc::CLONE_NEWNET as u64 | libc::SIGCHLD as u64),
-            TELL,
+            NOTIFY,
         ),
         (libc::SYS_clone3, first(0), ABSENT),
         (libc::SYS_socket, first(libc::AF_UNIX as u64), ALLOW),
@@ -316,7 +325,7 @@ fn python_with_a_network_connects_and_nothing_else() {
 
 #[test]
 fn an_inner_filter_leaves_telling_to_the_outer_one() {
-    for (call, _) in TOLD {
+    for (call, _) in NOTIFIED {
         check(Profile::Engine, *call, [0; 6], ALLOW);
         check(Profile::Python, *call, [0; 6], ALLOW);
     }

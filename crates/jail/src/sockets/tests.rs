@@ -3,22 +3,22 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 
-use super::{SocketBytes, bytes, ended};
-use crate::sys::socket::open_diagnosis;
+use super::{SocketMemory, check_dump_end, socket_memory};
+use crate::sys::socket::open_socket_listing;
 
 #[test]
 fn an_error_at_the_end_of_a_list_is_no_empty_list() {
     for (last, expected) in [(0, None), (-libc::ENOENT, Some(libc::ENOENT))] {
-        let error = ended(&i32::to_ne_bytes(last)).err();
+        let error = check_dump_end(&i32::to_ne_bytes(last)).err();
         assert_eq!(error.and_then(|error| error.raw_os_error()), expected);
     }
-    ended(&[]).unwrap();
+    check_dump_end(&[]).unwrap();
 }
 
 #[test]
 fn queues_that_nobody_tells_of_hold_no_more_than_closed_senders_can_have_sent() {
     const MIB: u64 = 1 << 20;
-    let held = SocketBytes {
+    let held = SocketMemory {
         unix: MIB,
         unix_unknown: 600 * MIB,
         internet: 0,
@@ -40,9 +40,9 @@ fn what_waits_in_sockets_is_counted_while_it_waits() {
 
 /// Bytes before anything was sent, with it, and after its sender was closed.
 fn count_with_and_without_the_sender() -> (u64, u64, u64) {
-    let list = open_diagnosis().unwrap().unwrap();
+    let list = open_socket_listing().unwrap().unwrap();
     let held = || {
-        let held = bytes(list.as_fd()).unwrap();
+        let held = socket_memory(list.as_fd()).unwrap();
         held.unix + held.unix_unknown + held.internet
     };
     let before = held();

@@ -101,7 +101,7 @@ pub(crate) fn close_from(first: u32) -> io::Result<()> {
 }
 
 /// Takes ownership of an inherited descriptor number that the caller knows to be open and unowned.
-pub(crate) fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
+pub(crate) fn adopt_descriptor(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: F_GETFD takes no further argument and touches no memory.
     check_int(unsafe { libc::fcntl(fd, libc::F_GETFD) })?;
     // SAFETY: `fd` is open (just asked) and, by this function's contract, owned by nothing else in this process.
@@ -110,7 +110,7 @@ pub(crate) fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
 
 /// Borrows a descriptor by its number, which the caller knows to be open; calls fail with `EBADF` if it is not.
 #[cfg(feature = "inside")]
-pub(crate) fn lend(number: RawFd) -> BorrowedFd<'static> {
+pub(crate) fn borrow_number(number: RawFd) -> BorrowedFd<'static> {
     // SAFETY: the number is not -1: the callers have it from a descriptor or a constant. Nobody closes through it.
     unsafe { BorrowedFd::borrow_raw(number) }
 }
@@ -128,9 +128,9 @@ pub(crate) fn poll<const N: usize>(
     descriptors: [Option<(BorrowedFd<'_>, crate::inside::Interest)>; N],
     patience: Option<std::time::Duration>,
 ) -> io::Result<[crate::inside::Readiness; N]> {
-    let mut list = descriptors.map(asked);
-    wait(&mut list, patience)?;
-    Ok(list.map(answered))
+    let mut list = descriptors.map(to_pollfd);
+    poll_descriptors(&mut list, patience)?;
+    Ok(list.map(to_readiness))
 }
 
 /// Waits for any number of descriptors.
@@ -138,13 +138,13 @@ pub(crate) fn poll<const N: usize>(
 pub(crate) fn poll_list(
     descriptors: &[Option<(BorrowedFd<'_>, crate::inside::Interest)>],
 ) -> io::Result<Vec<crate::inside::Readiness>> {
-    let mut list: Vec<libc::pollfd> = descriptors.iter().copied().map(asked).collect();
-    wait(&mut list, None)?;
-    Ok(list.into_iter().map(answered).collect())
+    let mut list: Vec<libc::pollfd> = descriptors.iter().copied().map(to_pollfd).collect();
+    poll_descriptors(&mut list, None)?;
+    Ok(list.into_iter().map(to_readiness).collect())
 }
 
 #[cfg(feature = "inside")]
-fn asked(one: Option<(BorrowedFd<'_>, crate::inside::Interest)>) -> libc::pollfd {
+fn to_pollfd(one: Option<(BorrowedFd<'_>, crate::inside::Interest)>) -> libc::pollfd {
     use crate::inside::Interest;
     let (fd, events) = one.map_or((-1, 0), |(fd, interest)| {
         let events = match interest {
@@ -158,7 +158,7 @@ fn asked(one: Option<(BorrowedFd<'_>, crate::inside::Interest)>) -> libc::pollfd
 }
 
 #[cfg(feature = "inside")]
-fn answered(one: libc::pollfd) -> crate::inside::Readiness {
+fn to_readiness(one: libc::pollfd) -> crate::inside::Readiness {
     let over = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
     crate::inside::Readiness {
         read: one.revents & (libc::POLLIN | over) != 0,
@@ -167,7 +167,7 @@ fn answered(one: libc::pollfd) -> crate::inside::Readiness {
 }
 
 #[cfg(feature = "inside")]
-fn wait(list: &mut [libc::pollfd], patience: Option<std::time::Duration>) -> io::Result<()> {
+fn poll_descriptors(list: &mut [libc::pollfd], patience: Option<std::time::Duration>) -> io::Result<()> {
     // Rounded up: waking too early would only mean another wait.
     let milliseconds = patience.map_or(-1, |patience| {
         libc::c_int::try_from(patience.as_micros().div_ceil(1000)).unwrap_or(libc::c_int::MAX)
@@ -197,9 +197,9 @@ pub(crate) fn is_readable(fd: BorrowedFd<'_>, patience: std::time::Duration) -> 
 
 /// How often a file in memory is sealed again that the kernel reports as in use, and the pause between two tries.
 #[cfg(feature = "host")]
-const SEAL_TRIES: u32 = 40;
+const MAX_SEAL_TRIES: u32 = 40;
 #[cfg(feature = "host")]
-const SEAL_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+const SEAL_RETRY_INTERVAL: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Makes a sealed, anonymous, executable file that holds `bytes`.
 #[cfg(feature = "host")]
@@ -217,11 +217,11 @@ pub(crate) fn sealed_program(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     write_all(std::os::fd::AsFd::as_fd(&fd), bytes)?;
     let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
-    for _ in 0..SEAL_TRIES {
+    for _ in 0..MAX_SEAL_TRIES {
         // SAFETY: F_ADD_SEALS takes an integer and touches no memory.
         match check_int(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) }) {
             // The kernel uses its pages at the moment: nothing writes to them.
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(SEAL_PAUSE),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(SEAL_RETRY_INTERVAL),
             sealed => return sealed.map(|_| fd),
         }
     }
@@ -231,7 +231,7 @@ pub(crate) fn sealed_program(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
 /// The space and the inodes of the file system behind a handle.
 #[cfg(feature = "host")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Space {
+pub struct DiskSpace {
     /// The size of the file system in bytes.
     pub bytes: u64,
     /// The bytes that are still free.
@@ -244,14 +244,14 @@ pub struct Space {
 
 /// Reads how full the file system behind `fd` is.
 #[cfg(feature = "host")]
-pub(crate) fn space(fd: BorrowedFd<'_>) -> io::Result<Space> {
+pub(crate) fn disk_space(fd: BorrowedFd<'_>) -> io::Result<DiskSpace> {
     let mut answer = std::mem::MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: `answer` is writable memory of the size that fstatfs fills.
     check_int(unsafe { libc::fstatfs(fd.as_raw_fd(), answer.as_mut_ptr()) })?;
     // SAFETY: fstatfs succeeded, and an all-zero statfs is valid anyway.
     let answer = unsafe { answer.assume_init() };
     let block = u64::try_from(answer.f_bsize).unwrap_or(0);
-    Ok(Space {
+    Ok(DiskSpace {
         bytes: answer.f_blocks.saturating_mul(block),
         bytes_free: answer.f_bavail.saturating_mul(block),
         inodes: answer.f_files,

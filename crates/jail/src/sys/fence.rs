@@ -22,7 +22,7 @@ pub struct Instruction {
 }
 
 #[repr(C)]
-struct Program {
+struct FilterProgram {
     length: libc::c_ushort,
     first: *const Instruction,
 }
@@ -37,10 +37,10 @@ pub(crate) enum Listener {
 }
 
 /// Filters this thread's system calls from now on. Signal-safe.
-pub(crate) fn filter(instructions: &[Instruction], listener: Listener) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn install_filter(instructions: &[Instruction], listener: Listener) -> io::Result<Option<OwnedFd>> {
     const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
     let length = u16::try_from(instructions.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let code = Program {
+    let code = FilterProgram {
         length,
         first: instructions.as_ptr(),
     };
@@ -68,7 +68,7 @@ pub(crate) fn filter(instructions: &[Instruction], listener: Listener) -> io::Re
 /// A system call that a filter stopped and reported.
 #[cfg(feature = "host")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stopped {
+pub struct StoppedCall {
     pub(crate) id: u64,
     /// The calling process, as this process numbers it (0: already gone).
     pub pid: u32,
@@ -77,22 +77,22 @@ pub struct Stopped {
 }
 
 #[cfg(feature = "host")]
-impl Stopped {
+impl StoppedCall {
     /// The name of the call; `None` for a call that is not notified.
     pub fn name(&self) -> Option<&'static str> {
-        crate::seccomp::name_of(self.number)
+        crate::seccomp::notified_call_name(self.number)
     }
 }
 
 /// Receives the next stopped call. Blocks unless the descriptor was polled readable.
 #[cfg(feature = "host")]
-pub(crate) fn next_stopped(listener: BorrowedFd<'_>) -> io::Result<Stopped> {
+pub(crate) fn receive_stopped(listener: BorrowedFd<'_>) -> io::Result<StoppedCall> {
     const RECEIVE: libc::c_ulong = 0xc050_2100; // SECCOMP_IOCTL_NOTIF_RECV
     // SAFETY: an all-zero seccomp_notif is valid, and the kernel demands zeroes.
     let mut notice: libc::seccomp_notif = unsafe { std::mem::zeroed() };
     // SAFETY: the request fills a seccomp_notif (80 bytes, as its number says).
     check_int(unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE, &raw mut notice) })?;
-    Ok(Stopped {
+    Ok(StoppedCall {
         id: notice.id,
         pid: notice.pid,
         number: notice.data.nr,
@@ -101,7 +101,7 @@ pub(crate) fn next_stopped(listener: BorrowedFd<'_>) -> io::Result<Stopped> {
 
 /// Refuses a stopped call with `EPERM`. A caller that is gone meanwhile is fine.
 #[cfg(feature = "host")]
-pub(crate) fn refuse(listener: BorrowedFd<'_>, stopped: Stopped) -> io::Result<()> {
+pub(crate) fn refuse_stopped(listener: BorrowedFd<'_>, stopped: StoppedCall) -> io::Result<()> {
     const SEND: libc::c_ulong = 0xc018_2101; // SECCOMP_IOCTL_NOTIF_SEND
     let answer = libc::seccomp_notif_resp {
         id: stopped.id,
@@ -128,18 +128,18 @@ pub(crate) fn landlock_version() -> io::Result<u32> {
 /// What a Landlock rule set handles: everything handled and not allowed is refused.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Handled {
+pub(crate) struct HandledRights {
     pub(crate) files: u64,
     pub(crate) net: u64,
     pub(crate) scoped: u64,
 }
 
 /// Makes a new, empty rule set. Signal-safe.
-pub(crate) fn landlock_rules(handled: Handled, version: u32) -> io::Result<OwnedFd> {
+pub(crate) fn landlock_rules(handled: HandledRights, version: u32) -> io::Result<OwnedFd> {
     let size = match version {
         0..=3 => 8,
         4 | 5 => 16,
-        _ => size_of::<Handled>(),
+        _ => size_of::<HandledRights>(),
     };
     // SAFETY: `handled` is at least `size` bytes and outlives the call.
     let fd = check(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, &raw const handled, size, 0) })?;
@@ -151,12 +151,12 @@ pub(crate) fn landlock_rules(handled: Handled, version: u32) -> io::Result<Owned
 /// Allows `access` beneath the path that `place` is open on. Signal-safe.
 pub(crate) fn landlock_allow(rules: BorrowedFd<'_>, place: BorrowedFd<'_>, access: u64) -> io::Result<()> {
     #[repr(C, packed)]
-    struct Beneath {
+    struct PathBeneathRule {
         access: u64,
         place: i32,
     }
     const PATH_BENEATH: libc::c_int = 1;
-    let rule = Beneath {
+    let rule = PathBeneathRule {
         access,
         place: place.as_raw_fd(),
     };

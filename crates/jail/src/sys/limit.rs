@@ -5,7 +5,7 @@ use std::io;
 use super::{check, check_int};
 
 /// Sets a limit, soft and hard alike. A lower limit stays: it is never raised. Signal-safe.
-pub(crate) fn set(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
+pub(crate) fn set_limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
     let mut now = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,

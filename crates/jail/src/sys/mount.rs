@@ -20,7 +20,7 @@ pub(crate) mod attr {
 }
 
 #[repr(C)]
-struct Attributes {
+struct MountAttributes {
     set: u64,
     clear: u64,
     propagation: u64,
@@ -59,7 +59,7 @@ pub(crate) fn mount_new(kind: &CStr, target: &CStr, flags: libc::c_ulong, option
 
 /// Mounts the path `source` at `target` in addition, with the attributes it has there. Both are paths that this crate made:
 /// links are followed.
-pub(crate) fn show(source: &CStr, target: &CStr) -> io::Result<()> {
+pub(crate) fn bind_path(source: &CStr, target: &CStr) -> io::Result<()> {
     let (kind, data) = (std::ptr::null(), std::ptr::null());
     // SAFETY: both paths are NUL-terminated and outlive the call; a bind reads neither kind nor data.
     check_int(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind, libc::MS_BIND, data) }).map(|_| ())
@@ -92,12 +92,12 @@ pub(crate) fn bind(source: BorrowedFd<'_>, target: BorrowedFd<'_>, attributes: u
 }
 
 /// Sets attributes such as read-only on the mount at `path` alone.
-pub(crate) fn restrict(path: &CStr, attributes: u64) -> io::Result<()> {
+pub(crate) fn restrict_mount(path: &CStr, attributes: u64) -> io::Result<()> {
     set_attributes(None, path, attributes, 0)
 }
 
 fn set_attributes(at: Option<&OwnedFd>, path: &CStr, set: u64, depth: libc::c_uint) -> io::Result<()> {
-    let attributes = Attributes {
+    let attributes = MountAttributes {
         set,
         clear: 0,
         propagation: 0,
@@ -114,14 +114,14 @@ fn set_attributes(at: Option<&OwnedFd>, path: &CStr, set: u64, depth: libc::c_ui
             path.as_ptr(),
             flags,
             &raw const attributes,
-            size_of::<Attributes>(),
+            size_of::<MountAttributes>(),
         )
     };
     check(done).map(|_| ())
 }
 
 /// Makes the current folder the root and detaches the old one.
-pub(crate) fn become_root() -> io::Result<()> {
+pub(crate) fn pivot_to_current() -> io::Result<()> {
     // SAFETY: both paths are static NUL-terminated strings.
     check(unsafe { libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()) })?;
     // SAFETY: the path is a static NUL-terminated string.

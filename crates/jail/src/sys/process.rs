@@ -16,7 +16,7 @@ use super::{check, check_int};
     expect(unreachable_pub, reason = "the worker takes it from here")
 )]
 #[derive(Debug)]
-pub enum Side {
+pub enum ForkSide {
     /// The caller is the new process.
     Child,
     /// The caller is the old process, which now knows the new one's number.
@@ -26,7 +26,7 @@ pub enum Side {
 /// The caller's side of a `clone3`; the parent also has a handle on the child.
 #[cfg(any(feature = "host", feature = "inside"))]
 #[derive(Debug)]
-pub(crate) enum Cloned {
+pub(crate) enum CloneSide {
     Child,
     Parent { pid: i32, handle: OwnedFd },
 }
@@ -48,7 +48,7 @@ struct CloneArguments {
 /// The parent of a copy.
 #[cfg(any(feature = "host", feature = "inside"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Parent {
+pub(crate) enum CloneParent {
     /// The process that makes the copy.
     #[cfg(feature = "host")]
     Maker,
@@ -59,14 +59,14 @@ pub(crate) enum Parent {
 
 /// Copies this process into new `namespaces`. The copy of a process with other threads may only make signal-safe calls.
 #[cfg(any(feature = "host", feature = "inside"))]
-pub(crate) fn clone_into(namespaces: libc::c_int, parent: Parent) -> io::Result<Cloned> {
+pub(crate) fn clone_into(namespaces: libc::c_int, parent: CloneParent) -> io::Result<CloneSide> {
     let mut handle: libc::c_int = -1;
     // A sibling's end is signalled as its maker's is: the kernel demands that no other signal is requested.
     let (flag, exit_signal): (libc::c_int, libc::c_int) = match parent {
         #[cfg(feature = "host")]
-        Parent::Maker => (0, libc::SIGCHLD),
+        CloneParent::Maker => (0, libc::SIGCHLD),
         #[cfg(feature = "inside")]
-        Parent::MakersParent => (libc::CLONE_PARENT, 0),
+        CloneParent::MakersParent => (libc::CLONE_PARENT, 0),
     };
     let arguments = CloneArguments {
         flags: u64::from((namespaces | flag).cast_unsigned()) | libc::CLONE_PIDFD as u64,
@@ -79,26 +79,26 @@ pub(crate) fn clone_into(namespaces: libc::c_int, parent: Parent) -> io::Result<
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>()) };
     let pid = i32::try_from(check(pid)?).map_err(|_| io::ErrorKind::InvalidData)?;
     if pid == 0 {
-        return Ok(Cloned::Child);
+        return Ok(CloneSide::Child);
     }
     // SAFETY: CLONE_PIDFD made `handle` a new descriptor of the parent, owned by nobody else.
     let handle = unsafe { OwnedFd::from_raw_fd(handle) };
-    Ok(Cloned::Parent { pid, handle })
+    Ok(CloneSide::Parent { pid, handle })
 }
 
 /// Forks a single-threaded process.
 #[cfg(any(feature = "inside", feature = "attack"))]
-pub(crate) fn fork() -> io::Result<Side> {
+pub(crate) fn fork() -> io::Result<ForkSide> {
     // SAFETY: the callers (the worker's first process and its children) have one thread, so the child may run any code.
     match check_int(unsafe { libc::fork() })? {
-        0 => Ok(Side::Child),
-        pid => Ok(Side::Parent(pid)),
+        0 => Ok(ForkSide::Child),
+        pid => Ok(ForkSide::Parent(pid)),
     }
 }
 
 /// Executes the program behind the descriptor `program`. Returns only on failure. Signal-safe.
 #[cfg(feature = "host")]
-pub(crate) fn become_program(program: BorrowedFd<'_>, argv: &[*const c_char], envp: &[*const c_char]) -> io::Error {
+pub(crate) fn exec_program(program: BorrowedFd<'_>, argv: &[*const c_char], envp: &[*const c_char]) -> io::Error {
     debug_assert!(argv.last().is_some_and(|last| last.is_null()) && envp.last().is_some_and(|last| last.is_null()));
     // SAFETY: both arrays end in a null pointer and hold pointers to NUL-terminated strings kept by the caller.
     unsafe {
@@ -116,7 +116,7 @@ pub(crate) fn become_program(program: BorrowedFd<'_>, argv: &[*const c_char], en
 
 /// Executes the program at `path`. Returns only on failure. Signal-safe.
 #[cfg(feature = "inside")]
-pub(crate) fn become_path(path: &CStr, argv: &[*const c_char], envp: &[*const c_char]) -> io::Error {
+pub(crate) fn exec_path(path: &CStr, argv: &[*const c_char], envp: &[*const c_char]) -> io::Error {
     debug_assert!(argv.last().is_some_and(|last| last.is_null()) && envp.last().is_some_and(|last| last.is_null()));
     // SAFETY: both arrays end in a null pointer and hold pointers to NUL-terminated strings kept by the caller.
     unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
@@ -124,7 +124,7 @@ pub(crate) fn become_path(path: &CStr, argv: &[*const c_char], envp: &[*const c_
 }
 
 /// Ends this process at once: no destructor, no buffer, no exit handler. Signal-safe.
-pub(crate) fn leave(code: i32) -> ! {
+pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: _exit takes an integer and does not return.
     unsafe { libc::_exit(code) }
 }
@@ -145,7 +145,7 @@ pub(crate) fn signal_handle(handle: BorrowedFd<'_>, signal: i32) -> io::Result<(
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ProcessEnd {
     /// It exited with this code.
     Exited(i32),
     /// This signal killed it.
@@ -154,18 +154,20 @@ pub enum Ending {
 
 /// Waits for `pid` (-1: any child). `None`: `patience` was `Now` and no child has ended.
 #[cfg(any(feature = "inside", feature = "attack"))]
-pub(crate) fn wait(pid: i32, patience: Patience) -> io::Result<Option<(i32, Ending)>> {
+pub(crate) fn wait_for_child(pid: i32, patience: WaitMode) -> io::Result<Option<(i32, ProcessEnd)>> {
     let options = match patience {
-        Patience::Forever => 0,
-        Patience::Now => libc::WNOHANG,
+        WaitMode::Forever => 0,
+        WaitMode::Now => libc::WNOHANG,
     };
     let mut status = 0;
     loop {
         // SAFETY: `status` is room for the integer that waitpid fills.
         match check_int(unsafe { libc::waitpid(pid, &raw mut status, options | libc::__WALL) }) {
             Ok(0) => return Ok(None),
-            Ok(ended) if libc::WIFSIGNALED(status) => return Ok(Some((ended, Ending::Killed(libc::WTERMSIG(status))))),
-            Ok(ended) => return Ok(Some((ended, Ending::Exited(libc::WEXITSTATUS(status))))),
+            Ok(ended) if libc::WIFSIGNALED(status) => {
+                return Ok(Some((ended, ProcessEnd::Killed(libc::WTERMSIG(status)))));
+            }
+            Ok(ended) => return Ok(Some((ended, ProcessEnd::Exited(libc::WEXITSTATUS(status))))),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -179,7 +181,7 @@ pub(crate) fn wait(pid: i32, patience: Patience) -> io::Result<Option<(i32, Endi
     expect(unreachable_pub, reason = "the worker takes it from here")
 )]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum WaitMode {
     /// The wait blocks until a child ends.
     Forever,
     /// The wait does not block.
@@ -188,7 +190,7 @@ pub enum Patience {
 
 /// Waits until the process behind `handle` is gone, and reaps it.
 #[cfg(feature = "host")]
-pub(crate) fn wait_handle(handle: BorrowedFd<'_>) -> io::Result<Ending> {
+pub(crate) fn wait_handle(handle: BorrowedFd<'_>) -> io::Result<ProcessEnd> {
     loop {
         // SAFETY: an all-zero siginfo_t is a valid value of that plain structure.
         let mut status: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -202,9 +204,9 @@ pub(crate) fn wait_handle(handle: BorrowedFd<'_>) -> io::Result<Ending> {
         // SAFETY: waitid filled the child fields.
         let code = unsafe { status.si_status() };
         return Ok(if status.si_code == libc::CLD_EXITED {
-            Ending::Exited(code)
+            ProcessEnd::Exited(code)
         } else {
-            Ending::Killed(code)
+            ProcessEnd::Killed(code)
         });
     }
 }
@@ -252,7 +254,7 @@ pub(crate) fn new_session() -> io::Result<()> {
 }
 
 /// Calls `prctl` with plain integers. Signal-safe.
-pub(crate) fn control(option: libc::c_int, value: libc::c_ulong) -> io::Result<()> {
+pub(crate) fn set_process_option(option: libc::c_int, value: libc::c_ulong) -> io::Result<()> {
     // SAFETY: the options used here (dumpable, no_new_privs, parent-death signal, bounding set, ambient set) take no pointers.
     check_int(unsafe { libc::prctl(option, value, 0, 0, 0) }).map(|_| ())
 }
@@ -268,11 +270,11 @@ pub(crate) fn leave_keyring() -> io::Result<()> {
 /// Clears permitted, effective and inheritable capabilities. Signal-safe.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
     #[repr(C)]
-    struct Header {
+    struct CapabilityHeader {
         version: u32,
         pid: i32,
     }
-    let header = Header {
+    let header = CapabilityHeader {
         version: 0x2008_0522,
         pid: 0,
     };
@@ -318,7 +320,7 @@ pub(crate) fn ignore_signal(number: i32) {
 
 /// The largest resident size of an ended child, or of one of its own ended children, in bytes.
 #[cfg(feature = "inside")]
-pub(crate) fn largest_child() -> io::Result<u64> {
+pub(crate) fn max_child_memory() -> io::Result<u64> {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is room for what getrusage fills.
     check_int(unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) })?;
@@ -329,7 +331,7 @@ pub(crate) fn largest_child() -> io::Result<u64> {
 
 /// Opens a handle on the process `pid`.
 #[cfg(feature = "inside")]
-pub(crate) fn handle_of(pid: i32) -> io::Result<OwnedFd> {
+pub(crate) fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes integers.
     let fd = check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
     let fd = i32::try_from(fd).map_err(|_| io::ErrorKind::InvalidData)?;

@@ -6,12 +6,12 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use super::check_int;
 
 /// The most descriptors that one message may carry.
-pub const MOST_DESCRIPTORS: usize = 16;
+pub const MAX_DESCRIPTORS: usize = 16;
 
-const CONTROL_BYTES: usize = 128;
+const CONTROL_BUFFER_BYTES: usize = 128;
 
 #[repr(C, align(8))]
-struct ControlBuffer([u8; CONTROL_BYTES]);
+struct ControlBuffer([u8; CONTROL_BUFFER_BYTES]);
 
 /// What kind of socket a pair is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +40,10 @@ pub fn pair(kind: PairKind) -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Sends `bytes` together with `descriptors`; returns how many bytes were sent. Signal-safe.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
-    if descriptors.len() > MOST_DESCRIPTORS {
+    if descriptors.len() > MAX_DESCRIPTORS {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let mut control = ControlBuffer([0; CONTROL_BYTES]);
+    let mut control = ControlBuffer([0; CONTROL_BUFFER_BYTES]);
     let mut part = libc::iovec {
         iov_base: bytes.as_ptr().cast_mut().cast(),
         iov_len: bytes.len(),
@@ -53,14 +53,14 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     if !descriptors.is_empty() {
-        attach(&mut message, &mut control, descriptors);
+        attach_descriptors(&mut message, &mut control, descriptors);
     }
     // SAFETY: `message` points at `part`, `bytes` and `control`, which all live until the call is over.
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-fn attach(message: &mut libc::msghdr, control: &mut ControlBuffer, descriptors: &[RawFd]) {
+fn attach_descriptors(message: &mut libc::msghdr, control: &mut ControlBuffer, descriptors: &[RawFd]) {
     let bytes = u32::try_from(size_of_val(descriptors)).unwrap_or(0);
     message.msg_control = control.0.as_mut_ptr().cast();
     // SAFETY: CMSG_SPACE is arithmetic; at most 16 descriptors give 80 bytes, less than the buffer.
@@ -88,7 +88,7 @@ fn attach(message: &mut libc::msghdr, control: &mut ControlBuffer, descriptors: 
 /// Receives one message into `buffer`: returns the number of bytes and the descriptors that came with them (close-on-exec).
 /// A message whose descriptors were cut off is an error.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut control = ControlBuffer([0; CONTROL_BYTES]);
+    let mut control = ControlBuffer([0; CONTROL_BUFFER_BYTES]);
     let mut part = libc::iovec {
         iov_base: buffer.as_mut_ptr().cast(),
         iov_len: buffer.len(),
@@ -98,11 +98,11 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, 
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
-    message.msg_controllen = CONTROL_BYTES as _;
+    message.msg_controllen = CONTROL_BUFFER_BYTES as _;
     // SAFETY: `message` points at `part`, `buffer` and `control`, all writable and alive until the call is over.
     let got = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
-    let descriptors = detach(&message);
+    let descriptors = detach_descriptors(&message);
     if message.msg_flags & (libc::MSG_CTRUNC | libc::MSG_TRUNC) != 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a message was cut short"));
     }
@@ -132,7 +132,7 @@ pub(crate) fn reset_when_closed(connection: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Makes sends and receives on this socket fail after `patience`.
 #[cfg(feature = "host")]
-pub(crate) fn limit_patience(socket: BorrowedFd<'_>, patience: std::time::Duration) -> io::Result<()> {
+pub(crate) fn set_timeout(socket: BorrowedFd<'_>, patience: std::time::Duration) -> io::Result<()> {
     let seconds = libc::time_t::try_from(patience.as_secs()).unwrap_or(libc::time_t::MAX);
     let time = libc::timeval {
         tv_sec: seconds,
@@ -147,7 +147,7 @@ pub(crate) fn limit_patience(socket: BorrowedFd<'_>, patience: std::time::Durati
     Ok(())
 }
 
-fn detach(message: &libc::msghdr) -> Vec<OwnedFd> {
+fn detach_descriptors(message: &libc::msghdr) -> Vec<OwnedFd> {
     let mut owned = Vec::new();
     // SAFETY: the kernel filled msg_control and msg_controllen consistently.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const *message) };
@@ -175,7 +175,7 @@ fn detach(message: &libc::msghdr) -> Vec<OwnedFd> {
 }
 
 /// Opens a socket that lists the sockets of this network namespace for its holder; `None`: this kernel cannot. Signal-safe.
-pub(crate) fn open_diagnosis() -> io::Result<Option<OwnedFd>> {
+pub(crate) fn open_socket_listing() -> io::Result<Option<OwnedFd>> {
     const SOCK_DIAG: libc::c_int = 4;
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: socket takes integers.
@@ -190,9 +190,9 @@ pub(crate) fn open_diagnosis() -> io::Result<Option<OwnedFd>> {
 }
 
 /// Brings the loopback interface of this network namespace up. Signal-safe.
-pub(crate) fn raise_loopback() -> io::Result<()> {
+pub(crate) fn bring_loopback_up() -> io::Result<()> {
     #[repr(C)]
-    struct Request {
+    struct LoopbackRequest {
         name: [u8; libc::IFNAMSIZ],
         flags: libc::c_short,
         rest: [u8; 22],
@@ -201,7 +201,7 @@ pub(crate) fn raise_loopback() -> io::Result<()> {
     let fd = check_int(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
     // SAFETY: the kernel just made `fd` and nobody else knows it.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    let mut request = Request {
+    let mut request = LoopbackRequest {
         name: [0; libc::IFNAMSIZ],
         flags: 0,
         rest: [0; 22],

@@ -8,25 +8,26 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringfence_jail::{
-    Access, Ending, Ids, Jailed, LaunchError, Launcher, Limits, Place, Plan, Program, Programs, Use, socket,
+    ExecPolicy, JailedProcess, LandlockAccess, Launcher, LauncherError, MountAccess, Plan, ProcessEnd, ProcessLimits,
+    RootEntry, SealedProgram, UserIds, socket,
 };
 
 fn launcher() -> Launcher {
     let first = fs::read(env!("CARGO_BIN_EXE_ringfence-jail-first")).unwrap();
-    Launcher::start(Program::new(&first).unwrap()).unwrap()
+    Launcher::start(SealedProgram::new(&first).unwrap()).unwrap()
 }
 
 fn plan() -> Plan {
-    let host = |path: &str| Place::Host {
+    let host = |path: &str| RootEntry::Host {
         from: path.into(),
         to: path.into(),
-        access: Access::Read,
+        access: MountAccess::Read,
     };
     let mut places = vec![host("/usr")];
     for name in ["bin", "lib", "lib64"] {
         let path = format!("/{name}");
         if Path::new(&path).is_symlink() {
-            places.push(Place::Link {
+            places.push(RootEntry::Link {
                 target: format!("usr/{name}"),
                 to: path,
             });
@@ -35,24 +36,24 @@ fn plan() -> Plan {
         }
     }
     places.extend([
-        Place::Memory {
+        RootEntry::Memory {
             to: "/workspace".into(),
             bytes: 1 << 20,
             inodes: 100,
-            programs: Programs::Run,
+            programs: ExecPolicy::Allowed,
         },
-        Place::Proc,
-        Place::Device { name: "null".into() },
+        RootEntry::Proc,
+        RootEntry::Device { name: "null".into() },
     ]);
     Plan {
-        ids: Ids::choose().unwrap(),
-        places,
-        uses: vec![
-            ("/".into(), Use::Programs),
-            ("/workspace".into(), Use::Write),
-            ("/dev/null".into(), Use::Device),
+        ids: UserIds::choose().unwrap(),
+        entries: places,
+        landlock_rules: vec![
+            ("/".into(), LandlockAccess::Programs),
+            ("/workspace".into(), LandlockAccess::Write),
+            ("/dev/null".into(), LandlockAccess::Device),
         ],
-        limits: Limits {
+        limits: ProcessLimits {
             open_files: 256,
             processes: None,
             file_bytes: 1 << 20,
@@ -62,14 +63,14 @@ fn plan() -> Plan {
     }
 }
 
-fn ask(jailed: &Jailed, question: &str) -> String {
+fn ask(jailed: &JailedProcess, question: &str) -> String {
     let mut packet = [0; 1024];
     socket::send(jailed.control(), question.as_bytes(), &[]).unwrap();
     let (length, _) = socket::receive(jailed.control(), &mut packet).unwrap();
     String::from_utf8_lossy(&packet[..length]).into_owned()
 }
 
-fn wait_for_end(jailed: &Jailed) {
+fn wait_for_end(jailed: &JailedProcess) {
     let deadline = Instant::now() + Duration::from_secs(5);
     while jailed.is_alive() {
         assert!(Instant::now() < deadline, "it must end");
@@ -96,12 +97,12 @@ fn a_copy_of_the_template_becomes_the_first_process_of_a_jail() {
     let jailed = launcher.launch(plan()).unwrap();
     assert_eq!(jailed.handles().len(), 1);
     assert!(jailed.landlock_version() > 0);
-    let space = ringfence_jail::space(jailed.handles()[0].as_fd()).unwrap();
+    let space = ringfence_jail::disk_space(jailed.handles()[0].as_fd()).unwrap();
     assert_eq!((space.bytes, space.inodes), (1 << 20, 100));
     assert!(jailed.is_alive());
     socket::send(jailed.control(), b"leave", &[]).unwrap();
     wait_for_end(&jailed);
-    assert_eq!(jailed.end().unwrap(), Some(Ending::Exited(0)));
+    assert_eq!(jailed.kill_and_wait().unwrap(), Some(ProcessEnd::Exited(0)));
 }
 
 #[test]
@@ -120,14 +121,14 @@ fn a_first_process_has_nothing_of_the_host_or_the_template() {
 #[test]
 fn a_missing_folder_of_the_host_is_named() {
     let mut plan = plan();
-    plan.places.push(Place::Host {
+    plan.entries.push(RootEntry::Host {
         from: "/nowhere/at/all".into(),
         to: "/deps".into(),
-        access: Access::Read,
+        access: MountAccess::Read,
     });
     let error = launcher().launch(plan).unwrap_err();
     assert!(
-        matches!(&error, LaunchError::Source { path, .. } if path == "/nowhere/at/all"),
+        matches!(&error, LauncherError::Source { path, .. } if path == "/nowhere/at/all"),
         "{error:?}"
     );
 }
@@ -135,7 +136,7 @@ fn a_missing_folder_of_the_host_is_named() {
 #[test]
 fn a_plan_longer_than_a_socket_holds_arrives_whole() {
     let mut plan = plan();
-    plan.places.push(Place::File {
+    plan.entries.push(RootEntry::File {
         to: "/etc/long".into(),
         content: vec![b'x'; 400 << 10],
     });
@@ -168,7 +169,7 @@ fn more_copies_than_one_template_makes() {
     let launcher = launcher();
     for _ in 0..70 {
         let jailed = launcher.launch(plan()).unwrap();
-        assert_eq!(jailed.end().unwrap(), Some(Ending::Killed(9)));
+        assert_eq!(jailed.kill_and_wait().unwrap(), Some(ProcessEnd::Killed(9)));
     }
 }
 
@@ -178,5 +179,5 @@ fn jails_end_with_their_launcher() {
     let jailed = launcher.launch(plan()).unwrap();
     drop(launcher);
     wait_for_end(&jailed);
-    assert_eq!(jailed.end().unwrap(), Some(Ending::Killed(9)));
+    assert_eq!(jailed.kill_and_wait().unwrap(), Some(ProcessEnd::Killed(9)));
 }

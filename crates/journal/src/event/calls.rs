@@ -4,13 +4,13 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Event, Kind, Origin, VERSION, parts};
-use crate::{CallOutcome, ExecutionId, Hash, SessionId, Text};
+use super::{EVENT_VERSION, Event, EventKind, EventOrigin, parts};
+use crate::{CallOutcome, CleanText, ContentHash, ExecutionId, SessionId};
 
-/// The fields of a [`Kind::CallStarted`] event in canonical order.
+/// The fields of a [`EventKind::CallStarted`] event in canonical order.
 #[derive(Serialize)]
-struct Started<'a> {
-    arguments: Hash,
+struct CallStartedFields<'a> {
+    arguments: ContentHash,
     #[serde(serialize_with = "parts::fixed_time")]
     at: Timestamp,
     #[serde(serialize_with = "parts::safe")]
@@ -19,32 +19,32 @@ struct Started<'a> {
     kind: &'static str,
     #[serde(serialize_with = "parts::safe")]
     number: u64,
-    origin: Origin,
-    rule: &'a Text,
+    origin: EventOrigin,
+    rule: &'a CleanText,
     session: SessionId,
-    tool: &'a Text,
+    tool: &'a CleanText,
     v: u64,
 }
 
-/// The fields of a [`Kind::CallEnded`] event in canonical order.
+/// The fields of a [`EventKind::CallEnded`] event in canonical order.
 #[derive(Serialize)]
-struct Ended<'a> {
+struct CallEndedFields<'a> {
     #[serde(serialize_with = "parts::fixed_time")]
     at: Timestamp,
     #[serde(serialize_with = "parts::safe")]
     bytes: u64,
     #[serde(serialize_with = "parts::safe")]
     duration_ms: u64,
-    error: Option<&'a Text>,
+    error: Option<&'a CleanText>,
     execution: Option<ExecutionId>,
     kind: &'static str,
     #[serde(serialize_with = "parts::safe")]
     number: u64,
-    origin: Origin,
+    origin: EventOrigin,
     outcome: CallOutcome,
-    result: Option<Hash>,
+    result: Option<ContentHash>,
     session: SessionId,
-    tool: &'a Text,
+    tool: &'a CleanText,
     v: u64,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn canonical(event: &Event) -> Option<Result<String, serde_json::Erro
         ref kind,
     } = *event;
     let name = kind.name();
-    if let Kind::CallStarted {
+    if let EventKind::CallStarted {
         number,
         tool,
         rule,
@@ -66,7 +66,7 @@ pub(super) fn canonical(event: &Event) -> Option<Result<String, serde_json::Erro
         bytes,
     } = kind
     {
-        return Some(serde_json::to_string(&Started {
+        return Some(serde_json::to_string(&CallStartedFields {
             arguments: *arguments,
             at,
             bytes: *bytes,
@@ -77,10 +77,10 @@ pub(super) fn canonical(event: &Event) -> Option<Result<String, serde_json::Erro
             rule,
             session,
             tool,
-            v: VERSION,
+            v: EVENT_VERSION,
         }));
     }
-    if let Kind::CallEnded {
+    if let EventKind::CallEnded {
         number,
         tool,
         outcome,
@@ -90,7 +90,7 @@ pub(super) fn canonical(event: &Event) -> Option<Result<String, serde_json::Erro
         bytes,
     } = kind
     {
-        return Some(serde_json::to_string(&Ended {
+        return Some(serde_json::to_string(&CallEndedFields {
             at,
             bytes: *bytes,
             duration_ms: *duration_ms,
@@ -103,7 +103,7 @@ pub(super) fn canonical(event: &Event) -> Option<Result<String, serde_json::Erro
             result: *result,
             session,
             tool,
-            v: VERSION,
+            v: EVENT_VERSION,
         }));
     }
     None

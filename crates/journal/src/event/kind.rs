@@ -4,16 +4,17 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::parts::{
-    ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, CallOutcome, Client, Enforcement, FileIn, FileOut, Found,
-    Limits, LossCause, Output, PolicyRef, PrunedSession, ServerPlace, Status, Stream, Target, Truncated, Usage,
+    ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, CallOutcome, ClientClaims, DetectionCount, EgressTarget,
+    Enforcement, ExecutionStatus, FileIn, FileOut, LossCause, OutputHead, OutputStream, PolicyRef, PrunedSession,
+    RecordedLimits, ResourceUsage, ServerPlace, TruncationFlags,
 };
-use crate::event::By;
-use crate::{ApprovalId, ExecutionId, LeaseId, Principal, SessionId, Text};
+use crate::event::EnforcedBy;
+use crate::{ApprovalId, CleanText, ExecutionId, LeaseId, Principal, SessionId};
 
 /// The kind of an event and its fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Kind {
+pub enum EventKind {
     /// A session begins under a policy.
     SessionOpened {
         /// The policy in force at the start.
@@ -21,28 +22,28 @@ pub enum Kind {
         /// Who owns the session.
         principal: Principal,
         /// The backend that provides the sandbox.
-        backend: Text,
+        backend: CleanText,
         /// How each rule is enforced.
         enforcement: Vec<Enforcement>,
     },
     /// An execution is about to start.
     ExecutionStarted {
         /// The language, or `program` for any other.
-        language: Text,
+        language: CleanText,
         /// The name of the file or program, if it has one.
-        program: Option<Text>,
+        program: Option<CleanText>,
         /// blake3 of the code, or of the arguments joined with NUL.
-        code: crate::Hash,
+        code: crate::ContentHash,
         /// Length of the code or arguments in bytes.
         #[serde(serialize_with = "super::parts::safe")]
         bytes: u64,
         /// Files placed into the workspace before the start.
         files: Vec<FileIn>,
         /// The limits in force.
-        limits: Limits,
+        limits: RecordedLimits,
         /// The client that requested it, if one identified itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        client: Option<Client>,
+        client: Option<ClientClaims>,
         /// The execution that called it as a skill, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<ExecutionId>,
@@ -50,56 +51,56 @@ pub enum Kind {
     /// A part of the program's output.
     Output {
         /// The stream of the program that printed it.
-        stream: Stream,
+        stream: OutputStream,
         /// Counts from 1 in each stream.
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
         /// The text of the part, cleaned.
-        text: Text,
+        text: CleanText,
     },
     /// An execution has ended.
     ExecutionEnded {
         /// The final status of the execution.
-        status: Status,
+        status: ExecutionStatus,
         /// The program's own exit code; `None` if the program did not exit by itself.
         exit_code: Option<i32>,
         /// The stable code of the error, if there was one.
-        error: Option<Text>,
+        error: Option<CleanText>,
         /// Resources that the execution used.
-        usage: Usage,
+        usage: ResourceUsage,
         /// Digest of the policy it ran under.
-        policy: Text,
+        policy: CleanText,
         /// Which parts of the result were truncated.
-        truncated: Truncated,
+        truncated: TruncationFlags,
         /// The beginning of its output, if the policy keeps it.
-        output: Option<Output>,
+        output: Option<OutputHead>,
     },
     /// The program attempted something that the policy forbids.
     Violation {
         /// The kind of attempt.
-        what: Text,
+        what: CleanText,
         /// What exactly was attempted, such as a path or a system call.
-        detail: Text,
+        detail: CleanText,
         /// The rule that forbids it.
-        rule: Text,
+        rule: CleanText,
     },
     /// A limit was reached.
     LimitHit {
         /// The limit's stable code.
-        code: Text,
+        code: CleanText,
         /// The rule that sets the limit.
-        rule: Text,
+        rule: CleanText,
         /// The mechanism that enforced the limit.
-        by: By,
+        by: EnforcedBy,
     },
     /// A request was refused before it started.
     Refused {
         /// The stable code of the refusal.
-        code: Text,
+        code: CleanText,
         /// The rule that refused.
-        rule: Text,
+        rule: CleanText,
         /// Advice on how to avoid the refusal, if there is any.
-        hint: Option<Text>,
+        hint: Option<CleanText>,
     },
     /// A principal requested that the session stops.
     StopRequested {
@@ -109,7 +110,7 @@ pub enum Kind {
     /// Leftovers of a dead process were removed; everything that ran in the session is lost.
     Swept {
         /// The kind of resource that was removed, or `nothing`.
-        what: Text,
+        what: CleanText,
         /// How many resources of that kind were removed.
         #[serde(serialize_with = "super::parts::safe")]
         count: u64,
@@ -124,7 +125,7 @@ pub enum Kind {
     /// A tool server is used for the first time in this session.
     ServerUsed {
         /// The operator's name for the server.
-        server: Text,
+        server: CleanText,
         /// Whether the server runs on the host, in a sandbox or behind a URL.
         place: ServerPlace,
     },
@@ -134,11 +135,11 @@ pub enum Kind {
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
         /// The tool's full name.
-        tool: Text,
+        tool: CleanText,
         /// The rule that allows it.
-        rule: Text,
+        rule: CleanText,
         /// blake3 of the arguments as JSON text.
-        arguments: crate::Hash,
+        arguments: crate::ContentHash,
         /// Length of that text in bytes.
         #[serde(serialize_with = "super::parts::safe")]
         bytes: u64,
@@ -149,16 +150,16 @@ pub enum Kind {
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
         /// The tool's full name.
-        tool: Text,
+        tool: CleanText,
         /// Whether the tool answered, and whether it succeeded.
         outcome: CallOutcome,
         /// The stable code of the error, if there was one.
-        error: Option<Text>,
+        error: Option<CleanText>,
         /// Duration of the call in milliseconds.
         #[serde(serialize_with = "super::parts::safe")]
         duration_ms: u64,
         /// blake3 of the result as JSON text, if there is one.
-        result: Option<crate::Hash>,
+        result: Option<crate::ContentHash>,
         /// Length of that text in bytes.
         #[serde(serialize_with = "super::parts::safe")]
         bytes: u64,
@@ -169,11 +170,11 @@ pub enum Kind {
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
         /// The tool name as the program gave it.
-        tool: Text,
+        tool: CleanText,
         /// The stable code of the refusal.
-        code: Text,
+        code: CleanText,
         /// The rule that refused.
-        rule: Text,
+        rule: CleanText,
     },
     /// A call waits for an approval.
     ApprovalAsked {
@@ -183,13 +184,13 @@ pub enum Kind {
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
         /// The tool's full name.
-        tool: Text,
+        tool: CleanText,
         /// The rule that requires an approval.
-        rule: Text,
+        rule: CleanText,
         /// The reason why an approval is needed.
         why: AskReason,
         /// blake3 of everything that the person sees and that the answer is bound to.
-        shown: crate::Hash,
+        shown: crate::ContentHash,
         /// When the request expires; no answer until then means no.
         #[serde(serialize_with = "super::parts::fixed_time")]
         expires: Timestamp,
@@ -234,7 +235,7 @@ pub enum Kind {
         #[serde(serialize_with = "super::parts::safe_option")]
         number: Option<u64>,
         /// Counts per kind of data, never the data itself.
-        found: Vec<Found>,
+        found: Vec<DetectionCount>,
         /// Whether the whole result was withheld.
         blocked: bool,
     },
@@ -250,14 +251,14 @@ pub enum Kind {
     /// A person requested the value of an alias and received it.
     AliasRevealed {
         /// The alias, never its value.
-        alias: Text,
+        alias: CleanText,
         /// The session that the alias belongs to.
         of: SessionId,
     },
     /// A part of an execution's output was shortened or neutralised.
     DataCapped {
         /// `value`, `stdout`, `stderr`, or the path of a file.
-        part: Text,
+        part: CleanText,
         /// Size of the part in bytes before the cut.
         #[serde(serialize_with = "super::parts::safe")]
         bytes: u64,
@@ -271,9 +272,9 @@ pub enum Kind {
     /// A tool's definition has changed since it was pinned.
     ToolDrifted {
         /// The tool's full name.
-        tool: Text,
+        tool: CleanText,
         /// Digest of the definition found now.
-        found: Text,
+        found: CleanText,
         /// When the pinned definition was recorded.
         #[serde(serialize_with = "super::parts::fixed_time")]
         since: Timestamp,
@@ -284,11 +285,11 @@ pub enum Kind {
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
         /// The destination as the program requested it.
-        to: Target,
+        to: EgressTarget,
         /// The address that was checked and is dialled.
-        address: Text,
+        address: CleanText,
         /// The rule that allows it.
-        rule: Text,
+        rule: CleanText,
     },
     /// An outgoing request or connection has ended.
     EgressEnded {
@@ -298,7 +299,7 @@ pub enum Kind {
         /// The HTTP status of the response, if it was visible.
         status: Option<u16>,
         /// The stable code of the error, if there was one.
-        error: Option<Text>,
+        error: Option<CleanText>,
         /// Bytes sent to the destination.
         #[serde(serialize_with = "super::parts::safe")]
         bytes_out: u64,
@@ -315,11 +316,11 @@ pub enum Kind {
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
         /// The requested destination, as far as it could be parsed.
-        to: Target,
+        to: EgressTarget,
         /// The stable code of the refusal.
-        code: Text,
+        code: CleanText,
         /// The rule that refused.
-        rule: Text,
+        rule: CleanText,
     },
     /// A credential is about to be attached to an outgoing request.
     CredentialUsed {
@@ -327,7 +328,7 @@ pub enum Kind {
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
         /// The credential's name, never its secret.
-        credential: Text,
+        credential: CleanText,
     },
     /// A credential's placeholder was sent to a destination or in a place where it is not allowed; it was not replaced.
     CredentialMisused {
@@ -335,11 +336,11 @@ pub enum Kind {
         #[serde(serialize_with = "super::parts::safe")]
         number: u64,
         /// The credential's name, never its secret.
-        credential: Text,
+        credential: CleanText,
         /// Where it was found, such as `header` or `path`.
-        place: Text,
+        place: CleanText,
         /// The stable code of the refusal.
-        code: Text,
+        code: CleanText,
     },
     /// Another policy is in force from here on.
     PolicyChanged {
@@ -361,9 +362,9 @@ pub enum Kind {
     /// The kept files of a session are about to be removed.
     WorkspaceRemoved {
         /// The mount points of the files.
-        mounts: Vec<Text>,
+        mounts: Vec<CleanText>,
         /// The reason for the removal.
-        why: Text,
+        why: CleanText,
         /// Total size in bytes at the last count.
         #[serde(serialize_with = "super::parts::safe")]
         bytes: u64,
@@ -374,13 +375,13 @@ pub enum Kind {
     /// Further events like earlier ones: counted, not listed.
     Repeated {
         /// The kind of event that is not written each time, such as `call_refused`.
-        of: Text,
+        of: CleanText,
         /// The tool or the host concerned, or `other` if there were too many to tell apart.
-        what: Text,
+        what: CleanText,
         /// The stable code of the refusal.
-        code: Text,
+        code: CleanText,
         /// The rule that refused.
-        rule: Text,
+        rule: CleanText,
         /// How many more there were, beyond those written one by one.
         #[serde(serialize_with = "super::parts::safe")]
         count: u64,
@@ -417,31 +418,31 @@ pub enum Kind {
     /// A session is closed; no record may follow.
     SessionClosed {
         /// The reason for the end, as text for people.
-        reason: Text,
+        reason: CleanText,
     },
 }
 
-impl Kind {
+impl EventKind {
     /// Whether the chain's head is signed when this event is written.
     pub fn is_signed(&self) -> bool {
-        matches!(self, Kind::ExecutionEnded { .. } | Kind::SessionClosed { .. })
+        matches!(self, EventKind::ExecutionEnded { .. } | EventKind::SessionClosed { .. })
     }
 
     /// Whether the event is written although its session's budget is used up: it ends something that began, or gives the reason.
     pub fn is_final(&self) -> bool {
         matches!(
             self,
-            Kind::ExecutionEnded { .. }
-                | Kind::ExecutionSuspended { .. }
-                | Kind::LimitHit { .. }
-                | Kind::Repeated { .. }
-                | Kind::StopRequested { .. }
-                | Kind::Swept { .. }
-                | Kind::CallEnded { .. }
-                | Kind::EgressEnded { .. }
-                | Kind::ApprovalAnswered { .. }
-                | Kind::WorkspaceRemoved { .. }
-                | Kind::SessionClosed { .. }
+            EventKind::ExecutionEnded { .. }
+                | EventKind::ExecutionSuspended { .. }
+                | EventKind::LimitHit { .. }
+                | EventKind::Repeated { .. }
+                | EventKind::StopRequested { .. }
+                | EventKind::Swept { .. }
+                | EventKind::CallEnded { .. }
+                | EventKind::EgressEnded { .. }
+                | EventKind::ApprovalAnswered { .. }
+                | EventKind::WorkspaceRemoved { .. }
+                | EventKind::SessionClosed { .. }
         )
     }
 
@@ -449,7 +450,10 @@ impl Kind {
     pub fn stands_alone(&self) -> bool {
         matches!(
             self,
-            Kind::Refused { .. } | Kind::Swept { .. } | Kind::LossAccepted { .. } | Kind::JournalPruned { .. }
+            EventKind::Refused { .. }
+                | EventKind::Swept { .. }
+                | EventKind::LossAccepted { .. }
+                | EventKind::JournalPruned { .. }
         )
     }
 
@@ -457,57 +461,57 @@ impl Kind {
     pub fn is_warning(&self) -> bool {
         matches!(
             self,
-            Kind::Violation { .. }
-                | Kind::LimitHit { .. }
-                | Kind::Refused { .. }
-                | Kind::CallRefused { .. }
-                | Kind::ApprovalAsked { .. }
-                | Kind::ToolDrifted { .. }
-                | Kind::EgressRefused { .. }
-                | Kind::CredentialMisused { .. }
-                | Kind::Repeated { .. }
-                | Kind::LossAccepted { .. }
+            EventKind::Violation { .. }
+                | EventKind::LimitHit { .. }
+                | EventKind::Refused { .. }
+                | EventKind::CallRefused { .. }
+                | EventKind::ApprovalAsked { .. }
+                | EventKind::ToolDrifted { .. }
+                | EventKind::EgressRefused { .. }
+                | EventKind::CredentialMisused { .. }
+                | EventKind::Repeated { .. }
+                | EventKind::LossAccepted { .. }
         )
     }
 
     /// The name under which it is written, such as `session_opened`.
     pub fn name(&self) -> &'static str {
         match self {
-            Kind::SessionOpened { .. } => "session_opened",
-            Kind::ExecutionStarted { .. } => "execution_started",
-            Kind::Output { .. } => "output",
-            Kind::ExecutionEnded { .. } => "execution_ended",
-            Kind::Violation { .. } => "violation",
-            Kind::LimitHit { .. } => "limit_hit",
-            Kind::Refused { .. } => "refused",
-            Kind::StopRequested { .. } => "stop_requested",
-            Kind::Swept { .. } => "swept",
-            Kind::FilesOut { .. } => "files_out",
-            Kind::ServerUsed { .. } => "server_used",
-            Kind::CallStarted { .. } => "call_started",
-            Kind::CallEnded { .. } => "call_ended",
-            Kind::CallRefused { .. } => "call_refused",
-            Kind::ApprovalAsked { .. } => "approval_asked",
-            Kind::ApprovalAnswered { .. } => "approval_answered",
-            Kind::ExecutionSuspended { .. } => "execution_suspended",
-            Kind::ExecutionResumed { .. } => "execution_resumed",
-            Kind::DataHidden { .. } => "data_hidden",
-            Kind::DataRevealed { .. } => "data_revealed",
-            Kind::AliasRevealed { .. } => "alias_revealed",
-            Kind::DataCapped { .. } => "data_capped",
-            Kind::ToolDrifted { .. } => "tool_drifted",
-            Kind::EgressStarted { .. } => "egress_started",
-            Kind::EgressEnded { .. } => "egress_ended",
-            Kind::EgressRefused { .. } => "egress_refused",
-            Kind::CredentialUsed { .. } => "credential_used",
-            Kind::CredentialMisused { .. } => "credential_misused",
-            Kind::PolicyChanged { .. } => "policy_changed",
-            Kind::WorkspaceOpened { .. } => "workspace_opened",
-            Kind::WorkspaceRemoved { .. } => "workspace_removed",
-            Kind::Repeated { .. } => "repeated",
-            Kind::LossAccepted { .. } => "loss_accepted",
-            Kind::JournalPruned { .. } => "journal_pruned",
-            Kind::SessionClosed { .. } => "session_closed",
+            EventKind::SessionOpened { .. } => "session_opened",
+            EventKind::ExecutionStarted { .. } => "execution_started",
+            EventKind::Output { .. } => "output",
+            EventKind::ExecutionEnded { .. } => "execution_ended",
+            EventKind::Violation { .. } => "violation",
+            EventKind::LimitHit { .. } => "limit_hit",
+            EventKind::Refused { .. } => "refused",
+            EventKind::StopRequested { .. } => "stop_requested",
+            EventKind::Swept { .. } => "swept",
+            EventKind::FilesOut { .. } => "files_out",
+            EventKind::ServerUsed { .. } => "server_used",
+            EventKind::CallStarted { .. } => "call_started",
+            EventKind::CallEnded { .. } => "call_ended",
+            EventKind::CallRefused { .. } => "call_refused",
+            EventKind::ApprovalAsked { .. } => "approval_asked",
+            EventKind::ApprovalAnswered { .. } => "approval_answered",
+            EventKind::ExecutionSuspended { .. } => "execution_suspended",
+            EventKind::ExecutionResumed { .. } => "execution_resumed",
+            EventKind::DataHidden { .. } => "data_hidden",
+            EventKind::DataRevealed { .. } => "data_revealed",
+            EventKind::AliasRevealed { .. } => "alias_revealed",
+            EventKind::DataCapped { .. } => "data_capped",
+            EventKind::ToolDrifted { .. } => "tool_drifted",
+            EventKind::EgressStarted { .. } => "egress_started",
+            EventKind::EgressEnded { .. } => "egress_ended",
+            EventKind::EgressRefused { .. } => "egress_refused",
+            EventKind::CredentialUsed { .. } => "credential_used",
+            EventKind::CredentialMisused { .. } => "credential_misused",
+            EventKind::PolicyChanged { .. } => "policy_changed",
+            EventKind::WorkspaceOpened { .. } => "workspace_opened",
+            EventKind::WorkspaceRemoved { .. } => "workspace_removed",
+            EventKind::Repeated { .. } => "repeated",
+            EventKind::LossAccepted { .. } => "loss_accepted",
+            EventKind::JournalPruned { .. } => "journal_pruned",
+            EventKind::SessionClosed { .. } => "session_closed",
         }
     }
 }

@@ -3,20 +3,20 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{SessionId, Text};
+use crate::{CleanText, SessionId};
 
 /// The largest whole number that every JSON reader represents exactly.
-const SAFE: u64 = (1 << 53) - 1;
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 /// Writes a number, clamped to what every JSON reader represents exactly: canonical text must read back equal.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 pub(super) fn safe<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64((*number).min(SAFE))
+    serializer.serialize_u64((*number).min(MAX_SAFE_INTEGER))
 }
 
 #[expect(clippy::ref_option, reason = "serde passes fields by reference")]
 pub(super) fn safe_option<S: Serializer>(number: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
-    number.map(|number| number.min(SAFE)).serialize(serializer)
+    number.map(|number| number.min(MAX_SAFE_INTEGER)).serialize(serializer)
 }
 
 /// Writes a time with six digits of fraction, so that texts of times sort as the times do.
@@ -141,15 +141,15 @@ pub enum ApprovalVia {
 #[serde(deny_unknown_fields)]
 pub struct PolicyRef {
     /// The name in the policy file.
-    pub name: Text,
+    pub name: CleanText,
     /// Digest of the policy in force.
-    pub digest: Text,
+    pub digest: CleanText,
 }
 
 /// The mechanism that enforces a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum EnforcedBy {
     /// A control group of the kernel.
     Cgroup,
     /// A resource limit of the process.
@@ -173,9 +173,9 @@ pub enum By {
 #[serde(deny_unknown_fields)]
 pub struct Enforcement {
     /// The rule's address in the policy.
-    pub rule: Text,
+    pub rule: CleanText,
     /// The mechanism that enforces the rule.
-    pub by: By,
+    pub by: EnforcedBy,
 }
 
 /// A file placed into the workspace.
@@ -183,7 +183,7 @@ pub struct Enforcement {
 #[serde(deny_unknown_fields)]
 pub struct FileIn {
     /// Its path in the workspace.
-    pub path: Text,
+    pub path: CleanText,
     /// File size in bytes.
     #[serde(serialize_with = "safe")]
     pub bytes: u64,
@@ -194,20 +194,20 @@ pub struct FileIn {
 #[serde(deny_unknown_fields)]
 pub struct FileOut {
     /// Its path in the workspace.
-    pub path: Text,
+    pub path: CleanText,
     /// File size in bytes.
     #[serde(serialize_with = "safe")]
     pub bytes: u64,
     /// Its digest, in hexadecimal.
-    pub sha256: Text,
+    pub sha256: CleanText,
 }
 
 /// How often one kind of personal data or secret was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Found {
+pub struct DetectionCount {
     /// The kind, such as `email`.
-    pub what: Text,
+    pub what: CleanText,
     /// How many values of that kind were found.
     #[serde(serialize_with = "safe")]
     pub count: u64,
@@ -216,22 +216,22 @@ pub struct Found {
 /// What a client reports about its own request: claims that link its records with the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Client {
+pub struct ClientClaims {
     /// The name that the client gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<Text>,
+    pub name: Option<CleanText>,
     /// The client's own id for this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<Text>,
+    pub call: Option<CleanText>,
     /// The position of the call in the client's trace, as a W3C `traceparent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traceparent: Option<Text>,
+    pub traceparent: Option<CleanText>,
 }
 
 /// The limits of an execution; an absent limit is not enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct RecordedLimits {
     /// Wall time in milliseconds.
     #[serde(serialize_with = "safe_option")]
     pub wall_ms: Option<u64>,
@@ -258,7 +258,7 @@ pub struct Limits {
 /// The status of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum ExecutionStatus {
     /// The execution is in progress.
     Running,
     /// The program exited by itself, successfully.
@@ -279,32 +279,32 @@ pub enum Status {
     Lost,
 }
 
-impl Status {
+impl ExecutionStatus {
     /// The name under which it is written, such as `timed_out`.
     pub fn name(self) -> &'static str {
         match self {
-            Status::Running => "running",
-            Status::Completed => "completed",
-            Status::Failed => "failed",
-            Status::TimedOut => "timed_out",
-            Status::Killed => "killed",
-            Status::Cancelled => "cancelled",
-            Status::Refused => "refused",
-            Status::WaitingApproval => "waiting_approval",
-            Status::Lost => "lost",
+            ExecutionStatus::Running => "running",
+            ExecutionStatus::Completed => "completed",
+            ExecutionStatus::Failed => "failed",
+            ExecutionStatus::TimedOut => "timed_out",
+            ExecutionStatus::Killed => "killed",
+            ExecutionStatus::Cancelled => "cancelled",
+            ExecutionStatus::Refused => "refused",
+            ExecutionStatus::WaitingApproval => "waiting_approval",
+            ExecutionStatus::Lost => "lost",
         }
     }
 
     /// Whether the execution has not ended yet.
     pub fn is_under_way(self) -> bool {
-        matches!(self, Status::Running | Status::WaitingApproval)
+        matches!(self, ExecutionStatus::Running | ExecutionStatus::WaitingApproval)
     }
 }
 
 /// Resources that an execution used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Usage {
+pub struct ResourceUsage {
     /// Wall time in milliseconds.
     #[serde(serialize_with = "safe")]
     pub wall_ms: u64,
@@ -333,23 +333,23 @@ fn is_none(number: &u64) -> bool {
 /// A network destination as the program requested it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Target {
+pub struct EgressTarget {
     /// The URL scheme, `https` or `http`.
-    pub scheme: Text,
+    pub scheme: CleanText,
     /// The host, or the text in place of the host if it does not parse.
-    pub host: Text,
+    pub host: CleanText,
     /// The TCP port number.
     pub port: u16,
     /// The HTTP method; `None` if it was not visible.
-    pub method: Option<Text>,
+    pub method: Option<CleanText>,
     /// The path without its query; `None` if it was not visible.
-    pub path: Option<Text>,
+    pub path: Option<CleanText>,
 }
 
 /// The truncated parts of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Truncated {
+pub struct TruncationFlags {
     /// Standard output was cut.
     pub stdout: bool,
     /// Standard error was cut.
@@ -361,17 +361,17 @@ pub struct Truncated {
 /// The beginning of a program's output.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Output {
+pub struct OutputHead {
     /// The beginning of its standard output.
-    pub stdout: Text,
+    pub stdout: CleanText,
     /// The beginning of its standard error.
-    pub stderr: Text,
+    pub stderr: CleanText,
 }
 
 /// An output stream of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stream {
+pub enum OutputStream {
     /// The program's standard output.
     Stdout,
     /// The program's standard error.

@@ -1,11 +1,11 @@
 use super::*;
-use crate::{Hash, Principal};
+use crate::{ContentHash, Principal};
 
 fn session() -> SessionId {
     "s_01jcr0000000000000000000zz".parse().unwrap()
 }
 
-fn every_kind() -> Vec<Kind> {
+fn every_kind() -> Vec<EventKind> {
     let mut kinds = kinds_of_life();
     kinds.extend(kinds_of_calls());
     kinds.extend(kinds_of_egress());
@@ -14,99 +14,99 @@ fn every_kind() -> Vec<Kind> {
     kinds
 }
 
-fn kinds_of_life() -> Vec<Kind> {
+fn kinds_of_life() -> Vec<EventKind> {
     let policy = PolicyRef {
         name: "default".into(),
         digest: "blake3:00".into(),
     };
     vec![
-        Kind::SessionOpened {
+        EventKind::SessionOpened {
             policy,
             principal: Principal::Local(1000),
             backend: "native".into(),
             enforcement: vec![Enforcement {
                 rule: "proc.mem_limit".into(),
-                by: By::Cgroup,
+                by: EnforcedBy::Cgroup,
             }],
         },
-        Kind::ExecutionStarted {
+        EventKind::ExecutionStarted {
             language: "typescript".into(),
             program: Some("a.ts".into()),
-            code: Hash::of(b"1 + 1"),
+            code: ContentHash::digest(b"1 + 1"),
             bytes: 5,
             files: vec![FileIn {
                 path: "in.csv".into(),
                 bytes: 3,
             }],
-            limits: Limits {
+            limits: RecordedLimits {
                 wall_ms: Some(30_000),
-                ..Limits::default()
+                ..RecordedLimits::default()
             },
-            client: Some(Client {
+            client: Some(ClientClaims {
                 name: Some("agent 1.0".into()),
                 call: Some("toolu_1".into()),
                 traceparent: None,
             }),
             parent: None,
         },
-        Kind::Output {
-            stream: Stream::Stdout,
+        EventKind::Output {
+            stream: OutputStream::Stdout,
             number: 1,
             text: "hi\n".into(),
         },
-        Kind::ExecutionEnded {
-            status: Status::Completed,
+        EventKind::ExecutionEnded {
+            status: ExecutionStatus::Completed,
             exit_code: Some(-1),
             error: None,
-            usage: Usage {
+            usage: ResourceUsage {
                 wall_ms: 1,
-                ..Usage::default()
+                ..ResourceUsage::default()
             },
             policy: "blake3:00".into(),
-            truncated: Truncated::default(),
-            output: Some(Output {
+            truncated: TruncationFlags::default(),
+            output: Some(OutputHead {
                 stdout: "2".into(),
                 stderr: "".into(),
             }),
         },
-        Kind::FilesOut {
+        EventKind::FilesOut {
             files: vec![FileOut {
                 path: "o".into(),
                 bytes: 1,
                 sha256: "ab".into(),
             }],
         },
-        Kind::SessionClosed { reason: "done".into() },
+        EventKind::SessionClosed { reason: "done".into() },
     ]
 }
 
-fn kinds_of_calls() -> Vec<Kind> {
+fn kinds_of_calls() -> Vec<EventKind> {
     vec![
-        Kind::ServerUsed {
+        EventKind::ServerUsed {
             server: "files".into(),
             place: ServerPlace::Host,
         },
-        Kind::CallStarted {
+        EventKind::CallStarted {
             number: 1,
             tool: "files.read".into(),
             rule: "tools.rules[0]".into(),
-            arguments: Hash::of(b"{}"),
+            arguments: ContentHash::digest(b"{}"),
             bytes: 2,
         },
-        Kind::CallEnded {
+        EventKind::CallEnded {
             number: 1,
             tool: "files.read".into(),
             outcome: CallOutcome::Ok,
             error: None,
             duration_ms: 3,
-            result: Some(Hash::of(b"1")),
+            result: Some(ContentHash::digest(b"1")),
             bytes: 1,
         },
     ]
 }
 
-fn target() -> Target {
-    Target {
+fn target() -> EgressTarget {
+    EgressTarget {
         scheme: "https".into(),
         host: "data.example.org".into(),
         port: 443,
@@ -115,19 +115,19 @@ fn target() -> Target {
     }
 }
 
-fn kinds_of_egress() -> Vec<Kind> {
+fn kinds_of_egress() -> Vec<EventKind> {
     vec![
-        Kind::EgressStarted {
+        EventKind::EgressStarted {
             number: 1,
             to: target(),
             address: "93.184.216.34".into(),
             rule: "net.allowlist[0]".into(),
         },
-        Kind::CredentialUsed {
+        EventKind::CredentialUsed {
             number: 1,
             credential: "TOKEN".into(),
         },
-        Kind::EgressEnded {
+        EventKind::EgressEnded {
             number: 1,
             status: Some(200),
             error: None,
@@ -135,7 +135,7 @@ fn kinds_of_egress() -> Vec<Kind> {
             bytes_in: 2000,
             duration_ms: 3,
         },
-        Kind::PolicyChanged {
+        EventKind::PolicyChanged {
             generation: 2,
             policy: PolicyRef {
                 name: "default".into(),
@@ -145,24 +145,24 @@ fn kinds_of_egress() -> Vec<Kind> {
     ]
 }
 
-fn kinds_of_approval() -> Vec<Kind> {
+fn kinds_of_approval() -> Vec<EventKind> {
     let id = "a_01kyxzv6g00000000000000000".parse().unwrap();
     vec![
-        Kind::ApprovalAsked {
+        EventKind::ApprovalAsked {
             id,
             number: 3,
             tool: "mail.send".into(),
             rule: "tools.rules[2]".into(),
             why: AskReason::Rule,
-            shown: Hash::of(b"3"),
+            shown: ContentHash::digest(b"3"),
             expires: "2026-11-15T12:10:00Z".parse().unwrap(),
         },
-        Kind::ExecutionSuspended {
+        EventKind::ExecutionSuspended {
             waiting: 1,
             until: None,
         },
-        Kind::ExecutionResumed { known: 2, unknown: 0 },
-        Kind::ApprovalAnswered {
+        EventKind::ExecutionResumed { known: 2, unknown: 0 },
+        EventKind::ApprovalAnswered {
             id,
             number: 3,
             answer: ApprovalAnswer::Approved,
@@ -173,57 +173,57 @@ fn kinds_of_approval() -> Vec<Kind> {
     ]
 }
 
-fn kinds_of_trouble() -> Vec<Kind> {
+fn kinds_of_trouble() -> Vec<EventKind> {
     vec![
-        Kind::WorkspaceOpened { bytes: 4096, files: 2 },
-        Kind::WorkspaceRemoved {
+        EventKind::WorkspaceOpened { bytes: 4096, files: 2 },
+        EventKind::WorkspaceRemoved {
             mounts: vec!["/workspace".into()],
             why: "keep_for".into(),
             bytes: 4096,
             files: 2,
         },
-        Kind::CallRefused {
+        EventKind::CallRefused {
             number: 2,
             tool: "files.delete".into(),
             code: "policy.denied".into(),
             rule: "tools.rules[1]".into(),
         },
-        Kind::ToolDrifted {
+        EventKind::ToolDrifted {
             tool: "files.read".into(),
             found: "bb".into(),
             since: "2026-11-15T12:00:00Z".parse().unwrap(),
         },
-        Kind::EgressRefused {
+        EventKind::EgressRefused {
             number: 2,
             to: target(),
             code: "net.denied".into(),
             rule: "net.default".into(),
         },
-        Kind::CredentialMisused {
+        EventKind::CredentialMisused {
             number: 2,
             credential: "TOKEN".into(),
             place: "header".into(),
             code: "credential.host".into(),
         },
-        Kind::Violation {
+        EventKind::Violation {
             what: "syscall".into(),
             detail: "mount".into(),
             rule: "seccomp".into(),
         },
-        Kind::LimitHit {
+        EventKind::LimitHit {
             code: "limit.wall".into(),
             rule: "proc.wall_timeout".into(),
-            by: By::Watch,
+            by: EnforcedBy::Watch,
         },
-        Kind::Refused {
+        EventKind::Refused {
             code: "policy.ceiling".into(),
             rule: "net.enabled".into(),
             hint: None,
         },
-        Kind::StopRequested {
+        EventKind::StopRequested {
             by: Principal::Local(0),
         },
-        Kind::Swept {
+        EventKind::Swept {
             what: "cgroup".into(),
             count: 2,
             lease: "l_01jcr0000000000000000000zz".parse().unwrap(),
@@ -234,9 +234,9 @@ fn kinds_of_trouble() -> Vec<Kind> {
 #[test]
 fn every_event_reads_back_as_itself() {
     for kind in every_kind() {
-        for origin in [Origin::Host, Origin::Sandbox] {
+        for origin in [EventOrigin::Host, EventOrigin::Sandbox] {
             let execution = Some(ExecutionId::generate().unwrap());
-            let mut event = Event::host(session(), execution, kind.clone());
+            let mut event = Event::from_host(session(), execution, kind.clone());
             event.origin = origin;
             let text = event.canonical().unwrap();
             assert_eq!(Event::parse(&text).unwrap(), event, "{text}");
@@ -251,8 +251,8 @@ fn the_canonical_text_of_an_event_does_not_change() {
         at: "2026-11-15T12:00:00.123456Z".parse().unwrap(),
         session: session(),
         execution: None,
-        origin: Origin::Host,
-        kind: Kind::SessionClosed {
+        origin: EventOrigin::Host,
+        kind: EventKind::SessionClosed {
             reason: "idle\u{1b}".into(),
         },
     };
@@ -292,12 +292,12 @@ fn only_what_was_written_reads_back() {
 
 #[test]
 fn numbers_beyond_what_json_holds_are_held_at_the_most() {
-    let kind = Kind::Swept {
+    let kind = EventKind::Swept {
         what: "x".into(),
         count: u64::MAX,
         lease: "l_01jcr0000000000000000000zz".parse().unwrap(),
     };
-    let text = Event::host(session(), None, kind).canonical().unwrap();
+    let text = Event::from_host(session(), None, kind).canonical().unwrap();
     assert!(text.contains(r#""count":9007199254740991"#), "{text}");
     assert!(Event::parse(&text).is_ok());
 }
@@ -309,24 +309,24 @@ fn long_lists_become_several_events_that_each_fit() {
         bytes: 1,
         sha256: "0".repeat(64).into(),
     };
-    let kinds: Vec<Kind> = files_out(&vec![file; 250]).collect();
+    let kinds: Vec<EventKind> = files_out_events(&vec![file; 250]).collect();
     assert_eq!(kinds.len(), 3);
     for kind in kinds {
-        assert!(Event::host(session(), None, kind).canonical().is_ok());
+        assert!(Event::from_host(session(), None, kind).canonical().is_ok());
     }
     let printed = [b'x'; 10_000];
-    let parts: Vec<Kind> = output_parts(Stream::Stderr, &printed).collect();
+    let parts: Vec<EventKind> = output_events(OutputStream::Stderr, &printed).collect();
     assert_eq!(parts.len(), 3);
-    assert_eq!(output_parts(Stream::Stdout, b"").count(), 0);
+    assert_eq!(output_events(OutputStream::Stdout, b"").count(), 0);
 }
 
 #[test]
 fn an_event_that_is_too_large_is_refused() {
     let part = Enforcement {
         rule: "x".repeat(4000).into(),
-        by: By::Quota,
+        by: EnforcedBy::Quota,
     };
-    let kind = Kind::SessionOpened {
+    let kind = EventKind::SessionOpened {
         policy: PolicyRef {
             name: "n".into(),
             digest: "d".into(),
@@ -335,7 +335,7 @@ fn an_event_that_is_too_large_is_refused() {
         backend: "native".into(),
         enforcement: vec![part; 400],
     };
-    let error = Event::host(session(), None, kind).canonical().unwrap_err();
+    let error = Event::from_host(session(), None, kind).canonical().unwrap_err();
     assert!(matches!(error, EventError::TooLarge { .. }), "{error}");
 }
 
@@ -345,15 +345,15 @@ fn calls_have_the_canonical_text_without_being_sorted() {
     let numbers = [0, 1, 1000, (1 << 53) - 1, 1 << 53, u64::MAX];
     let execution: ExecutionId = "x_01jcr0000000000000000000zz".parse().unwrap();
     for (number, execution) in numbers.into_iter().zip([None, Some(execution)].into_iter().cycle()) {
-        let (tool, rule) = (Text::clean(odd), Text::clean("tools.rules[0]"));
-        let started = Kind::CallStarted {
+        let (tool, rule) = (CleanText::clean(odd), CleanText::clean("tools.rules[0]"));
+        let started = EventKind::CallStarted {
             number,
             tool: tool.clone(),
             rule,
-            arguments: Hash::of(&number.to_le_bytes()),
+            arguments: ContentHash::digest(&number.to_le_bytes()),
             bytes: number,
         };
-        let ended = |error: Option<Text>, result| Kind::CallEnded {
+        let ended = |error: Option<CleanText>, result| EventKind::CallEnded {
             number,
             tool: tool.clone(),
             outcome: crate::CallOutcome::Failed,
@@ -364,12 +364,12 @@ fn calls_have_the_canonical_text_without_being_sorted() {
         };
         for kind in [
             started,
-            ended(None, Some(Hash::of(b"x"))),
-            ended(Some(Text::clean(odd)), None),
+            ended(None, Some(ContentHash::digest(b"x"))),
+            ended(Some(CleanText::clean(odd)), None),
         ] {
             for event in [
-                Event::host(session(), execution, kind.clone()),
-                Event::claim(session(), execution, kind),
+                Event::from_host(session(), execution, kind.clone()),
+                Event::from_sandbox(session(), execution, kind),
             ] {
                 let text = event.canonical().unwrap();
                 assert_eq!(text, serde_json_canonicalizer::to_string(&event).unwrap());
@@ -388,7 +388,7 @@ fn times_have_six_digits_and_the_shorter_ones_of_before_still_read() {
         for kind in every_kind() {
             let event = Event {
                 at: Timestamp::from_microsecond(micros).unwrap(),
-                ..Event::host(session(), None, kind)
+                ..Event::from_host(session(), None, kind)
             };
             let text = event.canonical().unwrap();
             assert!(text.contains(&format!("\"at\":\"{long}\"")), "{text}");

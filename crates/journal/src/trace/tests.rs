@@ -1,12 +1,12 @@
 use super::*;
-use crate::{Limits, Truncated, Usage};
+use crate::{RecordedLimits, ResourceUsage, TruncationFlags};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-fn event(at: i64, execution: ExecutionId, kind: Kind) -> Event {
+fn event(at: i64, execution: ExecutionId, kind: EventKind) -> Event {
     Event {
         at: Timestamp::from_second(at).unwrap(),
-        ..Event::host(session(), Some(execution), kind)
+        ..Event::from_host(session(), Some(execution), kind)
     }
 }
 
@@ -19,30 +19,30 @@ fn execution() -> ExecutionId {
 }
 
 fn life(traceparent: Option<&str>) -> Vec<Event> {
-    let client = Client {
+    let client = ClientClaims {
         name: Some("agent 1.0".into()),
         call: Some("toolu_1".into()),
-        traceparent: traceparent.map(Text::clean),
+        traceparent: traceparent.map(CleanText::clean),
     };
     let kinds = [
-        Kind::ExecutionStarted {
+        EventKind::ExecutionStarted {
             language: "typescript".into(),
             program: None,
-            code: Hash::of(b"1"),
+            code: ContentHash::digest(b"1"),
             bytes: 1,
             files: Vec::new(),
-            limits: Limits::default(),
+            limits: RecordedLimits::default(),
             client: Some(client),
             parent: None,
         },
-        Kind::CallStarted {
+        EventKind::CallStarted {
             number: 1,
             tool: "github.list_issues".into(),
             rule: "tools.rules[0]".into(),
-            arguments: Hash::of(b"{}"),
+            arguments: ContentHash::digest(b"{}"),
             bytes: 2,
         },
-        Kind::CallEnded {
+        EventKind::CallEnded {
             number: 1,
             tool: "github.list_issues".into(),
             outcome: CallOutcome::TimedOut,
@@ -51,13 +51,13 @@ fn life(traceparent: Option<&str>) -> Vec<Event> {
             result: None,
             bytes: 0,
         },
-        Kind::ExecutionEnded {
-            status: Status::Completed,
+        EventKind::ExecutionEnded {
+            status: ExecutionStatus::Completed,
             exit_code: Some(0),
             error: None,
-            usage: Usage::default(),
+            usage: ResourceUsage::default(),
             policy: "blake3:00".into(),
-            truncated: Truncated::default(),
+            truncated: TruncationFlags::default(),
             output: None,
         },
     ];
@@ -67,8 +67,8 @@ fn life(traceparent: Option<&str>) -> Vec<Event> {
         .collect()
 }
 
-fn spans(events: &[Event]) -> Vec<Span> {
-    let mut spans = Spans::default();
+fn spans(events: &[Event]) -> Vec<TraceSpan> {
+    let mut spans = SpanBuilder::default();
     events.iter().filter_map(|event| spans.add(event)).collect()
 }
 
@@ -78,9 +78,9 @@ fn a_run_and_its_call_hang_below_the_clients_span() {
     let [call, run] = &made[..] else { panic!("{made:?}") };
     assert_eq!(
         run.trace,
-        crate::chain::unhex("4bf92f3577b34da6a3ce929d0e0e4736").unwrap()
+        crate::chain::parse_hex("4bf92f3577b34da6a3ce929d0e0e4736").unwrap()
     );
-    assert_eq!(run.parent, crate::chain::unhex("00f067aa0ba902b7"));
+    assert_eq!(run.parent, crate::chain::parse_hex("00f067aa0ba902b7"));
     assert_eq!((call.trace, call.parent), (run.trace, Some(run.id)));
     assert_eq!(
         (call.name.as_str(), run.name.as_str()),
@@ -90,11 +90,11 @@ fn a_run_and_its_call_hang_below_the_clients_span() {
         (call.error.as_deref(), run.error.as_deref()),
         (Some("call.timeout"), None)
     );
-    let seconds = |span: &Span| (span.began.as_second(), span.ended.as_second());
+    let seconds = |span: &TraceSpan| (span.began.as_second(), span.ended.as_second());
     assert_eq!((seconds(call), seconds(run)), ((101, 102), (100, 103)));
     assert!(
         run.attributes
-            .contains(&("gen_ai.tool.call.id", Attribute::text("toolu_1")))
+            .contains(&("gen_ai.tool.call.id", SpanAttribute::text("toolu_1")))
     );
     // The same events give the same spans.
     assert_eq!(made, spans(&life(Some(PARENT))));
@@ -115,7 +115,7 @@ fn without_a_parent_a_run_has_a_trace_of_its_own() {
         let made = spans(&life(parent));
         assert_eq!(made.len(), 2);
         assert_eq!(made[1].parent, None, "{parent:?}");
-        assert_eq!(made[1].trace, ids(&execution().to_string()).0);
+        assert_eq!(made[1].trace, derive_ids(&execution().to_string()).0);
     }
 }
 
@@ -128,14 +128,14 @@ fn a_trace_that_the_client_does_not_keep_is_not_sent() {
 #[test]
 fn what_began_before_is_left_out_and_what_never_ends_is_forgotten() {
     assert_eq!(spans(&life(None)[1..]), []);
-    let mut spans = Spans::default();
-    for number in 0..MOST_OPEN + 10 {
+    let mut spans = SpanBuilder::default();
+    for number in 0..MAX_OPEN_RUNS + 10 {
         let id = ExecutionId::generate().unwrap();
         let start = life(None).remove(0);
         spans.add(&Event {
             execution: Some(id),
             ..start
         });
-        assert!(spans.open.len() <= MOST_OPEN, "{number}");
+        assert!(spans.open.len() <= MAX_OPEN_RUNS, "{number}");
     }
 }

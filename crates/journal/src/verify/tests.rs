@@ -1,11 +1,11 @@
 use super::*;
-use crate::{Hash, Signer};
+use crate::{ContentHash, HeadSigner};
 
 struct Journal {
-    signer: Signer,
+    signer: HeadSigner,
     records: Vec<Record>,
     heads: Vec<SignedHead>,
-    mark: Mark,
+    mark: HeadMark,
 }
 
 fn id(last: char) -> SessionId {
@@ -15,25 +15,25 @@ fn id(last: char) -> SessionId {
 /// Three sessions of five records, all signed at the third; a and b are closed and signed at the end too.
 fn journal() -> Journal {
     let mut journal = Journal {
-        signer: Signer::generate().unwrap(),
+        signer: HeadSigner::generate().unwrap(),
         records: Vec::new(),
         heads: Vec::new(),
-        mark: Mark::start(),
+        mark: HeadMark::start(),
     };
     for name in ['a', 'b', 'c'] {
-        let mut link = Link::start(id(name));
+        let mut link = ChainTip::start(id(name));
         for seq in 1..=5 {
             let kind = match (seq, name) {
-                (5, 'a' | 'b') => Kind::SessionClosed { reason: "done".into() },
-                _ => Kind::Violation {
+                (5, 'a' | 'b') => EventKind::SessionClosed { reason: "done".into() },
+                _ => EventKind::Violation {
                     what: "w".into(),
                     detail: "d".into(),
                     rule: "r".into(),
                 },
             };
-            let closed = matches!(kind, Kind::SessionClosed { .. });
-            let record = link.next(&Event::host(id(name), None, kind)).unwrap();
-            link = record.link();
+            let closed = matches!(kind, EventKind::SessionClosed { .. });
+            let record = link.next(&Event::from_host(id(name), None, kind)).unwrap();
+            link = record.tip();
             journal.records.push(record);
             if seq == 3 || closed {
                 journal.sign(
@@ -51,8 +51,8 @@ fn journal() -> Journal {
 }
 
 impl Journal {
-    fn sign(&mut self, link: Link, state: HeadState) {
-        let head = Head {
+    fn sign(&mut self, link: ChainTip, state: HeadState) {
+        let head = ChainHead {
             n: self.mark.n + 1,
             prev: self.mark.hash,
             session: link.session,
@@ -60,12 +60,12 @@ impl Journal {
             record: link.hash,
             state,
         };
-        self.mark = Mark::after(&head);
+        self.mark = HeadMark::after(&head);
         self.heads.push(self.signer.sign(head));
     }
 
-    fn verify(&self) -> Report {
-        verify(&self.records, &self.heads, self.signer.public(), Some(self.mark))
+    fn verify(&self) -> VerificationReport {
+        verify_journal(&self.records, &self.heads, self.signer.public(), Some(self.mark))
     }
 
     /// Recomputes the hash of record `seq` of session b and of every record after it.
@@ -88,7 +88,7 @@ fn check(tamper: impl FnOnce(&mut Journal), number: u64, fault: &ChainFault) {
     assert_eq!(found.session, id('b'));
     assert_eq!(
         found.broken,
-        Some(Broken {
+        Some(BrokenLink {
             number,
             fault: fault.clone()
         })
@@ -101,7 +101,7 @@ fn check_heads(tamper: impl FnOnce(&mut Journal), number: u64, fault: HeadFault)
     let mut journal = journal();
     tamper(&mut journal);
     let report = journal.verify();
-    assert_eq!(report.broken_head, Some(Broken { number, fault }));
+    assert_eq!(report.broken_head, Some(BrokenLink { number, fault }));
     assert!(!report.is_ok());
 }
 
@@ -111,7 +111,7 @@ fn an_untouched_journal_is_whole_and_says_what_it_cannot_show() {
     assert!(report.is_ok(), "{report:?}");
     assert_eq!((report.sessions, report.records, report.heads), (3, 15, 5));
     assert_eq!((report.unsigned_records, report.unsigned_sessions), (2, 1));
-    assert!(report.cannot_show()[0].starts_with("2 records in 1 session "));
+    assert!(report.limitations()[0].starts_with("2 records in 1 session "));
 }
 
 #[test]
@@ -122,10 +122,10 @@ fn a_change_of_any_field_is_found() {
         2,
         &ChainFault::Hash,
     );
-    check(|j| j.records[6].hash = Hash::of(b""), 2, &ChainFault::Hash);
-    check(|j| j.records[6].prev = Hash::of(b""), 2, &ChainFault::Link);
+    check(|j| j.records[6].hash = ContentHash::digest(b""), 2, &ChainFault::Hash);
+    check(|j| j.records[6].prev = ContentHash::digest(b""), 2, &ChainFault::Link);
     check(|j| j.records[6].seq = 9, 2, &ChainFault::Gap { expected: 2 });
-    check(|j| j.records[5].prev = Hash::of(b""), 1, &ChainFault::Link);
+    check(|j| j.records[5].prev = ContentHash::digest(b""), 1, &ChainFault::Link);
 }
 
 #[test]
@@ -156,9 +156,10 @@ fn a_chain_hashed_anew_does_not_match_its_signed_head() {
 #[test]
 fn a_record_after_the_end_is_found() {
     let add = |j: &mut Journal| {
-        let last = j.records[9].link();
-        let kind = Kind::SessionClosed { reason: "again".into() };
-        j.records.push(last.next(&Event::host(id('b'), None, kind)).unwrap());
+        let last = j.records[9].tip();
+        let kind = EventKind::SessionClosed { reason: "again".into() };
+        j.records
+            .push(last.next(&Event::from_host(id('b'), None, kind)).unwrap());
     };
     check(add, 6, &ChainFault::AfterClose);
 }
@@ -204,11 +205,11 @@ fn a_change_of_the_heads_is_found() {
     check_heads(|j| j.heads.clear(), 1, HeadFault::Cut { marked: 5 });
     check_heads(|j| j.heads[1].signature[3] ^= 1, 2, HeadFault::Signature);
     check_heads(|j| j.heads[1].head.seq = 4, 2, HeadFault::Signature);
-    check_heads(|j| j.signer = Signer::generate().unwrap(), 1, HeadFault::Signature);
-    check_heads(|j| j.mark.hash = Hash::of(b""), 5, HeadFault::NotAsMarked);
+    check_heads(|j| j.signer = HeadSigner::generate().unwrap(), 1, HeadFault::Signature);
+    check_heads(|j| j.mark.hash = ContentHash::digest(b""), 5, HeadFault::NotAsMarked);
     let relink = |j: &mut Journal| {
-        let head = Head {
-            prev: Hash::of(b""),
+        let head = ChainHead {
+            prev: ContentHash::digest(b""),
             ..j.heads[2].head
         };
         j.heads[2] = j.signer.sign(head);
@@ -228,7 +229,7 @@ fn a_journal_whose_newest_session_vanished_with_its_heads_is_found_by_the_mark()
 #[test]
 fn without_a_mark_a_cut_of_the_newest_heads_is_named_as_not_shown() {
     let journal = journal();
-    let report = verify(
+    let report = verify_journal(
         &journal.records[..10],
         &journal.heads[..4],
         journal.signer.public(),
@@ -237,7 +238,7 @@ fn without_a_mark_a_cut_of_the_newest_heads_is_named_as_not_shown() {
     assert!(report.is_ok());
     assert!(
         report
-            .cannot_show()
+            .limitations()
             .iter()
             .any(|words| words.contains("mark beside the key is missing"))
     );

@@ -1,16 +1,16 @@
 //! Summaries of an execution's tool calls.
 
 use super::CallSummary;
-use crate::{CallOutcome, Kind};
+use crate::{CallOutcome, EventKind};
 
 /// Applies an event to the summaries; ignores events that are not about calls.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "whatever is added is about something else"
 )]
-pub(super) fn add(all: &mut Vec<CallSummary>, kind: &Kind) {
+pub(super) fn apply_event(all: &mut Vec<CallSummary>, kind: &EventKind) {
     match kind {
-        Kind::CallStarted {
+        EventKind::CallStarted {
             number,
             tool,
             rule,
@@ -26,7 +26,7 @@ pub(super) fn add(all: &mut Vec<CallSummary>, kind: &Kind) {
             bytes_in: *bytes,
             bytes_out: 0,
         }),
-        Kind::CallRefused {
+        EventKind::CallRefused {
             number,
             tool,
             code,
@@ -41,7 +41,7 @@ pub(super) fn add(all: &mut Vec<CallSummary>, kind: &Kind) {
             bytes_in: 0,
             bytes_out: 0,
         }),
-        Kind::CallEnded {
+        EventKind::CallEnded {
             number,
             outcome,
             error,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Kind, Target, Text};
+use crate::{CleanText, EgressTarget, EventKind};
 
 /// One outgoing request or connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -10,17 +10,17 @@ pub struct EgressSummary {
     /// Counts from 1 in each execution.
     pub number: u64,
     /// The destination as the program requested it.
-    pub to: Target,
+    pub to: EgressTarget,
     /// Whether it was allowed, and how it ended.
     pub outcome: EgressOutcome,
     /// The rule that allowed or refused it.
-    pub rule: Text,
+    pub rule: CleanText,
     /// The address that was dialled; `None` if it was refused.
-    pub address: Option<Text>,
+    pub address: Option<CleanText>,
     /// The HTTP status of the response, if it was visible.
     pub status: Option<u16>,
     /// The stable code of the error, if there was one.
-    pub error: Option<Text>,
+    pub error: Option<CleanText>,
     /// Bytes sent to the destination.
     pub bytes_out: u64,
     /// Bytes received from the destination.
@@ -28,9 +28,9 @@ pub struct EgressSummary {
     /// Duration in milliseconds; 0 if it did not end.
     pub duration_ms: u64,
     /// Names of the credentials that were attached.
-    pub credentials: Vec<Text>,
+    pub credentials: Vec<CleanText>,
     /// Names of the credentials whose placeholders were misplaced.
-    pub misused: Vec<Text>,
+    pub misused: Vec<CleanText>,
 }
 
 /// The outcome of an outgoing request or connection.
@@ -64,25 +64,25 @@ impl EgressOutcome {
     clippy::wildcard_enum_match_arm,
     reason = "whatever is added is about something else"
 )]
-pub(super) fn add(all: &mut Vec<EgressSummary>, kind: &Kind) {
+pub(super) fn apply_event(all: &mut Vec<EgressSummary>, kind: &EventKind) {
     match kind {
-        Kind::EgressStarted {
+        EventKind::EgressStarted {
             number,
             to,
             address,
             rule,
         } => {
-            let mut begun = new(*number, to, rule);
+            let mut begun = new_summary(*number, to, rule);
             begun.address = Some(address.clone());
             all.push(begun);
         }
-        Kind::EgressRefused { number, to, code, rule } => {
-            let mut refused = new(*number, to, rule);
+        EventKind::EgressRefused { number, to, code, rule } => {
+            let mut refused = new_summary(*number, to, rule);
             refused.outcome = EgressOutcome::Refused;
             refused.error = Some(code.clone());
             all.push(refused);
         }
-        Kind::EgressEnded {
+        EventKind::EgressEnded {
             number,
             status,
             error,
@@ -90,7 +90,7 @@ pub(super) fn add(all: &mut Vec<EgressSummary>, kind: &Kind) {
             bytes_in,
             duration_ms,
         } => {
-            if let Some(one) = find(all, *number) {
+            if let Some(one) = find_mut(all, *number) {
                 one.outcome = if error.is_none() {
                     EgressOutcome::Ok
                 } else {
@@ -103,13 +103,13 @@ pub(super) fn add(all: &mut Vec<EgressSummary>, kind: &Kind) {
                 one.duration_ms = *duration_ms;
             }
         }
-        Kind::CredentialUsed { number, credential } => {
-            if let Some(one) = find(all, *number) {
+        EventKind::CredentialUsed { number, credential } => {
+            if let Some(one) = find_mut(all, *number) {
                 one.credentials.push(credential.clone());
             }
         }
-        Kind::CredentialMisused { number, credential, .. } => {
-            if let Some(one) = find(all, *number) {
+        EventKind::CredentialMisused { number, credential, .. } => {
+            if let Some(one) = find_mut(all, *number) {
                 one.misused.push(credential.clone());
             }
         }
@@ -117,7 +117,7 @@ pub(super) fn add(all: &mut Vec<EgressSummary>, kind: &Kind) {
     }
 }
 
-fn new(number: u64, to: &Target, rule: &Text) -> EgressSummary {
+fn new_summary(number: u64, to: &EgressTarget, rule: &CleanText) -> EgressSummary {
     EgressSummary {
         number,
         to: to.clone(),
@@ -134,6 +134,6 @@ fn new(number: u64, to: &Target, rule: &Text) -> EgressSummary {
     }
 }
 
-fn find(all: &mut [EgressSummary], number: u64) -> Option<&mut EgressSummary> {
+fn find_mut(all: &mut [EgressSummary], number: u64) -> Option<&mut EgressSummary> {
     all.iter_mut().rev().find(|one| one.number == number)
 }

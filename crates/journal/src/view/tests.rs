@@ -1,12 +1,12 @@
 use super::*;
-use crate::{Hash, LeaseId, Limits};
+use crate::{ContentHash, LeaseId, RecordedLimits};
 
 fn session() -> SessionId {
     "s_01jcr0000000000000000000zz".parse().unwrap()
 }
 
 fn opened() -> Event {
-    let kind = Kind::SessionOpened {
+    let kind = EventKind::SessionOpened {
         policy: PolicyRef {
             name: "default".into(),
             digest: "d".into(),
@@ -16,53 +16,53 @@ fn opened() -> Event {
         enforcement: vec![
             Enforcement {
                 rule: "proc.mem_limit".into(),
-                by: By::Cgroup,
+                by: EnforcedBy::Cgroup,
             },
             Enforcement {
                 rule: "fs.quota".into(),
-                by: By::Watch,
+                by: EnforcedBy::Watch,
             },
         ],
     };
-    Event::host(session(), None, kind)
+    Event::from_host(session(), None, kind)
 }
 
 fn started(id: ExecutionId) -> Event {
-    let kind = Kind::ExecutionStarted {
+    let kind = EventKind::ExecutionStarted {
         language: "python".into(),
         program: None,
-        code: Hash::of(b""),
+        code: ContentHash::digest(b""),
         bytes: 0,
         files: Vec::new(),
-        limits: Limits::default(),
+        limits: RecordedLimits::default(),
         client: None,
         parent: None,
     };
-    Event::host(session(), Some(id), kind)
+    Event::from_host(session(), Some(id), kind)
 }
 
-fn ended(id: ExecutionId, status: Status) -> Event {
-    let kind = Kind::ExecutionEnded {
+fn ended(id: ExecutionId, status: ExecutionStatus) -> Event {
+    let kind = EventKind::ExecutionEnded {
         status,
         exit_code: Some(0),
         error: None,
-        usage: Usage {
+        usage: ResourceUsage {
             cpu_ms: 5,
-            ..Usage::default()
+            ..ResourceUsage::default()
         },
         policy: "d".into(),
-        truncated: Truncated::default(),
+        truncated: TruncationFlags::default(),
         output: None,
     };
-    Event::host(session(), Some(id), kind)
+    Event::from_host(session(), Some(id), kind)
 }
 
 fn closed() -> Event {
-    Event::host(session(), None, Kind::SessionClosed { reason: "done".into() })
+    Event::from_host(session(), None, EventKind::SessionClosed { reason: "done".into() })
 }
 
-fn statuses(events: &[Event]) -> (SessionState, Vec<Status>) {
-    let summary = SessionSummary::of(events).unwrap();
+fn statuses(events: &[Event]) -> (SessionState, Vec<ExecutionStatus>) {
+    let summary = SessionSummary::from_events(events).unwrap();
     (
         summary.state,
         summary.executions.iter().map(|execution| execution.status).collect(),
@@ -72,7 +72,7 @@ fn statuses(events: &[Event]) -> (SessionState, Vec<Status>) {
 #[test]
 fn a_session_is_told_by_its_events() {
     let (one, two) = (ExecutionId::generate().unwrap(), ExecutionId::generate().unwrap());
-    let violation = Kind::Violation {
+    let violation = EventKind::Violation {
         what: "syscall".into(),
         detail: "mount".into(),
         rule: "seccomp".into(),
@@ -80,19 +80,22 @@ fn a_session_is_told_by_its_events() {
     let events = [
         opened(),
         started(one),
-        Event::host(session(), Some(one), violation),
-        ended(one, Status::Completed),
+        Event::from_host(session(), Some(one), violation),
+        ended(one, ExecutionStatus::Completed),
         started(two),
     ];
-    let summary = SessionSummary::of(&events).unwrap();
+    let summary = SessionSummary::from_events(&events).unwrap();
     assert_eq!(summary.principal, Some(Principal::Local(7)));
-    assert_eq!(summary.enforcement.soft[0].by, By::Watch);
+    assert_eq!(summary.enforcement.soft[0].by, EnforcedBy::Watch);
     assert_eq!(summary.enforcement.hard.len(), 1);
     assert_eq!(summary.executions[0].violations.len(), 1);
     assert_eq!(summary.executions[0].usage.cpu_ms, 5);
     assert_eq!(
         statuses(&events),
-        (SessionState::Open, vec![Status::Completed, Status::Running])
+        (
+            SessionState::Open,
+            vec![ExecutionStatus::Completed, ExecutionStatus::Running]
+        )
     );
 }
 
@@ -100,35 +103,46 @@ fn a_session_is_told_by_its_events() {
 fn what_the_sandbox_claims_changes_no_verdict() {
     let one = ExecutionId::generate().unwrap();
     let claim = Event {
-        origin: Origin::Sandbox,
-        ..ended(one, Status::Completed)
+        origin: EventOrigin::Sandbox,
+        ..ended(one, ExecutionStatus::Completed)
     };
     let close = Event {
-        origin: Origin::Sandbox,
+        origin: EventOrigin::Sandbox,
         ..closed()
     };
-    let events = [opened(), started(one), claim, close, ended(one, Status::Killed)];
-    assert_eq!(statuses(&events), (SessionState::Open, vec![Status::Killed]));
+    let events = [
+        opened(),
+        started(one),
+        claim,
+        close,
+        ended(one, ExecutionStatus::Killed),
+    ];
+    assert_eq!(statuses(&events), (SessionState::Open, vec![ExecutionStatus::Killed]));
     let claims = [Event {
-        origin: Origin::Sandbox,
+        origin: EventOrigin::Sandbox,
         ..opened()
     }];
-    assert!(SessionSummary::of(&claims).is_none());
+    assert!(SessionSummary::from_events(&claims).is_none());
 }
 
 #[test]
 fn what_was_under_way_when_its_process_died_is_lost() {
     let one = ExecutionId::generate().unwrap();
     let lease = LeaseId::generate().unwrap();
-    let swept = Kind::Swept {
+    let swept = EventKind::Swept {
         what: "cgroup".into(),
         count: 1,
         lease,
     };
-    let events = [opened(), started(one), Event::host(session(), None, swept), closed()];
-    assert_eq!(statuses(&events), (SessionState::Lost, vec![Status::Lost]));
+    let events = [
+        opened(),
+        started(one),
+        Event::from_host(session(), None, swept),
+        closed(),
+    ];
+    assert_eq!(statuses(&events), (SessionState::Lost, vec![ExecutionStatus::Lost]));
     assert_eq!(
         statuses(&[opened(), started(one), closed()]),
-        (SessionState::Closed, vec![Status::Lost])
+        (SessionState::Closed, vec![ExecutionStatus::Lost])
     );
 }

@@ -7,7 +7,7 @@ fn every_address_has_its_kind() {
     assert!(lines.len() > 50);
     for line in lines {
         let (address, kind) = line.split_once('\t').unwrap();
-        let got = AddressKind::of(address.parse().unwrap());
+        let got = AddressKind::classify(address.parse().unwrap());
         assert_eq!(format!("{got:?}"), kind, "{address}");
     }
 }
@@ -26,6 +26,6 @@ fn what_is_never_opened() {
         ("fd00::/8", false),
         ("192.168.1.0/24", false),
     ] {
-        assert_eq!(never_opens(&net.parse().unwrap()), never, "{net}");
+        assert_eq!(is_never_openable(&net.parse().unwrap()), never, "{net}");
     }
 }

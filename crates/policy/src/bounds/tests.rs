@@ -4,15 +4,15 @@ use crate::draft::Draft;
 use super::*;
 
 #[track_caller]
-fn refused(text: &str) -> crate::ceiling::TooMuch {
+fn refused(text: &str) -> crate::ceiling::DraftRejection {
     let draft = Draft::parse(text, "draft").expect("parses");
-    draft.under(&Ceiling::own_word()).expect_err("is out of bounds")
+    draft.under(&Ceiling::unlimited()).expect_err("is out of bounds")
 }
 
 #[track_caller]
 fn allowed(text: &str) {
     let draft = Draft::parse(text, "draft").expect("parses");
-    draft.under(&Ceiling::own_word()).expect("is within bounds");
+    draft.under(&Ceiling::unlimited()).expect("is within bounds");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn bounds_hold_for_what_layers_make_together() {
     let over = Draft::parse(&format!("env: {{ B: {} }}", "x".repeat(20 << 10)), "over").expect("parses");
     let error = base
         .layer(&over)
-        .under(&Ceiling::own_word())
+        .under(&Ceiling::unlimited())
         .expect_err("too large together");
     assert_eq!(error.rule(), "env");
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::{Decision, Hints, History, Host, HostRequest, Method, Scheme, Verdict};
+use crate::{CallHistory, Decision, Host, HostRequest, HttpMethod, RuleEffect, Scheme, ToolHints};
 
 fn draft(text: &str) -> Draft {
     Draft::parse(text, "asked").unwrap()
@@ -125,8 +125,10 @@ fn no_number_goes_beyond_a_ceiling_that_does_not_name_it() {
         let asked = key.rsplit('.').fold(huge, |inner, part| json!({ part: inner }));
         check("", &asked.to_string(), &[&key]);
         // A policy in force that does not name it refuses it as well.
-        let in_force = draft("").under(&Ceiling::own_word()).unwrap();
-        let refused = draft(&asked.to_string()).under(&Ceiling::of(&in_force)).unwrap_err();
+        let in_force = draft("").under(&Ceiling::unlimited()).unwrap();
+        let refused = draft(&asked.to_string())
+            .under(&Ceiling::from_policy(&in_force))
+            .unwrap_err();
         assert_eq!(refused.keys.len(), 1, "{refused}");
     }
     // A key that the draft leaves out takes the stricter of default and ceiling.
@@ -345,16 +347,16 @@ fn what_is_not_asked_is_never_wider_than_the_ceiling() {
         "proc: { mem_limit: 64MiB, wall_timeout: 5s }\nfs: { deny: ['**/private'], mounts: [{ path: /workspace, access: rw, quota: 8MiB }] }\ndata: { secrets: redact }\naudit: { durable: true }\ntools: { max_calls: 3, default: allow }\nnet: { enabled: true, default: allow }",
     );
     let policy = Draft::empty().under(&Ceiling::from_draft(&ceiling)).unwrap();
-    assert_eq!(policy.limits().memory, crate::Bytes::mib(64));
+    assert_eq!(policy.limits().memory, crate::ByteSize::mib(64));
     assert_eq!(policy.limits().wall.as_secs(), 5);
     assert_eq!(policy.limits().processes, 64);
-    assert_eq!(policy.fs().mounts[0].quota, Some(crate::Bytes::mib(8)));
-    assert_eq!(policy.path("a/private/x").verdict(), Verdict::Deny);
-    assert_eq!(policy.data().unwrap().secrets, Some(crate::Secrets::Redact));
+    assert_eq!(policy.fs().mounts[0].quota, Some(crate::ByteSize::mib(8)));
+    assert_eq!(policy.decide_host_file("a/private/x").effect(), RuleEffect::Deny);
+    assert_eq!(policy.data().unwrap().secrets, Some(crate::SecretMode::Redact));
     assert!(policy.audit().durable);
     assert_eq!(policy.tools().max_calls, Some(3));
     // An open ceiling allows; it does not ask.
-    assert_eq!(policy.tools().default, Some(Verdict::Deny));
+    assert_eq!(policy.tools().default, Some(RuleEffect::Deny));
     assert_eq!(policy.net().enabled, Some(false));
     assert_eq!(policy.net().default, None);
 }
@@ -374,7 +376,7 @@ fn the_message_names_asked_and_allowed() {
 #[test]
 fn a_failing_example_refuses_the_policy() {
     let error = draft("examples: [{ host: example.org, expect: allow }]")
-        .under(&Ceiling::own_word())
+        .under(&Ceiling::unlimited())
         .unwrap_err();
     assert_eq!(error.keys, []);
     assert_eq!(
@@ -387,21 +389,23 @@ fn a_failing_example_refuses_the_policy() {
 fn a_policy_is_the_ceiling_of_requests() {
     let operator =
         draft("tools: { rules: [{ allow: 'files.*', where: { path: { under: /data } } }, { deny: files.delete }] }");
-    let operator = operator.under(&Ceiling::own_word()).unwrap();
+    let operator = operator.under(&Ceiling::unlimited()).unwrap();
     let request = operator
         .to_draft()
         .layer(&draft("tools: { rules: [{ allow: 'files.*' }] }"));
-    let policy = request.under(&Ceiling::of(&operator)).unwrap();
-    let ask = |tool: &str, path: &str| policy.tool(tool, Hints::none(), &json!({ "path": path }), &History::new());
-    assert_eq!(ask("files.read", "/data/x").verdict(), Verdict::Allow);
+    let policy = request.under(&Ceiling::from_policy(&operator)).unwrap();
+    let ask = |tool: &str, path: &str| {
+        policy.decide_tool(tool, ToolHints::none(), &json!({ "path": path }), &CallHistory::new())
+    };
+    assert_eq!(ask("files.read", "/data/x").effect(), RuleEffect::Allow);
     // The request's own rule has no condition; the ceiling's still holds.
     let denied = ask("files.read", "/etc/passwd");
     assert_eq!(
-        (denied.verdict(), denied.rule().as_str()),
-        (Verdict::Deny, "ceiling.tools.default")
+        (denied.effect(), denied.rule().as_str()),
+        (RuleEffect::Deny, "ceiling.tools.default")
     );
-    assert_eq!(ask("files.delete", "/data/x").verdict(), Verdict::Deny);
-    let third = Draft::empty().under(&Ceiling::of(&policy)).unwrap();
+    assert_eq!(ask("files.delete", "/data/x").effect(), RuleEffect::Deny);
+    let third = Draft::empty().under(&Ceiling::from_policy(&policy)).unwrap();
     assert_eq!(third.layers().len(), 3);
     assert_eq!(third.layers()[2].prefix, "ceiling2.");
 }
@@ -470,7 +474,7 @@ fn answers(policy: &Policy) -> Vec<Decision> {
             json!({ "path": "/data/f" }),
             json!({ "path": "/data/../etc" }),
         ] {
-            answers.push(policy.tool(tool, Hints::none(), &args, &History::new()));
+            answers.push(policy.decide_tool(tool, ToolHints::none(), &args, &CallHistory::new()));
         }
     }
     for host in [
@@ -481,7 +485,7 @@ fn answers(policy: &Policy) -> Vec<Decision> {
         "example.com",
         "10.0.0.1",
     ] {
-        for method in [Method::Get, Method::Head, Method::Post] {
+        for method in [HttpMethod::Get, HttpMethod::Head, HttpMethod::Post] {
             let host: Host = host.parse().unwrap();
             let request = HostRequest {
                 host,
@@ -490,7 +494,7 @@ fn answers(policy: &Policy) -> Vec<Decision> {
                 method: Some(method),
                 path: None,
             };
-            answers.push(policy.host(&request));
+            answers.push(policy.decide_host(&request));
         }
     }
     answers
@@ -501,11 +505,11 @@ proptest! {
 
     #[test]
     fn under_a_ceiling_nothing_is_looser_than_the_ceiling(asked in any_draft(), top in any_draft()) {
-        let most = top.clone().under(&Ceiling::own_word()).unwrap();
-        for ceiling in [Ceiling::from_draft(&top), Ceiling::of(&most)] {
+        let most = top.clone().under(&Ceiling::unlimited()).unwrap();
+        for ceiling in [Ceiling::from_draft(&top), Ceiling::from_policy(&most)] {
             if let Ok(policy) = asked.clone().under(&ceiling) {
                 for (mine, above) in answers(&policy).iter().zip(answers(&most)) {
-                    prop_assert!(mine.verdict() >= above.verdict(), "{:?} {:?}", mine, above);
+                    prop_assert!(mine.effect() >= above.effect(), "{:?} {:?}", mine, above);
                 }
                 prop_assert!(policy.limits().memory <= most.limits().memory);
                 prop_assert!(policy.limits().processes <= most.limits().processes);
@@ -516,7 +520,7 @@ proptest! {
     #[test]
     fn without_the_named_keys_a_draft_is_accepted_and_no_looser(asked in any_draft(), top in any_draft()) {
         let ceiling = Ceiling::from_draft(&top);
-        let most = top.under(&Ceiling::own_word()).unwrap();
+        let most = top.under(&Ceiling::unlimited()).unwrap();
         let mut asked = asked;
         if let Err(error) = asked.clone().under(&ceiling) {
             for excess in error.keys.iter().rev() {
@@ -525,7 +529,7 @@ proptest! {
         }
         let policy = asked.under(&ceiling).unwrap();
         for (mine, above) in answers(&policy).iter().zip(answers(&most)) {
-            prop_assert!(mine.verdict() >= above.verdict(), "{:?} {:?}", mine, above);
+            prop_assert!(mine.effect() >= above.effect(), "{:?} {:?}", mine, above);
         }
     }
 
@@ -537,13 +541,13 @@ proptest! {
 
     #[test]
     fn a_deny_only_ever_narrows(asked in any_draft(), tool in "(a|b)\\.(x|y)") {
-        let before = asked.clone().under(&Ceiling::own_word()).unwrap();
+        let before = asked.clone().under(&Ceiling::unlimited()).unwrap();
         let after = asked.set("tools.rules", &format!("[{{ deny: '{tool}' }}]")).unwrap();
-        let after = after.under(&Ceiling::own_word()).unwrap();
+        let after = after.under(&Ceiling::unlimited()).unwrap();
         for (mine, old) in answers(&after).iter().zip(answers(&before)) {
-            prop_assert!(mine.verdict() >= old.verdict());
+            prop_assert!(mine.effect() >= old.effect());
         }
-        prop_assert_eq!(after.tool(&tool, Hints::none(), &json!({}), &History::new()).verdict(), Verdict::Deny);
+        prop_assert_eq!(after.decide_tool(&tool, ToolHints::none(), &json!({}), &CallHistory::new()).effect(), RuleEffect::Deny);
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use super::{DataDraft, OwnKind, PiiDraft, PiiInside, PiiKind, PiiMode, PiiNames, Secrets};
-use crate::layer::add;
+use super::{CustomPiiKind, DataDraft, PiiDraft, PiiInside, PiiKind, PiiMode, PiiNames, SecretMode};
+use crate::layer::append_missing;
 use crate::pattern::{ToolName, ToolPattern};
 use crate::policy::Policy;
-use crate::units::Bytes;
+use crate::units::ByteSize;
 
 /// The effective rules for data on its way in and out of the sandbox.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,11 +21,11 @@ pub struct DataRules {
     /// The built-in kinds that are looked for.
     pub kinds: Vec<PiiKind>,
     /// The operator's custom kinds, looked for whatever `kinds` names.
-    pub own: Vec<OwnKind>,
+    pub own: Vec<CustomPiiKind>,
     /// What happens to secrets in everything that comes out.
-    pub secrets: Secrets,
+    pub secrets: SecretMode,
     /// The most bytes of a returned value; `None` means no cap.
-    pub bytes: Option<Bytes>,
+    pub bytes: Option<ByteSize>,
     /// The most rows of a returned list; `None` means no cap.
     pub rows: Option<NonZeroU32>,
     /// The `reveal_to` list of each layer; a tool must match all of them.
@@ -34,14 +34,14 @@ pub struct DataRules {
 
 impl DataRules {
     /// The rules that apply when no layer sets a key.
-    pub fn unwritten() -> DataRules {
+    pub fn defaults() -> DataRules {
         DataRules {
             pii: PiiMode::Alias,
             inside: PiiInside::Alias,
             names: PiiNames::Keys,
-            kinds: PiiKind::UNWRITTEN.to_vec(),
+            kinds: PiiKind::DEFAULT.to_vec(),
             own: Vec::new(),
-            secrets: Secrets::Redact,
+            secrets: SecretMode::Redact,
             bytes: None,
             rows: None,
             reveal_to: Vec::new(),
@@ -67,13 +67,13 @@ impl Policy {
         let pii: Vec<&PiiDraft> = drafts.iter().filter_map(|data| data.pii.as_ref()).collect();
         let returned = || drafts.iter().filter_map(|data| data.returned.as_ref());
         let kinds = pii.iter().filter_map(|pii| pii.kinds.clone());
-        let kinds = kinds.reduce(|all, more| add(&all, &more));
-        let own = pii.iter().fold(Vec::new(), |all, pii| add(&all, &pii.own));
+        let kinds = kinds.reduce(|all, more| append_missing(&all, &more));
+        let own = pii.iter().fold(Vec::new(), |all, pii| append_missing(&all, &pii.own));
         let lists = self.layers().iter().map(|layer| {
             let pii = layer.draft.data.as_ref().and_then(|data| data.pii.as_ref());
             pii.map(|pii| pii.reveal_to.clone()).unwrap_or_default()
         });
-        let unwritten = DataRules::unwritten();
+        let unwritten = DataRules::defaults();
         DataRules {
             pii: strictest(pii.iter().map(|pii| pii.mode)).unwrap_or(unwritten.pii),
             inside: strictest(pii.iter().map(|pii| pii.inside)).unwrap_or(unwritten.inside),

@@ -2,7 +2,7 @@ use crate::Draft;
 
 #[test]
 fn a_name_is_not_part_of_the_file() {
-    let draft = Draft::empty().named("mine");
+    let draft = Draft::empty().with_name("mine");
     assert_eq!(serde_json::to_string(&draft).unwrap(), "{}");
     assert!(Draft::parse("name: mine", "x").is_err());
 }

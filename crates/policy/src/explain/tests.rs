@@ -7,20 +7,20 @@ use crate::{Ceiling, Draft};
 
 fn policy() -> Policy {
     let text = "net: { enabled: true, allowlist: [{ host: a.example.org, methods: [GET] }] }\ntools: { rules: [{ allow: 'a.*' }, { deny: a.x }, { ask: a.y }] }";
-    Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap()
+    Draft::parse(text, "x").unwrap().under(&Ceiling::unlimited()).unwrap()
 }
 
-fn tool(name: &str) -> Question {
-    Question::Tool {
-        hints: Hints::none(),
+fn tool(name: &str) -> ExplainQuery {
+    ExplainQuery::Tool {
+        hints: ToolHints::none(),
         name: name.to_owned(),
         args: json!({}),
         after: Vec::new(),
     }
 }
 
-fn host(host: &str, port: Option<u16>) -> Question {
-    Question::Host {
+fn host(host: &str, port: Option<u16>) -> ExplainQuery {
+    ExplainQuery::Host {
         host: host.to_owned(),
         port,
         scheme: Scheme::Https,
@@ -29,19 +29,19 @@ fn host(host: &str, port: Option<u16>) -> Question {
     }
 }
 
-fn path(path: &str, access: Access) -> Question {
-    Question::Path {
+fn path(path: &str, access: FileAccess) -> ExplainQuery {
+    ExplainQuery::Path {
         path: path.to_owned(),
         access,
     }
 }
 
-fn limit(key: &str) -> Question {
-    Question::Limit { key: key.to_owned() }
+fn limit(key: &str) -> ExplainQuery {
+    ExplainQuery::Limit { key: key.to_owned() }
 }
 
 #[track_caller]
-fn check(question: &Question, expected: &str) {
+fn check(question: &ExplainQuery, expected: &str) {
     assert_eq!(policy().explain(question).to_string(), expected);
 }
 
@@ -76,15 +76,15 @@ fn an_explanation_names_the_rule_all_matches_and_a_next_step() {
         "denied by `builtin.hosts`: `127.1` looks like a number, write an address as four decimal numbers\n  deny  builtin.hosts\nhint: write it in its plain form and ask again",
     );
     check(
-        &path("/etc/passwd", Access::Read),
+        &path("/etc/passwd", FileAccess::Read),
         "path `/etc/passwd` is denied by `fs.mounts`\n  deny  fs.mounts\nhint: add a mount to `fs.mounts`",
     );
     check(
-        &path(".ssh/id", Access::Read),
+        &path(".ssh/id", FileAccess::Read),
         "path `.ssh/id` is denied by `fs.deny[**/.ssh/**]`\n  deny  fs.deny[**/.ssh/**]\nhint: this entry is built in and cannot be removed; give the program a copy under another name",
     );
     check(
-        &path("/workspace/x", Access::Write),
+        &path("/workspace/x", FileAccess::Write),
         "path `/workspace/x` is allowed by `fs.mounts[0]`\n  allow fs.mounts[0]",
     );
 }
@@ -120,7 +120,7 @@ fn a_limit_is_explained_with_its_ceiling() {
 #[test]
 fn why_a_rule_with_a_hint_matched_is_said() {
     let text = "tools: { default: allow, rules: [{ ask: '**', hint: destructive }] }";
-    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::unlimited()).unwrap();
     assert_eq!(
         policy.explain(&tool("a.b")).to_string(),
         "tool `a.b` asks a person by `tools.rules[0]`\n  ask   tools.rules[0]\n\
@@ -132,7 +132,7 @@ fn why_a_rule_with_a_hint_matched_is_said() {
 #[test]
 fn the_calls_of_a_session_are_explained_each_by_what_came_before() {
     let text = "tools: { default: allow, rules: [{ ask: mail.send, after: 'web.*' }] }";
-    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::unlimited()).unwrap();
     let calls = [
         ("mail.send", true),
         // A refused call is not part of the history.
@@ -142,19 +142,19 @@ fn the_calls_of_a_session_are_explained_each_by_what_came_before() {
         ("no name", true),
         ("mail.send", false),
     ];
-    let calls = calls.map(|(name, made)| Called {
+    let calls = calls.map(|(name, made)| RedactedCall {
         name: name.to_owned(),
-        hints: Hints::none(),
+        hints: ToolHints::none(),
         args: json!({}),
         hidden: BTreeSet::new(),
         made,
     });
-    let explained = policy.explain_calls("mail.send", &calls);
-    let decided = |verdict, rule: &str| Judged::Decided(Decision::new(verdict, rule));
+    let explained = policy.explain_past_calls("mail.send", &calls);
+    let decided = |verdict, rule: &str| PastCallDecision::Decided(Decision::new(verdict, rule));
     let expected = [
-        (0, decided(Verdict::Allow, "tools.default")),
-        (2, decided(Verdict::Allow, "tools.default")),
-        (5, decided(Verdict::Ask, "tools.rules[0]")),
+        (0, decided(RuleEffect::Allow, "tools.default")),
+        (2, decided(RuleEffect::Allow, "tools.default")),
+        (5, decided(RuleEffect::Ask, "tools.rules[0]")),
     ];
     assert_eq!(explained, expected);
 }
@@ -163,7 +163,7 @@ fn the_calls_of_a_session_are_explained_each_by_what_came_before() {
 fn what_holds_for_data_is_explained_too() {
     let text =
         "data: { pii: { mode: block, reveal_to: [a.b] }, return: { bytes: 1KiB, rows: 5 } }\ntools: { default: allow }";
-    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::unlimited()).unwrap();
     for (key, sentence) in [
         ("data.pii.mode", "`data.pii.mode` is block"),
         ("data.return.bytes", "`data.return.bytes` is 1KiB"),
@@ -182,7 +182,7 @@ fn what_holds_for_data_is_explained_too() {
 #[test]
 fn the_hint_for_a_host_is_a_rule_that_would_help() {
     let next = |host: &str, scheme, port, method| {
-        let question = Question::Host {
+        let question = ExplainQuery::Host {
             host: host.to_owned(),
             port,
             scheme,
@@ -196,7 +196,7 @@ fn the_hint_for_a_host_is_a_rule_that_would_help() {
         "`net.allowlist[0]` allows this host by https only: ask for it so, or add `{ host: \"a.example.org\", scheme: http }` to `net.allowlist`"
     );
     assert_eq!(
-        next("a.example.org", Scheme::Https, None, Some(Method::Post)),
+        next("a.example.org", Scheme::Https, None, Some(HttpMethod::Post)),
         "`net.allowlist[0]` names this host, and not this method or path: widen it if it is yours"
     );
     assert_eq!(
@@ -218,7 +218,7 @@ fn the_hint_for_a_host_is_a_rule_that_would_help() {
         ("{ host: \"a.example.org\", ports: [22] }", Scheme::Https, 22),
     ] {
         let text = format!("net: {{ enabled: true, allowlist: [{rule}] }}");
-        let policy = Draft::parse(&text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+        let policy = Draft::parse(&text, "x").unwrap().under(&Ceiling::unlimited()).unwrap();
         let host = rule.split('"').nth(1).unwrap().parse().unwrap();
         let request = HostRequest {
             host,
@@ -227,6 +227,6 @@ fn the_hint_for_a_host_is_a_rule_that_would_help() {
             method: None,
             path: None,
         };
-        assert_eq!(policy.host(&request).verdict(), Verdict::Allow, "{rule}");
+        assert_eq!(policy.decide_host(&request).effect(), RuleEffect::Allow, "{rule}");
     }
 }

@@ -2,23 +2,23 @@
 //! is compared once with each part that may come next.
 
 use super::Glob;
-use crate::segments::{Part, Piece};
+use crate::segments::{PatternPart, PatternToken};
 
 /// The positions in one glob at which the next name may match, in ascending order. The length of the glob is never among them: a
 /// path that reaches it is matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Positions(Vec<u16>);
+pub(super) struct GlobPositions(Vec<u16>);
 
-impl Positions {
+impl GlobPositions {
     /// The positions before the first name.
-    pub(super) fn start(parts: &[Part]) -> Self {
+    pub(super) fn start(parts: &[PatternPart]) -> Self {
         let mut positions = Self(Vec::with_capacity(2));
-        positions.reach(parts, 0);
+        positions.add(parts, 0);
         positions
     }
 
     /// Adds a position and, after a `**`, the position that follows it. Returns whether the glob ends there.
-    fn reach(&mut self, parts: &[Part], position: usize) -> bool {
+    fn add(&mut self, parts: &[PatternPart], position: usize) -> bool {
         let mut next = position;
         loop {
             let Some(part) = parts.get(next) else { return true };
@@ -27,7 +27,7 @@ impl Positions {
             if self.0.last().is_none_or(|last| *last < number) {
                 self.0.push(number);
             }
-            if *part != Part::Many {
+            if *part != PatternPart::Many {
                 return false;
             }
             next += 1;
@@ -35,36 +35,36 @@ impl Positions {
     }
 
     /// Consumes one name of the path. Returns whether the glob matches the path up to this name.
-    pub(super) fn advance(&mut self, parts: &[Part], name: &str) -> bool {
+    pub(super) fn advance(&mut self, parts: &[PatternPart], name: &str) -> bool {
         let before = std::mem::take(&mut self.0);
         let mut matched = false;
         for position in before {
             let position = usize::from(position);
             match parts.get(position) {
-                Some(Part::Many) => matched |= self.reach(parts, position),
-                Some(part) if part.is_name(name) => matched |= self.reach(parts, position + 1),
+                Some(PatternPart::Many) => matched |= self.add(parts, position),
+                Some(part) if part.is_name(name) => matched |= self.add(parts, position + 1),
                 Some(_) | None => {}
             }
         }
         matched
     }
 
-    fn would_match(&self, parts: &[Part], name: &str) -> bool {
+    fn would_match(&self, parts: &[PatternPart], name: &str) -> bool {
         self.0.iter().any(|position| {
             let position = usize::from(*position);
             parts.get(position).is_some_and(|part| match part {
-                Part::Many => is_end(parts, position + 1),
-                Part::One(_) => is_end(parts, position + 1) && part.is_name(name),
+                PatternPart::Many => is_end(parts, position + 1),
+                PatternPart::One(_) => is_end(parts, position + 1) && part.is_name(name),
             })
         })
     }
 }
 
 /// Whether only `**` follows.
-fn is_end(parts: &[Part], position: usize) -> bool {
+fn is_end(parts: &[PatternPart], position: usize) -> bool {
     parts
         .get(position..)
-        .is_none_or(|rest| rest.iter().all(|part| *part == Part::Many))
+        .is_none_or(|rest| rest.iter().all(|part| *part == PatternPart::Many))
 }
 
 /// Globs that hide files below one folder, matched together name by name.
@@ -77,7 +77,7 @@ pub struct GlobSet<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GlobState {
     /// The index of each glob that may still match, with its positions.
-    active: Vec<(u32, Positions)>,
+    active: Vec<(u32, GlobPositions)>,
 }
 
 impl<'a> GlobSet<'a> {
@@ -87,30 +87,30 @@ impl<'a> GlobSet<'a> {
     }
 
     /// The state in the folder `/`, above every mount, where only globs that start with `**` have positions.
-    pub fn above_all(&self) -> GlobState {
-        let floating = self.numbered().filter(|(_, glob)| glob.is_floating());
+    pub fn root_state(&self) -> GlobState {
+        let floating = self.enumerate().filter(|(_, glob)| glob.starts_anywhere());
         GlobState {
             active: floating
-                .map(|(number, glob)| (number, Positions::start(glob.parts())))
+                .map(|(number, glob)| (number, GlobPositions::start(glob.parts())))
                 .collect(),
         }
     }
 
     /// The state in a folder that globs are relative to: globs without a leading `**` start here too.
     #[must_use]
-    pub fn at_mount(&self, state: &GlobState) -> GlobState {
-        let anchored = self.numbered().filter(|(_, glob)| !glob.is_floating());
-        let begun = anchored.map(|(number, glob)| (number, Positions::start(glob.parts())));
+    pub fn mount_state(&self, state: &GlobState) -> GlobState {
+        let anchored = self.enumerate().filter(|(_, glob)| !glob.starts_anywhere());
+        let begun = anchored.map(|(number, glob)| (number, GlobPositions::start(glob.parts())));
         GlobState {
             active: state.active.iter().cloned().chain(begun).collect(),
         }
     }
 
-    fn numbered(&self) -> impl Iterator<Item = (u32, &'a Glob)> {
+    fn enumerate(&self) -> impl Iterator<Item = (u32, &'a Glob)> {
         (0..).zip(self.globs)
     }
 
-    fn parts(&self, number: u32) -> &'a [Part] {
+    fn parts(&self, number: u32) -> &'a [PatternPart] {
         let glob = usize::try_from(number).ok().and_then(|number| self.globs.get(number));
         glob.map_or(&[], Glob::parts)
     }
@@ -141,7 +141,7 @@ impl<'a> GlobSet<'a> {
             let parts = self.parts(*number);
             at.0.iter().any(|position| {
                 let position = usize::from(*position);
-                parts.get(position).is_some_and(Part::is_any) && is_end(parts, position + 1)
+                parts.get(position).is_some_and(PatternPart::is_any) && is_end(parts, position + 1)
             })
         })?;
         self.globs.get(usize::try_from(found.0).ok()?)
@@ -157,7 +157,7 @@ impl<'a> GlobSet<'a> {
                 let name = parts
                     .get(position)
                     .filter(|_| is_end(parts, position + 1))
-                    .and_then(written_out);
+                    .and_then(literal_name);
                 if let Some(name) = name.filter(|name| !names.contains(name)) {
                     names.push(name);
                 }
@@ -167,12 +167,12 @@ impl<'a> GlobSet<'a> {
     }
 }
 
-fn written_out(part: &Part) -> Option<String> {
-    let Part::One(pieces) = part else { return None };
-    let pieces = pieces.strip_suffix(&[Piece::Star]).unwrap_or(pieces);
+fn literal_name(part: &PatternPart) -> Option<String> {
+    let PatternPart::One(pieces) = part else { return None };
+    let pieces = pieces.strip_suffix(&[PatternToken::Star]).unwrap_or(pieces);
     let characters = pieces.iter().map(|piece| match piece {
-        Piece::Literal(c) => Some(*c),
-        Piece::Star | Piece::Question | Piece::Class(_) => None,
+        PatternToken::Literal(c) => Some(*c),
+        PatternToken::Star | PatternToken::Question | PatternToken::Class(_) => None,
     });
     characters.collect::<Option<String>>().filter(|name| !name.is_empty())
 }

@@ -1,4 +1,4 @@
-use crate::{Bytes, Draft};
+use crate::{ByteSize, Draft};
 
 fn draft(text: &str) -> Draft {
     Draft::parse(text, "").unwrap()
@@ -22,10 +22,10 @@ fn mounts_replace_by_path() {
     let over =
         draft("fs: { mounts: [{ path: /tmp, access: rw, quota: 1MiB }, { path: /deps, access: ro, from: deps }] }");
     let mounts = Draft::builtin().layer(&over).fs.unwrap().mounts;
-    let seen: Vec<(&str, Option<Bytes>)> = mounts.iter().map(|mount| (mount.path.as_str(), mount.quota)).collect();
+    let seen: Vec<(&str, Option<ByteSize>)> = mounts.iter().map(|mount| (mount.path.as_str(), mount.quota)).collect();
     let expected = [
-        ("/workspace", Some(Bytes::mib(128))),
-        ("/tmp", Some(Bytes::mib(1))),
+        ("/workspace", Some(ByteSize::mib(128))),
+        ("/tmp", Some(ByteSize::mib(1))),
         ("/deps", None),
     ];
     assert_eq!(seen, expected);

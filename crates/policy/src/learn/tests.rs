@@ -4,7 +4,7 @@ use super::*;
 
 /// Reads `GET https://host:port/path 1.2.3.4`, or a host without method and path, or a tool; what stands behind ` !` is
 /// the code and the rule of a refusal.
-fn attempt(text: &str) -> Attempt {
+fn attempt(text: &str) -> ObservedAttempt {
     let (text, refused) = match text.split_once(" !") {
         Some((text, refused)) => (text, refused.split_once(' ')),
         None => (text, None),
@@ -12,8 +12,8 @@ fn attempt(text: &str) -> Attempt {
     let refused = refused.map(|(code, rule)| (code.to_owned(), rule.to_owned()));
     let Some((before, rest)) = text.split_once("://") else {
         let name = text.to_owned();
-        return Attempt {
-            tried: Tried::Tool {
+        return ObservedAttempt {
+            tried: AttemptedAction::Tool {
                 name,
                 arguments: None,
                 hidden: BTreeSet::new(),
@@ -36,8 +36,8 @@ fn attempt(text: &str) -> Attempt {
         Some((host, port)) => (host, port.parse().unwrap()),
         None => (host, if scheme == "http" { 80 } else { 443 }),
     };
-    Attempt {
-        tried: Tried::Host {
+    ObservedAttempt {
+        tried: AttemptedAction::Host {
             scheme: scheme.to_owned(),
             host: host.to_owned(),
             port,
@@ -51,7 +51,7 @@ fn attempt(text: &str) -> Attempt {
 
 #[track_caller]
 fn check(tried: &[&str], expected: &str, notes: &[(bool, &str, &str)]) {
-    let attempts: Vec<Attempt> = tried.iter().map(|text| attempt(text)).collect();
+    let attempts: Vec<ObservedAttempt> = tried.iter().map(|text| attempt(text)).collect();
     let learnt = learn(&attempts).unwrap();
     let expected = Draft::parse(expected, "learnt").unwrap();
     assert_eq!(learnt.draft.to_yaml().unwrap(), expected.to_yaml().unwrap());
@@ -62,10 +62,10 @@ fn check(tried: &[&str], expected: &str, notes: &[(bool, &str, &str)]) {
         .collect();
     assert_eq!(seen, notes);
     // Learning again under the learned policy gives the same policy.
-    let lenient: Vec<Attempt> = attempts
+    let lenient: Vec<ObservedAttempt> = attempts
         .iter()
-        .filter(|attempt| curable(attempt).is_ok())
-        .map(|attempt| Attempt {
+        .filter(|attempt| rule_would_allow(attempt).is_ok())
+        .map(|attempt| ObservedAttempt {
             refused: None,
             ..attempt.clone()
         })
@@ -227,8 +227,8 @@ fn refusals_by_default_are_learnt_and_others_are_told() {
 
 #[test]
 fn what_no_rule_refused_names_none() {
-    let attempt = Attempt {
-        tried: Tried::Tool {
+    let attempt = ObservedAttempt {
+        tried: AttemptedAction::Tool {
             name: "mail.send".to_owned(),
             arguments: None,
             hidden: BTreeSet::new(),
@@ -298,10 +298,10 @@ proptest! {
             0..40,
         )
     ) {
-        let attempts: Vec<Attempt> = tried
+        let attempts: Vec<ObservedAttempt> = tried
             .into_iter()
-            .map(|(scheme, host, port, method, path)| Attempt {
-                tried: Tried::Host {
+            .map(|(scheme, host, port, method, path)| ObservedAttempt {
+                tried: AttemptedAction::Host {
                     scheme: scheme.to_owned(),
                     host,
                     port,
@@ -313,10 +313,10 @@ proptest! {
             })
             .collect();
         let learnt = learn(&attempts).unwrap();
-        let policy = learnt.draft.under(&Ceiling::own_word()).unwrap();
+        let policy = learnt.draft.under(&Ceiling::unlimited()).unwrap();
         for host in ["localhost", "10.0.0.1", "169.254.169.254", "api.openai.com"] {
             let request = HostRequest { host: host.parse().unwrap(), scheme: Scheme::Https, port: 443, method: None, path: None };
-            prop_assert_eq!(policy.host(&request).verdict(), Verdict::Deny);
+            prop_assert_eq!(policy.decide_host(&request).effect(), RuleEffect::Deny);
         }
     }
 }
@@ -324,15 +324,15 @@ proptest! {
 /// The rules that are learned from calls with these arguments.
 #[track_caller]
 fn check_calls(calls: &[(&str, &str)], expected: &str) {
-    let attempt = |(name, arguments): &(&str, &str)| Attempt {
-        tried: Tried::Tool {
+    let attempt = |(name, arguments): &(&str, &str)| ObservedAttempt {
+        tried: AttemptedAction::Tool {
             name: (*name).to_owned(),
             arguments: (!arguments.is_empty()).then(|| serde_json::from_str(arguments).unwrap()),
             hidden: BTreeSet::new(),
         },
         refused: None,
     };
-    let attempts: Vec<Attempt> = calls.iter().map(attempt).collect();
+    let attempts: Vec<ObservedAttempt> = calls.iter().map(attempt).collect();
     let learnt = learn(&attempts).unwrap();
     let rules = learnt.draft.tools.map(|tools| tools.rules).unwrap_or_default();
     let lines: Vec<String> = rules.iter().map(|rule| serde_json::to_string(rule).unwrap()).collect();
@@ -410,8 +410,8 @@ proptest! {
     fn what_is_learnt_of_arguments_allows_them(calls in proptest::collection::vec(
         (prop_oneof![Just("a.x"), Just("a.y")], proptest::collection::btree_map("[a-c]", value(), 0..3)), 1..8)
     ) {
-        let attempts: Vec<Attempt> = calls.into_iter().map(|(name, arguments)| Attempt {
-            tried: Tried::Tool {
+        let attempts: Vec<ObservedAttempt> = calls.into_iter().map(|(name, arguments)| ObservedAttempt {
+            tried: AttemptedAction::Tool {
                 name: name.to_owned(),
                 arguments: Some(Value::Object(arguments.into_iter().collect())),
                 hidden: BTreeSet::new(),
@@ -438,8 +438,8 @@ fn value() -> impl Strategy<Value = Value> {
 
 #[test]
 fn nothing_is_learnt_of_values_that_are_hidden() {
-    let letter = |to: &str, hidden: &[&str]| Attempt {
-        tried: Tried::Tool {
+    let letter = |to: &str, hidden: &[&str]| ObservedAttempt {
+        tried: AttemptedAction::Tool {
             name: "mail.send".to_owned(),
             arguments: Some(serde_json::json!({ "to": to, "about": "lunch" })),
             hidden: hidden.iter().map(|name| (*name).to_owned()).collect(),

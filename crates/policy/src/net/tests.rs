@@ -3,7 +3,7 @@ use crate::{Ceiling, Decision, Draft, Policy};
 
 fn policy(net: &str) -> Policy {
     let text = format!("net: {{ enabled: true, {net} }}");
-    Draft::parse(&text, "x").unwrap().under(&Ceiling::own_word()).unwrap()
+    Draft::parse(&text, "x").unwrap().under(&Ceiling::unlimited()).unwrap()
 }
 
 /// Parses a request from `METHOD scheme://host:port/path`.
@@ -26,20 +26,24 @@ fn request(text: &str) -> HostRequest {
 }
 
 #[track_caller]
-fn check(net: &str, url: &str, expected: (Verdict, &str)) {
-    let decision = policy(net).host(&request(url));
-    assert_eq!((decision.verdict(), decision.rule().as_str()), expected, "{net} {url}");
+fn check(net: &str, url: &str, expected: (RuleEffect, &str)) {
+    let decision = policy(net).decide_host(&request(url));
+    assert_eq!((decision.effect(), decision.rule().as_str()), expected, "{net} {url}");
 }
 
 #[test]
 fn a_bare_host_means_https_on_443() {
     let net = "allowlist: [a.example.org]";
-    let default = (Verdict::Deny, "net.default");
-    check(net, "GET https://a.example.org", (Verdict::Allow, "net.allowlist[0]"));
+    let default = (RuleEffect::Deny, "net.default");
+    check(
+        net,
+        "GET https://a.example.org",
+        (RuleEffect::Allow, "net.allowlist[0]"),
+    );
     check(
         net,
         "POST https://a.example.org/x",
-        (Verdict::Allow, "net.allowlist[0]"),
+        (RuleEffect::Allow, "net.allowlist[0]"),
     );
     check(net, "GET http://a.example.org", default);
     check(net, "GET https://a.example.org:8443", default);
@@ -48,23 +52,23 @@ fn a_bare_host_means_https_on_443() {
     check(
         "allowlist: [{ host: a.example.org, scheme: http }]",
         "GET http://a.example.org",
-        (Verdict::Allow, "net.allowlist[0]"),
+        (RuleEffect::Allow, "net.allowlist[0]"),
     );
 }
 
 #[test]
 fn methods_and_paths_narrow_an_allow_rule() {
     let net = "allowlist: [{ host: a.example.org, methods: [GET], paths: ['/repos/**'] }]";
-    let default = (Verdict::Deny, "net.default");
+    let default = (RuleEffect::Deny, "net.default");
     check(
         net,
         "GET https://a.example.org/repos/x",
-        (Verdict::Allow, "net.allowlist[0]"),
+        (RuleEffect::Allow, "net.allowlist[0]"),
     );
     check(
         net,
         "HEAD https://a.example.org/repos/x",
-        (Verdict::Allow, "net.allowlist[0]"),
+        (RuleEffect::Allow, "net.allowlist[0]"),
     );
     check(net, "OPTIONS https://a.example.org/repos/x", default);
     check(net, "POST https://a.example.org/repos/x", default);
@@ -75,64 +79,68 @@ fn methods_and_paths_narrow_an_allow_rule() {
 fn a_denylist_wins_over_everything() {
     let net = "default: allow, presets: [npm], allowlist: [a.example.org], denylist: [a.example.org, registry.npmjs.org, { host: b.example.org, methods: [GET] }, 93.184.216.34]";
     // The entry of the built-in default comes first.
-    check(net, "GET https://a.example.org", (Verdict::Deny, "net.denylist[1]"));
-    check(net, "GET http://a.example.org:9999", (Verdict::Deny, "net.denylist[1]"));
+    check(net, "GET https://a.example.org", (RuleEffect::Deny, "net.denylist[1]"));
+    check(
+        net,
+        "GET http://a.example.org:9999",
+        (RuleEffect::Deny, "net.denylist[1]"),
+    );
     check(
         net,
         "GET https://registry.npmjs.org/x",
-        (Verdict::Deny, "net.denylist[2]"),
+        (RuleEffect::Deny, "net.denylist[2]"),
     );
-    check(net, "HEAD https://b.example.org", (Verdict::Deny, "net.denylist[3]"));
-    check(net, "POST https://b.example.org", (Verdict::Allow, "net.default"));
+    check(net, "HEAD https://b.example.org", (RuleEffect::Deny, "net.denylist[3]"));
+    check(net, "POST https://b.example.org", (RuleEffect::Allow, "net.default"));
     check(
         net,
         "GET https://api.openai.com",
-        (Verdict::Deny, "net.denylist[0].model-vendors[0]"),
+        (RuleEffect::Deny, "net.denylist[0].model-vendors[0]"),
     );
     let c = request("GET https://c.example.org");
-    let denied = policy(net).address("93.184.216.34".parse().unwrap(), &c);
+    let denied = policy(net).decide_address("93.184.216.34".parse().unwrap(), &c);
     assert_eq!(denied.rule().as_str(), "net.denylist[4]");
 }
 
 #[test]
 fn without_a_network_nothing_else_counts() {
     let text = "net: { enabled: false, allowlist: [a.example.org] }";
-    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
-    let decision = policy.host(&request("GET https://a.example.org"));
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::unlimited()).unwrap();
+    let decision = policy.decide_host(&request("GET https://a.example.org"));
     assert_eq!(decision.rule().as_str(), "net.enabled");
 }
 
 #[test]
 fn an_open_default_stays_on_its_ports_and_in_public() {
     let net = "default: allow";
-    check(net, "GET https://a.example.org", (Verdict::Allow, "net.default"));
-    check(net, "GET http://a.example.org", (Verdict::Allow, "net.default"));
-    check(net, "GET https://a.example.org:22", (Verdict::Deny, "net.default"));
-    check(net, "GET http://10.0.0.1", (Verdict::Deny, "builtin.addresses"));
-    check(net, "GET http://127.0.0.1", (Verdict::Deny, "builtin.addresses"));
-    check(net, "GET http://localhost", (Verdict::Deny, "builtin.hosts"));
-    check(net, "GET http://x.localhost", (Verdict::Deny, "builtin.hosts"));
+    check(net, "GET https://a.example.org", (RuleEffect::Allow, "net.default"));
+    check(net, "GET http://a.example.org", (RuleEffect::Allow, "net.default"));
+    check(net, "GET https://a.example.org:22", (RuleEffect::Deny, "net.default"));
+    check(net, "GET http://10.0.0.1", (RuleEffect::Deny, "builtin.addresses"));
+    check(net, "GET http://127.0.0.1", (RuleEffect::Deny, "builtin.addresses"));
+    check(net, "GET http://localhost", (RuleEffect::Deny, "builtin.hosts"));
+    check(net, "GET http://x.localhost", (RuleEffect::Deny, "builtin.hosts"));
     check(
         "default: ask",
         "GET https://a.example.org",
-        (Verdict::Ask, "net.default"),
+        (RuleEffect::Ask, "net.default"),
     );
 }
 
 #[track_caller]
-fn resolves(net: &str, url: &str, address: &str, expected: Verdict) {
-    let decision: Decision = policy(net).address(address.parse().unwrap(), &request(url));
-    assert_eq!(decision.verdict(), expected, "{net} {url} {address} {decision:?}");
+fn resolves(net: &str, url: &str, address: &str, expected: RuleEffect) {
+    let decision: Decision = policy(net).decide_address(address.parse().unwrap(), &request(url));
+    assert_eq!(decision.effect(), expected, "{net} {url} {address} {decision:?}");
 }
 
 #[test]
 fn a_private_address_needs_its_own_rule() {
     let net = "allowlist: [a.example.org, { host: db.example.org, addresses: [10.0.0.0/8, '0.0.0.0/0'] }]";
-    resolves(net, "GET https://a.example.org", "93.184.216.34", Verdict::Allow);
-    resolves(net, "GET https://a.example.org", "10.1.2.3", Verdict::Deny);
-    resolves(net, "GET https://b.example.org", "93.184.216.34", Verdict::Deny);
-    resolves(net, "GET https://db.example.org", "10.1.2.3", Verdict::Allow);
-    resolves(net, "GET https://db.example.org", "192.168.1.1", Verdict::Allow);
+    resolves(net, "GET https://a.example.org", "93.184.216.34", RuleEffect::Allow);
+    resolves(net, "GET https://a.example.org", "10.1.2.3", RuleEffect::Deny);
+    resolves(net, "GET https://b.example.org", "93.184.216.34", RuleEffect::Deny);
+    resolves(net, "GET https://db.example.org", "10.1.2.3", RuleEffect::Allow);
+    resolves(net, "GET https://db.example.org", "192.168.1.1", RuleEffect::Allow);
     for never in [
         "127.0.0.1",
         "169.254.169.254",
@@ -144,7 +152,7 @@ fn a_private_address_needs_its_own_rule() {
         "::ffff:10.0.0.1",
         "fe80::1",
     ] {
-        resolves(net, "GET https://db.example.org", never, Verdict::Deny);
+        resolves(net, "GET https://db.example.org", never, RuleEffect::Deny);
     }
 }
 
@@ -161,12 +169,12 @@ fn a_tunnel_is_judged_by_what_is_known_and_says_when_more_must_be_seen() {
         path: None,
     };
     for (host, verdict, inspects) in [
-        ("a.example.org", Verdict::Allow, true),
-        ("b.example.org", Verdict::Allow, false),
-        ("c.example.org", Verdict::Deny, true),
-        ("d.example.org", Verdict::Deny, false),
+        ("a.example.org", RuleEffect::Allow, true),
+        ("b.example.org", RuleEffect::Allow, false),
+        ("c.example.org", RuleEffect::Deny, true),
+        ("d.example.org", RuleEffect::Deny, false),
     ] {
-        assert_eq!(policy.host(&open(host)).verdict(), verdict, "{host}");
-        assert_eq!(policy.inspects(&open(host)), inspects, "{host}");
+        assert_eq!(policy.decide_host(&open(host)).effect(), verdict, "{host}");
+        assert_eq!(policy.needs_inspection(&open(host)), inspects, "{host}");
     }
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::Verdict;
+use crate::RuleEffect;
 
 #[test]
 fn refusals_name_the_place_the_key_and_the_way_out() {
@@ -24,7 +24,7 @@ fn the_whole_file_of_the_contract_parses() {
     assert_eq!(draft.check_examples(), Ok(()));
     let tools = draft.tools.as_ref().unwrap();
     assert_eq!(tools.rules.len(), 6);
-    assert_eq!(tools.drift, Some(Verdict::Ask));
+    assert_eq!(tools.drift, Some(RuleEffect::Ask));
     assert_eq!(draft.net.as_ref().unwrap().allowlist.len(), 2);
     let json = serde_json::to_string(&draft).unwrap();
     assert_eq!(Draft::parse(&json, "contract"), Ok(draft));
@@ -61,7 +61,7 @@ fn an_empty_document_asks_for_nothing() {
 
 #[test]
 fn huge_and_explosive_documents_are_refused() {
-    let huge = format!("# {}\n", "x".repeat(MAX_DOCUMENT));
+    let huge = format!("# {}\n", "x".repeat(MAX_DOCUMENT_BYTES));
     let error = Draft::parse(&huge, "big.yaml").unwrap_err().to_string();
     assert_eq!(error, "big.yaml: the document has 1048579 bytes, the most is 1048576");
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
@@ -81,7 +81,7 @@ fn huge_and_explosive_documents_are_refused() {
 fn setting_a_key_replaces_scalars_and_adds_to_lists() {
     let draft = Draft::builtin();
     let set = draft.set("proc.mem_limit", "1GiB").unwrap();
-    assert_eq!(set.proc.as_ref().unwrap().mem_limit, Some(crate::Bytes::gib(1)));
+    assert_eq!(set.proc.as_ref().unwrap().mem_limit, Some(crate::ByteSize::gib(1)));
     assert_eq!(set.proc.unwrap().fork_limit, draft.proc.as_ref().unwrap().fork_limit);
     let set = draft.set("fs.deny", "['**/secret']").unwrap();
     assert_eq!(set.fs.unwrap().deny.len(), draft.fs.as_ref().unwrap().deny.len() + 1);

@@ -2,28 +2,31 @@ use super::*;
 use crate::Ceiling;
 
 fn policy(text: &str) -> Policy {
-    Draft::parse(text, "mine").unwrap().under(&Ceiling::own_word()).unwrap()
+    Draft::parse(text, "mine")
+        .unwrap()
+        .under(&Ceiling::unlimited())
+        .unwrap()
 }
 
 #[test]
 fn the_built_in_default_is_as_promised() {
-    let policy = Draft::builtin().under(&Ceiling::own_word()).unwrap();
-    let expected = Limits {
-        cpu: Cpus::millis(2_000).unwrap(),
-        memory: Bytes::mib(512),
+    let policy = Draft::builtin().under(&Ceiling::unlimited()).unwrap();
+    let expected = ProgramLimits {
+        cpu: CpuCount::millis(2_000).unwrap(),
+        memory: ByteSize::mib(512),
         wall: Duration::from_secs(30),
         cpu_time: Duration::from_mins(1),
         lifetime: Duration::from_hours(1),
         processes: 64,
         open_files: 256,
-        output: Bytes::mib(1),
+        output: ByteSize::mib(1),
         programs: AllowedPrograms::All,
     };
     assert_eq!(policy.limits(), &expected);
     let network = crate::NetLimits {
         connections: 256,
         rate: "6000/min".parse().unwrap(),
-        bytes: Bytes::gib(1),
+        bytes: ByteSize::gib(1),
     };
     assert_eq!(policy.net_limits(), network);
     assert_eq!(policy.fs().mounts.len(), 2);
@@ -34,7 +37,7 @@ fn the_built_in_default_is_as_promised() {
     );
     assert_eq!(
         policy.audit(),
-        &Audit {
+        &AuditPolicy {
             durable: false,
             keep: Duration::from_hours(90 * 24),
             session_bytes: "64MiB".parse().unwrap(),
@@ -57,7 +60,7 @@ fn the_digest_is_of_what_is_in_force() {
     );
     assert_ne!(base.digest(), policy("proc: { mem_limit: 513MiB }").digest());
     assert_ne!(base.digest(), policy("env: { A: b }").digest());
-    let narrow = Draft::empty().under(&Ceiling::of(&policy("tools: { rules: [{ deny: a.b }] }")));
+    let narrow = Draft::empty().under(&Ceiling::from_policy(&policy("tools: { rules: [{ deny: a.b }] }")));
     assert_ne!(
         base.digest(),
         narrow.unwrap().digest(),
@@ -68,7 +71,7 @@ fn the_digest_is_of_what_is_in_force() {
 #[test]
 fn a_policy_shows_everything_in_force() {
     let top = policy("tools: { rules: [{ allow: 'a.*' }] }");
-    let shown = Draft::empty().under(&Ceiling::of(&top)).unwrap().to_json();
+    let shown = Draft::empty().under(&Ceiling::from_policy(&top)).unwrap().to_json();
     assert_eq!(shown["policy"]["proc"]["mem_limit"], "512MiB");
     assert_eq!(shown["ceilings"][0]["tools"]["rules"][0]["allow"], "a.*");
     assert_eq!(shown["digest"].as_str().unwrap().len(), 64);
@@ -78,26 +81,32 @@ fn a_policy_shows_everything_in_force() {
 fn guest_paths_follow_the_deepest_mount() {
     let policy = policy("fs: { mounts: [{ path: /workspace/data, access: ro, from: data }] }");
     let ask = |path: &str, access| {
-        let decision = policy.guest(&path.parse().unwrap(), access);
-        (decision.verdict(), decision.rule().to_string())
+        let decision = policy.decide_guest_path(&path.parse().unwrap(), access);
+        (decision.effect(), decision.rule().to_string())
     };
     let rule = |verdict, rule: &str| (verdict, rule.to_owned());
-    assert_eq!(ask("/workspace/x", Access::Write), rule(Verdict::Allow, "fs.mounts[0]"));
     assert_eq!(
-        ask("/workspace/data/x", Access::Read),
-        rule(Verdict::Allow, "fs.mounts[2]")
+        ask("/workspace/x", FileAccess::Write),
+        rule(RuleEffect::Allow, "fs.mounts[0]")
     );
     assert_eq!(
-        ask("/workspace/data/x", Access::Write),
-        rule(Verdict::Deny, "fs.mounts[2]")
+        ask("/workspace/data/x", FileAccess::Read),
+        rule(RuleEffect::Allow, "fs.mounts[2]")
     );
     assert_eq!(
-        ask("/workspace/data/.env", Access::Read),
-        rule(Verdict::Deny, "fs.deny[**/.env*]")
+        ask("/workspace/data/x", FileAccess::Write),
+        rule(RuleEffect::Deny, "fs.mounts[2]")
     );
-    assert_eq!(ask("/workspaces", Access::Read), rule(Verdict::Deny, "fs.mounts"));
-    assert_eq!(policy.path("../x").rule().as_str(), "builtin.paths");
-    assert_eq!(policy.path("src/main.rs").verdict(), Verdict::Allow);
+    assert_eq!(
+        ask("/workspace/data/.env", FileAccess::Read),
+        rule(RuleEffect::Deny, "fs.deny[**/.env*]")
+    );
+    assert_eq!(
+        ask("/workspaces", FileAccess::Read),
+        rule(RuleEffect::Deny, "fs.mounts")
+    );
+    assert_eq!(policy.decide_host_file("../x").rule().as_str(), "builtin.paths");
+    assert_eq!(policy.decide_host_file("src/main.rs").effect(), RuleEffect::Allow);
 }
 
 #[test]
@@ -133,9 +142,9 @@ fn another_name_of_a_host_is_judged_by_the_denylists_alone() {
             method: None,
             path: None,
         };
-        let decision = policy.alias(&request);
+        let decision = policy.decide_alias(&request);
         assert_eq!(
-            decision.verdict() == Verdict::Deny,
+            decision.effect() == RuleEffect::Deny,
             rule.is_some(),
             "{host}: {decision:?}"
         );
@@ -178,9 +187,9 @@ fn a_call_of_before_counts_under_what_may_have_been_about_it() {
         { allow: a.x, where: { p: { equals: 2 } }, rate: 3/h },\
         { ask: a.x, where: { p: { equals: 3 } }, rate: 4/h },\
         { allow: b.x, rate: 5/h }] }";
-    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::unlimited()).unwrap();
     let rates = |by: &str| -> Vec<String> {
-        let rates = policy.rates_before(&"a.x".parse().unwrap(), by);
+        let rates = policy.rates_of_past_call(&"a.x".parse().unwrap(), by);
         rates.iter().map(|(rule, _)| rule.to_string()).collect()
     };
     assert_eq!(rates("tools.rules[1]"), ["tools.rules[1]", "tools.rules[2]"]);

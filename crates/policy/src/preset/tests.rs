@@ -7,7 +7,7 @@ fn every_preset_parses_and_keeps_its_examples() {
         let draft = Draft::parse(preset_text(name).unwrap(), name).unwrap();
         assert!(draft.examples.len() >= 5, "{name} shows what it does");
         assert_eq!(draft.check_examples(), Ok(()), "{name}");
-        let policy = draft.under(&Ceiling::own_word()).unwrap();
+        let policy = draft.under(&Ceiling::unlimited()).unwrap();
         assert_eq!(policy.name(), name);
         assert_eq!(policy.digest().len(), 64);
     }
@@ -30,14 +30,14 @@ fn net_presets_name_rules_for_reading() {
 #[test]
 fn levels_have_the_profile_of_a_task() {
     for name in ["level-1", "level-2", "level-3", "level-4"] {
-        let policy = Draft::preset(name).unwrap().under(&Ceiling::own_word()).unwrap();
+        let policy = Draft::preset(name).unwrap().under(&Ceiling::unlimited()).unwrap();
         let limits = policy.limits();
         assert_eq!(limits.cpu.as_millis(), 2_000);
-        assert_eq!(limits.memory, crate::Bytes::gib(4));
+        assert_eq!(limits.memory, crate::ByteSize::gib(4));
         assert_eq!(limits.wall.as_secs(), 600);
         let workspace = &policy.fs().mounts[0];
         assert_eq!(workspace.path.as_str(), "/workspace");
-        assert_eq!(workspace.quota, Some(crate::Bytes::gib(10)));
+        assert_eq!(workspace.quota, Some(crate::ByteSize::gib(10)));
         let expected = match name {
             "level-1" => AllowedPrograms::None,
             _ => AllowedPrograms::All,
@@ -51,9 +51,9 @@ fn model_vendors_are_bare_hosts_and_found_by_each_spelling_of_a_rule() {
     let rules = DenyPreset::ModelVendors.rules();
     assert!(rules.len() > 100, "{}", rules.len());
     for (place, rule) in rules.iter().enumerate() {
-        assert_eq!(*rule, HostRule::bare(rule.host.clone()), "only hosts are named");
+        assert_eq!(*rule, HostRule::for_host(rule.host.clone()), "only hosts are named");
         let host: Host = rule.host.as_str().replace('*', "x1").parse().unwrap();
-        let found = DenyPreset::ModelVendors.naming(&host).unwrap();
+        let found = DenyPreset::ModelVendors.matching_rule(&host).unwrap();
         assert!(found == place || rules[found].host.matches(&host), "{host}");
     }
     for open in [
@@ -64,7 +64,11 @@ fn model_vendors_are_bare_hosts_and_found_by_each_spelling_of_a_rule() {
         "pypi.org",
         "93.184.216.34",
     ] {
-        assert_eq!(DenyPreset::ModelVendors.naming(&open.parse().unwrap()), None, "{open}");
+        assert_eq!(
+            DenyPreset::ModelVendors.matching_rule(&open.parse().unwrap()),
+            None,
+            "{open}"
+        );
     }
 }
 
@@ -77,7 +81,7 @@ fn a_preset_in_a_denylist_is_a_name_that_wins() {
         written["net"]["denylist"],
         serde_json::json!(["preset:model-vendors", "a.example.org"])
     );
-    let policy = draft.under(&Ceiling::own_word()).unwrap();
+    let policy = draft.under(&Ceiling::unlimited()).unwrap();
     let asked = |host: &str| {
         let request = crate::HostRequest {
             host: host.parse().unwrap(),
@@ -86,7 +90,7 @@ fn a_preset_in_a_denylist_is_a_name_that_wins() {
             method: None,
             path: None,
         };
-        policy.host(&request).rule().as_str().to_owned()
+        policy.decide_host(&request).rule().as_str().to_owned()
     };
     for host in [
         "openrouter.ai",
@@ -125,7 +129,7 @@ fn all_tls_is_ended_where_the_policy_or_its_ceiling_says_so() {
     let ends = |ceiling: &str, own: &str| {
         let policy = draft(own).under(&Ceiling::from_draft(draft(ceiling)));
         policy
-            .map(|policy| (policy.ends_tls(&request), policy.inspects(&request)))
+            .map(|policy| (policy.terminates_tls(&request), policy.needs_inspection(&request)))
             .map_err(|error| error.keys[0].key.clone())
     };
     let all = "net: { inspect: all }";

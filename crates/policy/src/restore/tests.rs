@@ -15,11 +15,11 @@ fn a_policy_is_restored_with_its_ceilings() {
     ));
     let under = own.clone().under(&ceiling).unwrap();
     let twice = draft("net: { enabled: true }\nproc: { mem_limit: 64MiB }")
-        .under(&Ceiling::of(&under))
+        .under(&Ceiling::from_policy(&under))
         .unwrap();
-    let mut policies = vec![own.under(&Ceiling::own_word()).unwrap(), under, twice];
+    let mut policies = vec![own.under(&Ceiling::unlimited()).unwrap(), under, twice];
     for name in crate::presets() {
-        policies.push(Draft::preset(name).unwrap().under(&Ceiling::own_word()).unwrap());
+        policies.push(Draft::preset(name).unwrap().under(&Ceiling::unlimited()).unwrap());
     }
     for policy in policies {
         let json: Value = serde_json::from_str(&policy.to_json().to_string()).unwrap();
@@ -34,14 +34,14 @@ fn a_policy_is_restored_with_its_ceilings() {
                 method: None,
                 path: None,
             };
-            assert_eq!(restored.host(&request), policy.host(&request));
+            assert_eq!(restored.decide_host(&request), policy.decide_host(&request));
         }
     }
 }
 
 #[test]
 fn what_was_changed_is_not_restored() {
-    let policy = draft("net: { enabled: true }").under(&Ceiling::own_word()).unwrap();
+    let policy = draft("net: { enabled: true }").under(&Ceiling::unlimited()).unwrap();
     let mut json = policy.to_json();
     json["policy"]["net"]["allowlist"] = serde_json::json!(["evil.example.org"]);
     assert_eq!(Policy::restore(&json), None);

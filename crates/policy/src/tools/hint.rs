@@ -6,19 +6,19 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::decide::Verdict;
+use crate::decide::RuleEffect;
 
 /// An effect that a rule can require.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Hint {
+pub enum ToolHint {
     /// The tool may destroy something.
     Destructive,
     /// The tool reaches beyond its server.
     OpenWorld,
 }
 
-impl fmt::Display for Hint {
+impl fmt::Display for ToolHint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Destructive => "destructive",
@@ -29,7 +29,7 @@ impl fmt::Display for Hint {
 
 /// The effects that a server declares for one tool; `None` means undeclared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Hints {
+pub struct ToolHints {
     /// Whether the tool changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
@@ -41,7 +41,7 @@ pub struct Hints {
     pub open_world: Option<bool>,
 }
 
-impl Hints {
+impl ToolHints {
     /// Hints of a tool whose server declares nothing.
     pub const fn none() -> Self {
         Self {
@@ -52,30 +52,30 @@ impl Hints {
     }
 
     /// Whether the server declares this effect.
-    pub const fn says(self, hint: Hint) -> bool {
+    pub const fn declares(self, hint: ToolHint) -> bool {
         let said = match hint {
-            Hint::Destructive => self.destructive,
-            Hint::OpenWorld => self.open_world,
+            ToolHint::Destructive => self.destructive,
+            ToolHint::OpenWorld => self.open_world,
         };
         matches!(said, Some(true))
     }
 
     /// Whether the effect is possible. An undeclared effect is, except that a read-only tool destroys nothing.
-    pub const fn may_be(self, hint: Hint) -> bool {
+    pub const fn is_possible(self, hint: ToolHint) -> bool {
         match (hint, self.destructive, self.open_world) {
-            (Hint::Destructive, Some(said), _) | (Hint::OpenWorld, _, Some(said)) => said,
-            (Hint::Destructive, None, _) => !matches!(self.read_only, Some(true)),
-            (Hint::OpenWorld, _, None) => true,
+            (ToolHint::Destructive, Some(said), _) | (ToolHint::OpenWorld, _, Some(said)) => said,
+            (ToolHint::Destructive, None, _) => !matches!(self.read_only, Some(true)),
+            (ToolHint::OpenWorld, _, None) => true,
         }
     }
 
     /// Whether a rule with `hint` matches such a tool: an undeclared effect never matches an allow rule, and always an ask or
     /// deny rule.
-    pub(crate) fn hold(self, hint: Hint, verdict: Verdict) -> bool {
-        if verdict == Verdict::Allow {
-            self.says(hint)
+    pub(crate) fn satisfies_rule(self, hint: ToolHint, verdict: RuleEffect) -> bool {
+        if verdict == RuleEffect::Allow {
+            self.declares(hint)
         } else {
-            self.may_be(hint)
+            self.is_possible(hint)
         }
     }
 }

@@ -26,7 +26,7 @@ pub struct ToolLimitsDraft {
 
 /// The scope in which a limit counts calls together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LimitOf {
+pub enum ToolLimitScope {
     /// All sessions of one principal.
     Tenant,
     /// All calls of one session.
@@ -37,7 +37,7 @@ pub enum LimitOf {
     Tool,
 }
 
-impl LimitOf {
+impl ToolLimitScope {
     /// The key below `tools.limits`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl LimitOf {
 
 impl ToolLimitsDraft {
     /// Every limit that is set, with its scope.
-    pub(crate) fn each(&self) -> impl Iterator<Item = (LimitOf, Rate)> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = (ToolLimitScope, Rate)> {
         let Self {
             tenant,
             session,
@@ -59,10 +59,10 @@ impl ToolLimitsDraft {
             tool,
         } = self;
         [
-            (LimitOf::Tenant, *tenant),
-            (LimitOf::Session, *session),
-            (LimitOf::Server, *server),
-            (LimitOf::Tool, *tool),
+            (ToolLimitScope::Tenant, *tenant),
+            (ToolLimitScope::Session, *session),
+            (ToolLimitScope::Server, *server),
+            (ToolLimitScope::Tool, *tool),
         ]
         .into_iter()
         .filter_map(|(of, rate)| Some((of, rate?)))

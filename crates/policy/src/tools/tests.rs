@@ -4,54 +4,64 @@ use super::*;
 use crate::{Ceiling, Draft};
 
 #[track_caller]
-fn check(rules: &str, tool: &str, args: &Value, expected: (Verdict, &str)) {
+fn check(rules: &str, tool: &str, args: &Value, expected: (RuleEffect, &str)) {
     let text = format!("tools: {{ rules: {rules} }}");
-    let policy = Draft::parse(&text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
-    let decision = policy.tool(tool, Hints::none(), args, &History::new());
+    let policy = Draft::parse(&text, "x").unwrap().under(&Ceiling::unlimited()).unwrap();
+    let decision = policy.decide_tool(tool, ToolHints::none(), args, &CallHistory::new());
     assert_eq!(
-        (decision.verdict(), decision.rule().as_str()),
+        (decision.effect(), decision.rule().as_str()),
         expected,
         "{rules} {tool} {args}"
     );
 }
 
-const DEFAULT: (Verdict, &str) = (Verdict::Deny, "tools.default");
+const DEFAULT: (RuleEffect, &str) = (RuleEffect::Deny, "tools.default");
 
 #[test]
 fn deny_beats_ask_beats_allow_in_any_order() {
     let none = json!({});
-    check("[{ allow: 'a.*' }]", "a.x", &none, (Verdict::Allow, "tools.rules[0]"));
+    check(
+        "[{ allow: 'a.*' }]",
+        "a.x",
+        &none,
+        (RuleEffect::Allow, "tools.rules[0]"),
+    );
     check(
         "[{ deny: a.x }, { allow: 'a.*' }]",
         "a.x",
         &none,
-        (Verdict::Deny, "tools.rules[0]"),
+        (RuleEffect::Deny, "tools.rules[0]"),
     );
     check(
         "[{ allow: 'a.*' }, { deny: a.x }]",
         "a.x",
         &none,
-        (Verdict::Deny, "tools.rules[1]"),
+        (RuleEffect::Deny, "tools.rules[1]"),
     );
     check(
         "[{ allow: 'a.*' }, { ask: 'a.x*' }]",
         "a.xy",
         &none,
-        (Verdict::Ask, "tools.rules[1]"),
+        (RuleEffect::Ask, "tools.rules[1]"),
     );
     check(
         "[{ ask: a.x }, { deny: 'a.*' }, { allow: a.x }]",
         "a.x",
         &none,
-        (Verdict::Deny, "tools.rules[1]"),
+        (RuleEffect::Deny, "tools.rules[1]"),
     );
     check("[{ allow: 'a.*' }]", "b.x", &none, DEFAULT);
-    check("[{ allow: '**' }]", "bad name", &none, (Verdict::Deny, "builtin.names"));
+    check(
+        "[{ allow: '**' }]",
+        "bad name",
+        &none,
+        (RuleEffect::Deny, "builtin.names"),
+    );
 }
 
 #[test]
 fn an_allow_condition_holds_only_when_it_surely_holds() {
-    let allow = (Verdict::Allow, "tools.rules[0]");
+    let allow = (RuleEffect::Allow, "tools.rules[0]");
     for (condition, good, bad) in [
         ("equals: 5", json!(5), json!(6)),
         ("equals: null", json!("x"), json!("x")),
@@ -98,8 +108,8 @@ fn an_allow_condition_holds_only_when_it_surely_holds() {
 #[test]
 fn a_deny_condition_holds_when_it_may_hold() {
     let rules = "[{ allow: a.x }, { deny: a.x, where: { path: { under: /etc } } }]";
-    let allow = (Verdict::Allow, "tools.rules[0]");
-    let deny = (Verdict::Deny, "tools.rules[1]");
+    let allow = (RuleEffect::Allow, "tools.rules[0]");
+    let deny = (RuleEffect::Deny, "tools.rules[1]");
     check(rules, "a.x", &json!({ "path": "/data/x" }), allow);
     check(rules, "a.x", &json!({ "path": "/etc/passwd" }), deny);
     check(rules, "a.x", &json!({ "path": "/data/../etc/passwd" }), deny);
@@ -114,29 +124,40 @@ fn a_deny_condition_holds_when_it_may_hold() {
 #[test]
 fn a_flow_rule_matches_only_afterwards() {
     let text = "tools: { rules: [{ allow: mail.send }, { ask: mail.send, after: 'web.*' }] }";
-    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
-    let mut history = History::new();
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::unlimited()).unwrap();
+    let mut history = CallHistory::new();
     assert_eq!(
-        policy.tool("mail.send", Hints::none(), &json!({}), &history).verdict(),
-        Verdict::Allow
+        policy
+            .decide_tool("mail.send", ToolHints::none(), &json!({}), &history)
+            .effect(),
+        RuleEffect::Allow
     );
     history.record("files.read".parse().unwrap());
     assert_eq!(
-        policy.tool("mail.send", Hints::none(), &json!({}), &history).verdict(),
-        Verdict::Allow
+        policy
+            .decide_tool("mail.send", ToolHints::none(), &json!({}), &history)
+            .effect(),
+        RuleEffect::Allow
     );
     history.record("web.get".parse().unwrap());
     assert_eq!(
-        policy.tool("mail.send", Hints::none(), &json!({}), &history).verdict(),
-        Verdict::Ask
+        policy
+            .decide_tool("mail.send", ToolHints::none(), &json!({}), &history)
+            .effect(),
+        RuleEffect::Ask
     );
 }
 
 #[test]
 fn rates_of_all_matching_rules_hold() {
     let text = "tools: { rules: [{ allow: 'a.*', rate: 60/min }, { allow: a.x, rate: 5/s }, { allow: b.x }] }";
-    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
-    let rates = policy.rates(&"a.x".parse().unwrap(), Hints::none(), &json!({}), &History::new());
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::unlimited()).unwrap();
+    let rates = policy.rates(
+        &"a.x".parse().unwrap(),
+        ToolHints::none(),
+        &json!({}),
+        &CallHistory::new(),
+    );
     let shown: Vec<String> = rates.iter().map(|(rule, rate)| format!("{rule} {rate}")).collect();
     assert_eq!(shown, ["tools.rules[0] 60/min", "tools.rules[1] 5/s"]);
 }
@@ -144,20 +165,24 @@ fn rates_of_all_matching_rules_hold() {
 #[test]
 fn a_tool_that_is_always_denied_is_not_shown() {
     let text = "tools: { rules: [{ allow: 'a.*' }, { deny: a.x }, { deny: a.y, where: { p: { equals: 1 } } }] }";
-    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::unlimited()).unwrap();
     for (tool, shown) in [("a.x", false), ("a.y", true), ("a.z", true), ("b.x", false)] {
-        assert_eq!(policy.shows(&tool.parse().unwrap(), Hints::none()), shown, "{tool}");
+        assert_eq!(
+            policy.shows_tool(&tool.parse().unwrap(), ToolHints::none()),
+            shown,
+            "{tool}"
+        );
     }
 }
 
 #[test]
 fn an_expression_cannot_leave_its_anchors() {
-    assert!("a)|(b".parse::<Expression>().is_err());
-    assert!("(a{1000}){1000}".parse::<Expression>().is_err());
+    assert!("a)|(b".parse::<FullMatchRegex>().is_err());
+    assert!("(a{1000}){1000}".parse::<FullMatchRegex>().is_err());
 }
 
-fn hints(read_only: Option<bool>, destructive: Option<bool>, open_world: Option<bool>) -> Hints {
-    Hints {
+fn hints(read_only: Option<bool>, destructive: Option<bool>, open_world: Option<bool>) -> ToolHints {
+    ToolHints {
         read_only,
         destructive,
         open_world,
@@ -167,43 +192,43 @@ fn hints(read_only: Option<bool>, destructive: Option<bool>, open_world: Option<
 #[test]
 fn what_a_server_does_not_say_counts_against_its_tool() {
     let text = "tools: { default: allow, rules: [{ ask: '**', hint: destructive }, { deny: '**', hint: open_world }] }";
-    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
-    let check = |hints: Hints, expected: Verdict| {
-        let decision = policy.tool("a.b", hints, &json!({}), &History::new());
-        assert_eq!(decision.verdict(), expected, "{hints:?}");
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::unlimited()).unwrap();
+    let check = |hints: ToolHints, expected: RuleEffect| {
+        let decision = policy.decide_tool("a.b", hints, &json!({}), &CallHistory::new());
+        assert_eq!(decision.effect(), expected, "{hints:?}");
         assert_eq!(
-            policy.shows(&"a.b".parse().unwrap(), hints),
-            expected != Verdict::Deny,
+            policy.shows_tool(&"a.b".parse().unwrap(), hints),
+            expected != RuleEffect::Deny,
             "{hints:?}"
         );
     };
     let (yes, no) = (Some(true), Some(false));
-    check(Hints::none(), Verdict::Deny);
-    check(hints(yes, None, None), Verdict::Deny);
-    check(hints(yes, None, no), Verdict::Allow);
-    check(hints(no, None, no), Verdict::Ask);
-    check(hints(None, None, no), Verdict::Ask);
-    check(hints(None, no, no), Verdict::Allow);
-    check(hints(None, yes, no), Verdict::Ask);
+    check(ToolHints::none(), RuleEffect::Deny);
+    check(hints(yes, None, None), RuleEffect::Deny);
+    check(hints(yes, None, no), RuleEffect::Allow);
+    check(hints(no, None, no), RuleEffect::Ask);
+    check(hints(None, None, no), RuleEffect::Ask);
+    check(hints(None, no, no), RuleEffect::Allow);
+    check(hints(None, yes, no), RuleEffect::Ask);
     // A server that declares both counts as destructive.
-    check(hints(yes, yes, no), Verdict::Ask);
+    check(hints(yes, yes, no), RuleEffect::Ask);
 }
 
 #[test]
 fn a_rule_that_allows_by_a_hint_wants_the_servers_word() {
     let text = "tools: { default: deny, rules: [{ allow: '**', hint: destructive }] }";
-    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::own_word()).unwrap();
-    let check = |hints: Hints, expected: Verdict| {
-        let decision = policy.tool("a.b", hints, &json!({}), &History::new());
-        assert_eq!(decision.verdict(), expected, "{hints:?}");
+    let policy = Draft::parse(text, "x").unwrap().under(&Ceiling::unlimited()).unwrap();
+    let check = |hints: ToolHints, expected: RuleEffect| {
+        let decision = policy.decide_tool("a.b", hints, &json!({}), &CallHistory::new());
+        assert_eq!(decision.effect(), expected, "{hints:?}");
         assert_eq!(
-            policy.shows(&"a.b".parse().unwrap(), hints),
-            expected != Verdict::Deny,
+            policy.shows_tool(&"a.b".parse().unwrap(), hints),
+            expected != RuleEffect::Deny,
             "{hints:?}"
         );
     };
-    check(Hints::none(), Verdict::Deny);
-    check(hints(None, Some(true), None), Verdict::Allow);
+    check(ToolHints::none(), RuleEffect::Deny);
+    check(hints(None, Some(true), None), RuleEffect::Allow);
 }
 
 #[test]

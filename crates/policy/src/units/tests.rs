@@ -4,7 +4,7 @@ use super::*;
 
 #[track_caller]
 fn bytes(text: &str, expected: Option<u64>) {
-    assert_eq!(text.parse::<Bytes>().ok().map(Bytes::get), expected, "{text}");
+    assert_eq!(text.parse::<ByteSize>().ok().map(ByteSize::get), expected, "{text}");
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn bytes_have_units_of_two_kinds() {
     ] {
         bytes(text, None);
     }
-    assert_eq!(Bytes::mib(64).to_string(), "64MiB");
-    assert_eq!(Bytes::mib(0).get(), 1);
-    assert_eq!(Bytes::gib(u64::MAX), Bytes::MAX);
+    assert_eq!(ByteSize::mib(64).to_string(), "64MiB");
+    assert_eq!(ByteSize::mib(0).get(), 1);
+    assert_eq!(ByteSize::gib(u64::MAX), ByteSize::MAX);
 }
 
 #[track_caller]
@@ -100,7 +100,7 @@ fn processors_are_kept_in_thousandths() {
         ("2.0", 2_000),
         ("1.5000", 1_500),
     ] {
-        assert_eq!(text.parse::<Cpus>().unwrap().as_millis(), millis, "{text}");
+        assert_eq!(text.parse::<CpuCount>().unwrap().as_millis(), millis, "{text}");
     }
     for text in [
         "",
@@ -116,24 +116,24 @@ fn processors_are_kept_in_thousandths() {
         "1e3",
         "99999999999",
     ] {
-        assert!(text.parse::<Cpus>().is_err(), "{text}");
+        assert!(text.parse::<CpuCount>().is_err(), "{text}");
     }
 }
 
 proptest! {
     #[test]
     fn what_is_shown_reads_back(count in 1u64..1 << 50, millis in 1u64..31_536_000_000, cpus in 1u32..4_096_000) {
-        let bytes = Bytes::new(count).unwrap();
+        let bytes = ByteSize::new(count).unwrap();
         prop_assert_eq!(bytes.to_string().parse(), Ok(bytes));
         let period = Period::new(Duration::from_millis(millis)).unwrap();
         prop_assert_eq!(period.to_string().parse(), Ok(period));
-        let cpus = Cpus::millis(cpus).unwrap();
+        let cpus = CpuCount::millis(cpus).unwrap();
         prop_assert_eq!(cpus.to_string().parse(), Ok(cpus));
     }
 
     #[test]
     fn parsing_never_panics(text in "\\PC{0,24}") {
-        let _ = (text.parse::<Bytes>(), text.parse::<Period>());
-        let _ = (text.parse::<Rate>(), text.parse::<Cpus>());
+        let _ = (text.parse::<ByteSize>(), text.parse::<Period>());
+        let _ = (text.parse::<Rate>(), text.parse::<CpuCount>());
     }
 }

@@ -49,7 +49,7 @@ fn ambiguous_patterns_are_refused() {
 #[track_caller]
 fn host(text: &str, expected: Option<&str>) {
     assert_eq!(
-        host_of(text).ok().map(|host| host.to_string()).as_deref(),
+        parse_url_host(text).ok().map(|host| host.to_string()).as_deref(),
         expected,
         "{text}"
     );

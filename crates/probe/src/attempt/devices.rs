@@ -9,8 +9,8 @@ use ringfence_jail::attack;
 use rustix::fs::StatVfsMountFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::{Attempt, Tried, attempt, read_secret};
-use crate::targets::Targets;
+use super::{AttemptResult, ProbeAttempt, new_attempt, read_secret};
+use crate::targets::AttemptTargets;
 
 /// Devices that programs must not have.
 pub(crate) const DEVICES: [&str; 10] = [
@@ -27,14 +27,14 @@ pub(crate) const DEVICES: [&str; 10] = [
 ];
 
 /// More shared memory than this counts as unlimited.
-const MOST_SHARED: u64 = 256 << 20;
+const MAX_SHARED_MEMORY: u64 = 256 << 20;
 
-pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
+pub(super) fn attempts(id: u16, targets: &AttemptTargets) -> Vec<ProbeAttempt> {
     match id {
         66 => {
             let node = |name: &'static str, block: bool| {
                 let path = PathBuf::from(&targets.scratch).join(name);
-                attempt(name, move || -> io::Result<()> {
+                new_attempt(name, move || -> io::Result<()> {
                     attack::make_device(&path, block)?;
                     let opened = if block { Ok(()) } else { File::open(&path).map(drop) };
                     fs::remove_file(&path)?;
@@ -46,19 +46,23 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
         67 => DEVICES
             .into_iter()
             .map(|name| {
-                let path = targets.system(name);
-                attempt(name, move || File::open(&path).map(drop))
+                let path = targets.system_path(name);
+                new_attempt(name, move || File::open(&path).map(drop))
             })
             .collect(),
-        68 => vec![attempt("TIOCSTI", || attack::push_into_terminal(terminal()?.as_fd()))],
-        69 => vec![attempt("TIOCLINUX", || attack::terminal_paste(terminal()?.as_fd()))],
-        71 => shared_memory(targets),
+        68 => vec![new_attempt("TIOCSTI", || {
+            attack::push_into_terminal(open_terminal()?.as_fd())
+        })],
+        69 => vec![new_attempt("TIOCLINUX", || {
+            attack::terminal_paste(open_terminal()?.as_fd())
+        })],
+        71 => shared_memory_attempts(targets),
         _ => Vec::new(),
     }
 }
 
 /// Opens a new terminal where there are any, else the one at descriptor 0.
-fn terminal() -> io::Result<OwnedFd> {
+fn open_terminal() -> io::Result<OwnedFd> {
     let own = || -> io::Result<OwnedFd> {
         let control = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         grantpt(&control)?;
@@ -76,23 +80,25 @@ fn terminal() -> io::Result<OwnedFd> {
     own().or_else(|_| io::stdin().as_fd().try_clone_to_owned())
 }
 
-fn shared_memory(targets: &Targets) -> Vec<Attempt> {
+fn shared_memory_attempts(targets: &AttemptTargets) -> Vec<ProbeAttempt> {
     let folder = targets.shared_memory.clone();
     let (canary, marker) = (format!("{folder}/{}", targets.marker), targets.marker.clone());
     let (programs, size) = (folder.clone(), folder);
     vec![
-        attempt("shared", move || read_secret(&canary, &marker)),
-        attempt("programs", move || match rustix::fs::statvfs(&programs) {
-            Err(error) => Tried::Refused(error.into()),
-            Ok(found) if found.f_flag.contains(StatVfsMountFlags::NOEXEC) => Tried::WithoutEffect("noexec".to_owned()),
-            Ok(_) => Tried::Succeeded("programs start there".to_owned()),
-        }),
-        attempt("size", move || match rustix::fs::statvfs(&size) {
-            Err(error) => Tried::Refused(error.into()),
-            Ok(found) if found.f_blocks * found.f_frsize <= MOST_SHARED => {
-                Tried::WithoutEffect(format!("{} bytes", found.f_blocks * found.f_frsize))
+        new_attempt("shared", move || read_secret(&canary, &marker)),
+        new_attempt("programs", move || match rustix::fs::statvfs(&programs) {
+            Err(error) => AttemptResult::Refused(error.into()),
+            Ok(found) if found.f_flag.contains(StatVfsMountFlags::NOEXEC) => {
+                AttemptResult::WithoutEffect("noexec".to_owned())
             }
-            Ok(found) => Tried::Succeeded(format!("{} bytes", found.f_blocks * found.f_frsize)),
+            Ok(_) => AttemptResult::Succeeded("programs start there".to_owned()),
+        }),
+        new_attempt("size", move || match rustix::fs::statvfs(&size) {
+            Err(error) => AttemptResult::Refused(error.into()),
+            Ok(found) if found.f_blocks * found.f_frsize <= MAX_SHARED_MEMORY => {
+                AttemptResult::WithoutEffect(format!("{} bytes", found.f_blocks * found.f_frsize))
+            }
+            Ok(found) => AttemptResult::Succeeded(format!("{} bytes", found.f_blocks * found.f_frsize)),
         }),
     ]
 }

@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use ringfence_jail::attack::{self, Filesystem};
+use ringfence_jail::attack::{self, MountedFilesystem};
 
-use super::{Attempt, attempt, nest, open_to_write};
-use crate::targets::Targets;
+use super::{ProbeAttempt, nest_namespaces, new_attempt, open_to_write};
+use crate::targets::AttemptTargets;
 
 const NEW_MOUNTS: i32 = 0x0002_0000;
 const NEW_NAMES: i32 = 0x0400_0000;
@@ -28,19 +28,19 @@ pub(crate) const MEMBERS: [&str; 4] = [
     "/sys/fs/cgroup/pids/tasks",
 ];
 
-pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
+pub(super) fn attempts(id: u16, targets: &AttemptTargets) -> Vec<ProbeAttempt> {
     let write = |name: &str| {
-        let path = targets.system(name);
-        attempt(name, move || open_to_write(&path))
+        let path = targets.system_path(name);
+        new_attempt(name, move || open_to_write(&path))
     };
     match id {
         147 => RELEASE.into_iter().map(write).collect(),
         148 => {
             let scratch = PathBuf::from(&targets.scratch);
-            vec![attempt("nested mount", move || -> io::Result<()> {
-                nest(NEW_MOUNTS | NEW_GROUPS)?;
+            vec![new_attempt("nested mount", move || -> io::Result<()> {
+                nest_namespaces(NEW_MOUNTS | NEW_GROUPS)?;
                 attack::mount_new(
-                    &Filesystem {
+                    &MountedFilesystem {
                         kind: "cgroup2".to_owned(),
                         options: String::new(),
                     },
@@ -50,13 +50,13 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
         }
         149 => MEMBERS.into_iter().map(write).collect(),
         150 => vec![
-            attempt("use a capability", || {
-                nest(NEW_NAMES)?;
+            new_attempt("use a capability", || {
+                nest_namespaces(NEW_NAMES)?;
                 attack::set_host_name()
             }),
-            attempt("nested twice", || {
-                nest(0)?;
-                nest(0)
+            new_attempt("nested twice", || {
+                nest_namespaces(0)?;
+                nest_namespaces(0)
             }),
         ],
         151 => {
@@ -64,9 +64,9 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
             first
                 .chain(targets.victims.iter().map(|(pid, _)| *pid))
                 .map(|pid| {
-                    attempt(format!("process {pid}"), move || {
+                    new_attempt(format!("process {pid}"), move || {
                         let namespace: OwnedFd = File::open(format!("/proc/{pid}/ns/net"))?.into();
-                        attack::join(&namespace)
+                        attack::join_namespace(&namespace)
                     })
                 })
                 .collect()

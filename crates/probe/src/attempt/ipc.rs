@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use ringfence_jail::attack;
 
-use super::{Attempt, Tried, attempt, judge_bytes};
-use crate::targets::Targets;
+use super::{AttemptResult, ProbeAttempt, look_for_secret, new_attempt};
+use crate::targets::AttemptTargets;
 
 /// Sockets of container engines.
-pub(crate) const ENGINES: [&str; 5] = [
+pub(crate) const ENGINE_SOCKETS: [&str; 5] = [
     "/run/docker.sock",
     "/var/run/docker.sock",
     "/run/containerd/containerd.sock",
@@ -21,7 +21,7 @@ pub(crate) const ENGINES: [&str; 5] = [
 ];
 
 /// Sockets of a user's desktop session.
-pub(crate) const SESSION: [&str; 6] = [
+pub(crate) const SESSION_SOCKETS: [&str; 6] = [
     "/tmp/ssh-agent/agent.1",
     "/run/user/1000/gnupg/S.gpg-agent",
     "/run/user/1000/wayland-0",
@@ -30,43 +30,45 @@ pub(crate) const SESSION: [&str; 6] = [
     "/tmp/.X11-unix/X0",
 ];
 
-pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
-    let connect = |name: &str, path: String| attempt(name, move || UnixStream::connect(&path).map(drop));
+pub(super) fn attempts(id: u16, targets: &AttemptTargets) -> Vec<ProbeAttempt> {
+    let connect = |name: &str, path: String| new_attempt(name, move || UnixStream::connect(&path).map(drop));
     match id {
-        141 => ENGINES
+        141 => ENGINE_SOCKETS
             .into_iter()
-            .map(|name| connect(name, targets.system(name)))
+            .map(|name| connect(name, targets.system_path(name)))
             .collect(),
         142 => {
             let (name, marker) = (targets.abstract_socket.clone(), targets.marker.clone());
-            vec![attempt("abstract", move || {
-                secret_at(SocketAddr::from_abstract_name(&name), &marker)
+            vec![new_attempt("abstract", move || {
+                look_for_secret_at(SocketAddr::from_abstract_name(&name), &marker)
             })]
         }
         143 => ["left.sock", "home/project/service.sock"]
             .into_iter()
             .map(|name| {
                 let (path, marker) = (format!("{}/{name}", targets.shown), targets.marker.clone());
-                attempt(name, move || secret_at(SocketAddr::from_pathname(&path), &marker))
+                new_attempt(name, move || {
+                    look_for_secret_at(SocketAddr::from_pathname(&path), &marker)
+                })
             })
             .chain(std::iter::once({
                 let (path, marker) = (targets.socket.clone(), targets.marker.clone());
-                attempt("outside every mount", move || {
-                    secret_at(SocketAddr::from_pathname(&path), &marker)
+                new_attempt("outside every mount", move || {
+                    look_for_secret_at(SocketAddr::from_pathname(&path), &marker)
                 })
             }))
             .collect(),
-        144 => (0..3).map(passed_descriptors).collect(),
-        145 => vec![attempt("socket", || attack::socket(40, 1, 0).map(drop))],
-        146 => SESSION
+        144 => (0..3).map(passed_descriptors_attempt).collect(),
+        145 => vec![new_attempt("socket", || attack::socket(40, 1, 0).map(drop))],
+        146 => SESSION_SOCKETS
             .into_iter()
-            .map(|name| connect(name, targets.system(name)))
+            .map(|name| connect(name, targets.system_path(name)))
             .collect(),
         _ => Vec::new(),
     }
 }
 
-fn secret_at(address: io::Result<SocketAddr>, marker: &str) -> Tried {
+fn look_for_secret_at(address: io::Result<SocketAddr>, marker: &str) -> AttemptResult {
     let read = || -> io::Result<Vec<u8>> {
         let mut stream = UnixStream::connect_addr(&address?)?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
@@ -76,24 +78,26 @@ fn secret_at(address: io::Result<SocketAddr>, marker: &str) -> Tried {
         Ok(bytes)
     };
     match read() {
-        Err(error) => Tried::Refused(error),
-        Ok(bytes) => match judge_bytes(&bytes, marker) {
-            Tried::WithoutEffect(_) => Tried::Succeeded("connected".to_owned()),
-            other @ (Tried::Succeeded(_) | Tried::Refused(_)) => other,
+        Err(error) => AttemptResult::Refused(error),
+        Ok(bytes) => match look_for_secret(&bytes, marker) {
+            AttemptResult::WithoutEffect(_) => AttemptResult::Succeeded("connected".to_owned()),
+            other @ (AttemptResult::Succeeded(_) | AttemptResult::Refused(_)) => other,
         },
     }
 }
 
 /// Whether a standard stream is a socket that passes descriptors.
-fn passed_descriptors(number: usize) -> Attempt {
-    attempt(format!("descriptor {number}"), move || {
+fn passed_descriptors_attempt(number: usize) -> ProbeAttempt {
+    new_attempt(format!("descriptor {number}"), move || {
         let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
         let stream = [input.as_fd(), output.as_fd(), error.as_fd()][number];
         let mut buffer = [0; 64];
         match ringfence_jail::socket::receive(stream, &mut buffer) {
-            Err(error) => Tried::Refused(error),
-            Ok((_, descriptors)) if descriptors.is_empty() => Tried::WithoutEffect("nothing was passed".to_owned()),
-            Ok((_, descriptors)) => Tried::Succeeded(format!("{} descriptors", descriptors.len())),
+            Err(error) => AttemptResult::Refused(error),
+            Ok((_, descriptors)) if descriptors.is_empty() => {
+                AttemptResult::WithoutEffect("nothing was passed".to_owned())
+            }
+            Ok((_, descriptors)) => AttemptResult::Succeeded(format!("{} descriptors", descriptors.len())),
         }
     })
 }

@@ -5,12 +5,12 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 
-use ringfence_jail::attack::{self, Reservation};
+use ringfence_jail::attack::{self, SpaceReservation};
 use rustix::fs::FallocateFlags;
 use rustix::process::{Pid, Resource, getppid, getrlimit, prlimit};
 
-use super::{Attempt, Tried, attempt};
-use crate::targets::Targets;
+use super::{AttemptResult, ProbeAttempt, new_attempt};
+use crate::targets::AttemptTargets;
 
 const V4: i32 = 2;
 const V6: i32 = 10;
@@ -85,13 +85,13 @@ const LABEL: [u8; 32] = {
     bytes
 };
 
-pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
+pub(super) fn attempts(id: u16, targets: &AttemptTargets) -> Vec<ProbeAttempt> {
     let scratch = PathBuf::from(&targets.scratch);
     match id {
         171 => options(),
         172 => vec![
-            attempt("table of locks", grow_lock_table),
-            attempt("rules for files", || -> io::Result<()> {
+            new_attempt("table of locks", grow_lock_table),
+            new_attempt("rules for files", || -> io::Result<()> {
                 let folder = File::open("/")?;
                 attack::keep_rule(folder.as_fd())
             }),
@@ -102,34 +102,34 @@ pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
     }
 }
 
-fn options() -> Vec<Attempt> {
+fn options() -> Vec<ProbeAttempt> {
     let one = |(name, (family, kind), (level, option), value): SocketOption| {
-        attempt(name, move || -> io::Result<()> {
+        new_attempt(name, move || -> io::Result<()> {
             let socket = attack::socket(family, kind, 0)?;
             attack::set_option(socket.as_fd(), level, option, value)
         })
     };
-    let filter = attempt("SO_ATTACH_FILTER", || -> io::Result<()> {
+    let filter = new_attempt("SO_ATTACH_FILTER", || -> io::Result<()> {
         attack::attach_filter(attack::socket(V4, DATAGRAM, 0)?.as_fd())
     });
     OPTIONS.into_iter().map(one).chain([filter]).collect()
 }
 
 /// The request may succeed without effect: the size of the table decides.
-fn grow_lock_table() -> Tried {
+fn grow_lock_table() -> AttemptResult {
     const SLOTS: usize = 256;
     match attack::grow_lock_table(SLOTS) {
-        Ok(SLOTS) => Tried::Succeeded(format!("{SLOTS} slots")),
-        Ok(slots) => Tried::WithoutEffect(format!("{slots} slots")),
-        Err(error) => Tried::Refused(error),
+        Ok(SLOTS) => AttemptResult::Succeeded(format!("{SLOTS} slots")),
+        Ok(slots) => AttemptResult::WithoutEffect(format!("{slots} slots")),
+        Err(error) => AttemptResult::Refused(error),
     }
 }
 
-fn reservations(scratch: &std::path::Path) -> Vec<Attempt> {
+fn reservations(scratch: &std::path::Path) -> Vec<ProbeAttempt> {
     const BYTES: u32 = 1 << 20;
     let on_file = |name: &'static str, reserve: fn(&File) -> io::Result<()>| {
         let path = scratch.join(format!("reserved-{name}"));
-        attempt(name, move || -> io::Result<()> {
+        new_attempt(name, move || -> io::Result<()> {
             let file = File::create(&path)?;
             fs::remove_file(&path)?;
             reserve(&file)
@@ -137,10 +137,10 @@ fn reservations(scratch: &std::path::Path) -> Vec<Attempt> {
     };
     vec![
         on_file("FS_IOC_RESVSP", |file| {
-            attack::reserve(file.as_fd(), Reservation::Plain, BYTES.into())
+            attack::reserve(file.as_fd(), SpaceReservation::Plain, BYTES.into())
         }),
         on_file("FS_IOC_RESVSP64", |file| {
-            attack::reserve(file.as_fd(), Reservation::Wide, BYTES.into())
+            attack::reserve(file.as_fd(), SpaceReservation::Wide, BYTES.into())
         }),
         on_file("fallocate", |file| {
             Ok(rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, BYTES.into())?)
@@ -148,18 +148,18 @@ fn reservations(scratch: &std::path::Path) -> Vec<Attempt> {
     ]
 }
 
-fn leases(scratch: &std::path::Path, targets: &Targets) -> Vec<Attempt> {
+fn leases(scratch: &std::path::Path, targets: &AttemptTargets) -> Vec<ProbeAttempt> {
     let (own, shown) = (scratch.join("leased"), format!("{}/shared.txt", targets.shown));
     let folder = targets.shown.clone();
     vec![
-        attempt("lease on a file of one's own", move || -> io::Result<()> {
+        new_attempt("lease on a file of one's own", move || -> io::Result<()> {
             fs::write(&own, "x")?;
             attack::lease(File::open(&own)?.as_fd())
         }),
-        attempt("lease on a shown file", move || -> io::Result<()> {
+        new_attempt("lease on a shown file", move || -> io::Result<()> {
             attack::lease(File::open(shown)?.as_fd())
         }),
-        attempt("notices of a shown folder", move || -> io::Result<()> {
+        new_attempt("notices of a shown folder", move || -> io::Result<()> {
             let folder: OwnedFd = File::open(folder)?.into();
             attack::notices(folder.as_fd())
         }),
@@ -167,18 +167,18 @@ fn leases(scratch: &std::path::Path, targets: &Targets) -> Vec<Attempt> {
 }
 
 /// Sets each limit of another process to its present value.
-fn limits_of_others() -> Vec<Attempt> {
+fn limits_of_others() -> Vec<ProbeAttempt> {
     fn set(pid: Option<Pid>) -> io::Result<()> {
         let own = getrlimit(Resource::Core);
         prlimit(pid, Resource::Core, own)?;
         Ok(())
     }
     vec![
-        attempt("a child", || -> io::Result<()> {
-            let child = attack::spare_child()?;
+        new_attempt("a child", || -> io::Result<()> {
+            let child = attack::spawn_victim()?;
             set(Pid::from_raw(child.pid()))
         }),
-        attempt("the parent", || set(getppid())),
-        attempt("the first process", || set(Some(Pid::INIT))),
+        new_attempt("the parent", || set(getppid())),
+        new_attempt("the first process", || set(Some(Pid::INIT))),
     ]
 }

@@ -7,54 +7,60 @@ use std::os::unix::fs::FileTypeExt as _;
 use ringfence_jail::attack;
 use rustix::process::{getpid, getppid};
 
-use super::{Attempt, Tried, attempt};
-use crate::targets::Targets;
+use super::{AttemptResult, ProbeAttempt, new_attempt};
+use crate::targets::AttemptTargets;
 
-fn own() -> i32 {
+fn own_pid() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 
-fn parent() -> i32 {
+fn parent_pid() -> i32 {
     getppid().map_or(1, |pid| pid.as_raw_nonzero().get())
 }
 
-pub(super) fn attempts(id: u16, targets: &Targets) -> Vec<Attempt> {
+pub(super) fn attempts(id: u16, targets: &AttemptTargets) -> Vec<ProbeAttempt> {
     match id {
         46 => vec![
-            attempt("a child", || {
-                attack::spare_child().and_then(|child| attack::seize(child.pid()))
+            new_attempt("a child", || {
+                attack::spawn_victim().and_then(|child| attack::seize(child.pid()))
             }),
-            attempt("the first process", || attack::seize(1)),
-            attempt("oneself", attack::become_traced),
+            new_attempt("the first process", || attack::seize(1)),
+            new_attempt("oneself", attack::become_traced),
         ],
         47 => vec![
-            attempt("read the parent", || attack::read_memory_of(parent())),
-            attempt("read the first process", || attack::read_memory_of(1)),
-            attempt("write", attack::write_own_memory),
+            new_attempt("read the parent", || attack::read_memory_of(parent_pid())),
+            new_attempt("read the first process", || attack::read_memory_of(1)),
+            new_attempt("write", attack::write_own_memory),
         ],
         48 => vec![
-            attempt("the first process", || attack::descriptor_of(1)),
-            attempt("the parent", || attack::descriptor_of(parent())),
+            new_attempt("the first process", || attack::copy_descriptor(1)),
+            new_attempt("the parent", || attack::copy_descriptor(parent_pid())),
         ],
-        49 => targets.victims.iter().map(|(pid, start)| reach(*pid, *start)).collect(),
-        50 => vec![attempt("kcmp", || attack::compare_processes(own(), parent()))],
-        _ => privileges(),
+        49 => targets
+            .victims
+            .iter()
+            .map(|(pid, start)| signal_attempt(*pid, *start))
+            .collect(),
+        50 => vec![new_attempt("kcmp", || {
+            attack::compare_processes(own_pid(), parent_pid())
+        })],
+        _ => privilege_attempts(),
     }
 }
 
 /// Signal 0 tests whether a signal could be sent, and sends none. A process with the same number may belong to a neighbour:
 /// that one has another start time.
-fn reach(pid: i32, start: u64) -> Attempt {
-    attempt(format!("process {pid}"), move || match attack::signal(pid, 0) {
-        Ok(()) if started(pid).is_ok_and(|found| found != start) => {
-            Tried::WithoutEffect("that number is another's".to_owned())
+fn signal_attempt(pid: i32, start: u64) -> ProbeAttempt {
+    new_attempt(format!("process {pid}"), move || match attack::signal(pid, 0) {
+        Ok(()) if start_ticks(pid).is_ok_and(|found| found != start) => {
+            AttemptResult::WithoutEffect("that number is another's".to_owned())
         }
         other => other.into(),
     })
 }
 
 /// The start time of a process, in ticks since the machine booted.
-pub(crate) fn started(pid: i32) -> io::Result<u64> {
+pub(crate) fn start_ticks(pid: i32) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let after = text.rsplit_once(')').map(|(_, after)| after);
     let field = after.and_then(|after| after.split_whitespace().nth(19));
@@ -63,12 +69,12 @@ pub(crate) fn started(pid: i32) -> io::Result<u64> {
         .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-fn privileges() -> Vec<Attempt> {
+fn privilege_attempts() -> Vec<ProbeAttempt> {
     let field = |name: &'static str, safe: fn(&str) -> bool| {
-        attempt(name, move || match status_field(name) {
-            Err(error) => Tried::Refused(error),
-            Ok(value) if safe(&value) => Tried::WithoutEffect(value),
-            Ok(value) => Tried::Succeeded(value),
+        new_attempt(name, move || match status_field(name) {
+            Err(error) => AttemptResult::Refused(error),
+            Ok(value) if safe(&value) => AttemptResult::WithoutEffect(value),
+            Ok(value) => AttemptResult::Succeeded(value),
         })
     };
     let none = |value: &str| value.chars().all(|one| one == '0');
@@ -79,8 +85,8 @@ fn privileges() -> Vec<Attempt> {
         field("CapInh", none),
         field("CapBnd", none),
         field("CapAmb", none),
-        attempt("setuid mounts", setuid_mounts),
-        attempt("setresuid", || attack::set_user(0)),
+        new_attempt("setuid mounts", check_setuid_mounts),
+        new_attempt("setresuid", || attack::set_user(0)),
     ]
 }
 
@@ -94,9 +100,9 @@ fn status_field(name: &str) -> io::Result<String> {
 }
 
 /// Checks that every mount ignores setuid bits, except the jail's own files, on which no program can set one.
-fn setuid_mounts() -> Tried {
+fn check_setuid_mounts() -> AttemptResult {
     let Ok(text) = fs::read_to_string("/proc/self/mountinfo") else {
-        return Tried::Refused(io::ErrorKind::PermissionDenied.into());
+        return AttemptResult::Refused(io::ErrorKind::PermissionDenied.into());
     };
     let open: Vec<&str> = text
         .lines()
@@ -110,8 +116,8 @@ fn setuid_mounts() -> Tried {
         .filter(|point| fs::metadata(point).is_ok_and(|found| !found.file_type().is_char_device()))
         .collect();
     if open.is_empty() {
-        Tried::WithoutEffect("all are nosuid".to_owned())
+        AttemptResult::WithoutEffect("all are nosuid".to_owned())
     } else {
-        Tried::Succeeded(open.join(", "))
+        AttemptResult::Succeeded(open.join(", "))
     }
 }

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use ringfence_jail::attack;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
-use super::hog::{LONG_ENOUGH, MIB};
+use super::hog::{HOLD_TIME, MIB};
 
 /// Keeps them as open descriptors.
 pub(super) fn open(most: usize) -> usize {
@@ -86,7 +86,7 @@ fn wait_as(path: &str) -> io::Result<Child> {
 /// Makes objects until one fails, and keeps them for as long as the watch needs.
 fn keep_each<T>(most: usize, make: impl Fn(usize) -> io::Result<T>) -> Vec<T> {
     let held = (0..most).map_while(|index| make(index).ok()).collect();
-    std::thread::sleep(LONG_ENOUGH * 6);
+    std::thread::sleep(HOLD_TIME * 6);
     held
 }
 

@@ -1,9 +1,9 @@
 //! The probes that take too much: of what belongs to a process, and of what the kernel keeps.
 
-use super::How::{Abuse, Inside, Outside};
-use super::Row;
+use super::ProbeMethod::{Abuse, Inside, Outside};
+use super::ProbeRow;
 
-pub(super) const RESOURCES: &[Row] = &[
+pub(super) const RESOURCES: &[ProbeRow] = &[
     (72, "fork bomb", "proc.fork_limit", Abuse),
     (73, "thread bomb", "proc.fork_limit", Abuse),
     (74, "memory hog", "proc.mem_limit", Abuse),
@@ -24,7 +24,7 @@ pub(super) const RESOURCES: &[Row] = &[
 ];
 
 /// Kernel memory that belongs to no process.
-pub(super) const KERNEL_MEMORY: &[Row] = &[
+pub(super) const KERNEL_MEMORY: &[ProbeRow] = &[
     (161, "memory in queues of unix sockets", "proc.mem_limit", Abuse),
     (162, "memory in netlink queues", "proc.mem_limit", Abuse),
     (163, "memory in UDP queues", "proc.mem_limit", Abuse),

@@ -15,24 +15,24 @@ use rustls::{ServerConfig, version};
 use super::world::STRANGER;
 
 /// Two authorities: one that the clients trust, and one that no client trusts.
-pub(super) struct Authority {
+pub(super) struct ProbeAuthorities {
     pem: String,
     known: Mutex<HashMap<String, Arc<CertifiedKey>>>,
     trusted: Issuer<'static, KeyPair>,
     unknown: Issuer<'static, KeyPair>,
 }
 
-impl fmt::Debug for Authority {
+impl fmt::Debug for ProbeAuthorities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Authority").finish_non_exhaustive()
     }
 }
 
-impl Authority {
-    pub(super) fn new() -> Result<Authority, rcgen::Error> {
-        let (trusted, pem) = root("an internet of our own")?;
-        let (unknown, _) = root("nobody vouches for this one")?;
-        Ok(Authority {
+impl ProbeAuthorities {
+    pub(super) fn new() -> Result<ProbeAuthorities, rcgen::Error> {
+        let (trusted, pem) = new_root("an internet of our own")?;
+        let (unknown, _) = new_root("nobody vouches for this one")?;
+        Ok(ProbeAuthorities {
             pem,
             known: Mutex::new(HashMap::new()),
             trusted,
@@ -45,12 +45,12 @@ impl Authority {
     }
 
     /// The TLS configuration of the server at `to`.
-    pub(super) fn config(self: &Arc<Self>, to: IpAddr) -> Result<Arc<ServerConfig>, rustls::Error> {
+    pub(super) fn tls_config(self: &Arc<Self>, to: IpAddr) -> Result<Arc<ServerConfig>, rustls::Error> {
         let provider = Arc::new(default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&version::TLS13, &version::TLS12])?
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(Names {
+            .with_cert_resolver(Arc::new(ServerNameCertificates {
                 authority: Arc::clone(self),
                 to,
             }));
@@ -58,7 +58,7 @@ impl Authority {
         Ok(Arc::new(config))
     }
 
-    fn leaf(&self, name: &str, to: IpAddr) -> Option<Arc<CertifiedKey>> {
+    fn issue_leaf(&self, name: &str, to: IpAddr) -> Option<Arc<CertifiedKey>> {
         let stranger = to == STRANGER;
         let key = format!("{name} {stranger}");
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,13 +66,13 @@ impl Authority {
             return Some(Arc::clone(found));
         }
         let issuer = if stranger { &self.unknown } else { &self.trusted };
-        let made = Arc::new(leaf(name, issuer)?);
+        let made = Arc::new(issue_certificate(name, issuer)?);
         known.insert(key, Arc::clone(&made));
         Some(made)
     }
 }
 
-fn root(name: &str) -> Result<(Issuer<'static, KeyPair>, String), rcgen::Error> {
+fn new_root(name: &str) -> Result<(Issuer<'static, KeyPair>, String), rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -82,7 +82,7 @@ fn root(name: &str) -> Result<(Issuer<'static, KeyPair>, String), rcgen::Error> 
     Ok((Issuer::new(params, key), pem))
 }
 
-fn leaf(name: &str, issuer: &Issuer<'_, KeyPair>) -> Option<CertifiedKey> {
+fn issue_certificate(name: &str, issuer: &Issuer<'_, KeyPair>) -> Option<CertifiedKey> {
     let mut params = CertificateParams::new(vec![name.to_owned()]).ok()?;
     params.distinguished_name.push(DnType::CommonName, "server");
     params.use_authority_key_identifier_extension = true;
@@ -95,14 +95,14 @@ fn leaf(name: &str, issuer: &Issuer<'_, KeyPair>) -> Option<CertifiedKey> {
 
 /// A server accepts every name that a client sends as its own; without one it is known by its address.
 #[derive(Debug)]
-struct Names {
-    authority: Arc<Authority>,
+struct ServerNameCertificates {
+    authority: Arc<ProbeAuthorities>,
     to: IpAddr,
 }
 
-impl ResolvesServerCert for Names {
+impl ResolvesServerCert for ServerNameCertificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name().map_or_else(|| self.to.to_string(), str::to_owned);
-        self.authority.leaf(&name, self.to)
+        self.authority.issue_leaf(&name, self.to)
     }
 }

@@ -7,21 +7,21 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use super::InternetError;
-use super::ledger::{Ledger, Query};
-use super::world::{RESOLVER, Reply, World};
+use super::traffic_log::{DnsQuery, TrafficLog};
+use super::world::{DnsReply, FakeWorld, RESOLVER};
 
-const PORT: u16 = 53;
-const A: u16 = 1;
-const CNAME: u16 = 5;
-const AAAA: u16 = 28;
+const DNS_PORT: u16 = 53;
+const RECORD_A: u16 = 1;
+const RECORD_CNAME: u16 = 5;
+const RECORD_AAAA: u16 = 28;
 const SERVER_FAILED: u8 = 2;
 const NO_SUCH_NAME: u8 = 3;
 /// The longest chain of aliases that is followed.
-const LINKS: usize = 8;
+const MAX_ALIASES: usize = 8;
 
-pub(super) fn serve(world: &Arc<World>, ledger: &Arc<Ledger>) -> Result<(), InternetError> {
-    let listen = |source| InternetError::Listen { port: PORT, source };
-    let at = SocketAddr::from((RESOLVER, PORT));
+pub(super) fn serve_dns(world: &Arc<FakeWorld>, ledger: &Arc<TrafficLog>) -> Result<(), InternetError> {
+    let listen = |source| InternetError::Listen { port: DNS_PORT, source };
+    let at = SocketAddr::from((RESOLVER, DNS_PORT));
     let udp = std::net::UdpSocket::bind(at).map_err(listen)?;
     let tcp = std::net::TcpListener::bind(at).map_err(listen)?;
     udp.set_nonblocking(true).map_err(listen)?;
@@ -35,7 +35,10 @@ pub(super) fn serve(world: &Arc<World>, ledger: &Arc<Ledger>) -> Result<(), Inte
     tokio::spawn(async move {
         let mut message = [0; 4096];
         while let Ok((count, from)) = udp.recv_from(&mut message).await {
-            if let Some(answer) = message.get(..count).and_then(|asked| answer(asked, &world, &ledger)) {
+            if let Some(answer) = message
+                .get(..count)
+                .and_then(|asked| answer_query(asked, &world, &ledger))
+            {
                 // A client that does not wait for an answer gets none.
                 let _ = udp.send_to(&answer, from).await;
             }
@@ -43,20 +46,20 @@ pub(super) fn serve(world: &Arc<World>, ledger: &Arc<Ledger>) -> Result<(), Inte
     });
     tokio::spawn(async move {
         while let Ok((stream, _)) = tcp.accept().await {
-            tokio::spawn(talk(stream, shared.clone()));
+            tokio::spawn(serve_stream(stream, shared.clone()));
         }
     });
     Ok(())
 }
 
 /// Serves messages on a stream, each preceded by its length.
-async fn talk(mut stream: TcpStream, (world, ledger): (Arc<World>, Arc<Ledger>)) {
+async fn serve_stream(mut stream: TcpStream, (world, ledger): (Arc<FakeWorld>, Arc<TrafficLog>)) {
     while let Ok(length) = stream.read_u16().await {
         let mut message = vec![0; usize::from(length)];
         if stream.read_exact(&mut message).await.is_err() {
             return;
         }
-        let Some(answer) = answer(&message, &world, &ledger) else {
+        let Some(answer) = answer_query(&message, &world, &ledger) else {
             continue;
         };
         let Ok(length) = u16::try_from(answer.len()) else {
@@ -69,13 +72,13 @@ async fn talk(mut stream: TcpStream, (world, ledger): (Arc<World>, Arc<Ledger>))
 }
 
 /// A question: the name, the kind of record, and the bytes that encoded it.
-struct Question<'a> {
+struct DnsQuestion<'a> {
     name: String,
     kind: u16,
     bytes: &'a [u8],
 }
 
-fn question(message: &[u8]) -> Option<Question<'_>> {
+fn parse_question(message: &[u8]) -> Option<DnsQuestion<'_>> {
     let mut labels = Vec::new();
     let mut at = 12;
     loop {
@@ -91,29 +94,29 @@ fn question(message: &[u8]) -> Option<Question<'_>> {
     let kind = u16::from_be_bytes(message.get(at..at + 2)?.try_into().ok()?);
     let bytes = message.get(12..at + 4)?;
     let name = labels.join(".");
-    Some(Question { name, kind, bytes })
+    Some(DnsQuestion { name, kind, bytes })
 }
 
-fn answer(message: &[u8], world: &World, ledger: &Ledger) -> Option<Vec<u8>> {
-    let asked = question(message)?;
-    ledger.query(Query {
+fn answer_query(message: &[u8], world: &FakeWorld, ledger: &TrafficLog) -> Option<Vec<u8>> {
+    let asked = parse_question(message)?;
+    ledger.add_query(DnsQuery {
         name: asked.name.clone(),
         kind: asked.kind,
     });
     let mut records = Vec::new();
     let mut code = 0;
     let mut name = asked.name.clone();
-    for _ in 0..LINKS {
-        match world.reply(&name, asked.kind == AAAA) {
+    for _ in 0..MAX_ALIASES {
+        match world.next_reply(&name, asked.kind == RECORD_AAAA) {
             None => code = NO_SUCH_NAME,
-            Some(Reply::Fails) => code = SERVER_FAILED,
-            Some(Reply::Silent) => return None,
-            Some(Reply::At(addresses)) => {
-                let fitting = addresses.iter().filter_map(|address| data(*address, asked.kind));
-                records.extend(fitting.map(|data| record(&name, asked.kind, &data)));
+            Some(DnsReply::Fails) => code = SERVER_FAILED,
+            Some(DnsReply::Silent) => return None,
+            Some(DnsReply::At(addresses)) => {
+                let fitting = addresses.iter().filter_map(|address| record_data(*address, asked.kind));
+                records.extend(fitting.map(|data| encode_record(&name, asked.kind, &data)));
             }
-            Some(Reply::Alias(other)) => {
-                records.push(record(&name, CNAME, &encoded(&other)));
+            Some(DnsReply::Alias(other)) => {
+                records.push(encode_record(&name, RECORD_CNAME, &encode_name(&other)));
                 name = other;
                 continue;
             }
@@ -130,17 +133,17 @@ fn answer(message: &[u8], world: &World, ledger: &Ledger) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-fn data(address: IpAddr, kind: u16) -> Option<Vec<u8>> {
+fn record_data(address: IpAddr, kind: u16) -> Option<Vec<u8>> {
     match (address, kind) {
-        (IpAddr::V4(address), A) => Some(address.octets().to_vec()),
-        (IpAddr::V6(address), AAAA) => Some(address.octets().to_vec()),
+        (IpAddr::V4(address), RECORD_A) => Some(address.octets().to_vec()),
+        (IpAddr::V6(address), RECORD_AAAA) => Some(address.octets().to_vec()),
         _ => None,
     }
 }
 
-fn record(name: &str, kind: u16, data: &[u8]) -> Vec<u8> {
+fn encode_record(name: &str, kind: u16, data: &[u8]) -> Vec<u8> {
     const INTERNET: u16 = 1;
-    let mut bytes = encoded(name);
+    let mut bytes = encode_name(name);
     bytes.extend(kind.to_be_bytes());
     bytes.extend(INTERNET.to_be_bytes());
     // A lifetime of zero: the reply may differ the next time.
@@ -150,7 +153,7 @@ fn record(name: &str, kind: u16, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn encoded(name: &str) -> Vec<u8> {
+fn encode_name(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for label in name.split('.') {
         bytes.push(u8::try_from(label.len()).unwrap_or(0));

@@ -10,21 +10,21 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::Response;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
-use super::site::{Answer, Asked};
-use super::web::Body;
+use super::site::{SiteAnswer, SiteRequest};
+use super::web::WebBody;
 
 /// The size of the chunks of a download.
-const PIECE: usize = 64 << 10;
+const DOWNLOAD_CHUNK_BYTES: usize = 64 << 10;
 
-pub(super) fn status(status: u16) -> Answer {
-    Answer {
+pub(super) fn status_answer(status: u16) -> SiteAnswer {
+    SiteAnswer {
         status,
         headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
         body: format!("{status}\n").into_bytes(),
     }
 }
 
-pub(super) fn plain(answer: Answer) -> Response<Body> {
+pub(super) fn to_response(answer: SiteAnswer) -> Response<WebBody> {
     let mut response = Response::builder().status(answer.status);
     for (name, value) in &answer.headers {
         response = response.header(name, value);
@@ -37,36 +37,39 @@ pub(super) fn plain(answer: Answer) -> Response<Body> {
 
 /// `/echo` returns the request; `/redirect?URL` redirects; `/bytes/N` is that long; `/slow/MS` takes its time; `/page` is a
 /// page. Everything else is not found.
-pub(super) async fn page(asked: &Asked) -> Response<Body> {
+pub(super) async fn build_page(asked: &SiteRequest) -> Response<WebBody> {
     let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
     let number = |prefix: &str| path.strip_prefix(prefix).and_then(|rest| rest.parse::<u64>().ok());
     if path == "/echo" || path.starts_with("/echo/") {
-        return plain(Answer::of("application/json", echo(asked)));
+        return to_response(SiteAnswer::ok("application/json", echo_text(asked)));
     }
     if path == "/page" {
-        return plain(Answer::of("text/plain", format!("{} {}\n", asked.host, asked.to.ip())));
+        return to_response(SiteAnswer::ok(
+            "text/plain",
+            format!("{} {}\n", asked.host, asked.to.ip()),
+        ));
     }
     if path == "/redirect" {
-        let mut answer = status(302);
+        let mut answer = status_answer(302);
         answer.headers.push(("location".to_owned(), query.to_owned()));
-        return plain(answer);
+        return to_response(answer);
     }
     if let Some(milliseconds) = number("/slow/") {
         tokio::time::sleep(Duration::from_millis(milliseconds)).await;
-        return plain(Answer::of("text/plain", "at last\n"));
+        return to_response(SiteAnswer::ok("text/plain", "at last\n"));
     }
     if let Some(length) = number("/bytes/") {
-        let body = Download {
-            piece: Bytes::from(vec![b'x'; PIECE]),
+        let body = DownloadBody {
+            piece: Bytes::from(vec![b'x'; DOWNLOAD_CHUNK_BYTES]),
             left: length,
         };
         let response = Response::builder().header("content-type", "application/octet-stream");
         return response.body(body.boxed_unsync()).unwrap_or_default();
     }
-    plain(status(404))
+    to_response(status_answer(404))
 }
 
-fn echo(asked: &Asked) -> String {
+fn echo_text(asked: &SiteRequest) -> String {
     serde_json::json!({
         "method": asked.method,
         "scheme": asked.scheme,
@@ -81,12 +84,12 @@ fn echo(asked: &Asked) -> String {
 
 /// Repeats the same chunk.
 #[derive(Debug)]
-struct Download {
+struct DownloadBody {
     piece: Bytes,
     left: u64,
 }
 
-impl HttpBody for Download {
+impl HttpBody for DownloadBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -94,7 +97,7 @@ impl HttpBody for Download {
         if self.left == 0 {
             return Poll::Ready(None);
         }
-        let length = usize::try_from(self.left).map_or(PIECE, |left| left.min(PIECE));
+        let length = usize::try_from(self.left).map_or(DOWNLOAD_CHUNK_BYTES, |left| left.min(DOWNLOAD_CHUNK_BYTES));
         self.left -= length as u64;
         Poll::Ready(Some(Ok(Frame::data(self.piece.slice(..length)))))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// A request as a server received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct SiteRequest {
     /// The address that the client dialled.
     pub to: SocketAddr,
     /// The scheme: `http` or `https`.
@@ -24,7 +24,7 @@ pub struct Asked {
     pub body: Vec<u8>,
 }
 
-impl Asked {
+impl SiteRequest {
     /// The first header of that name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -34,7 +34,7 @@ impl Asked {
 
 /// A server's answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct SiteAnswer {
     /// The status code, such as 200.
     pub status: u16,
     /// The headers, as names and values.
@@ -43,10 +43,10 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl SiteAnswer {
     /// An answer with status 200 and a content type.
-    pub fn of(kind: &str, body: impl Into<Vec<u8>>) -> Answer {
-        Answer {
+    pub fn ok(kind: &str, body: impl Into<Vec<u8>>) -> SiteAnswer {
+        SiteAnswer {
             status: 200,
             headers: vec![("content-type".to_owned(), kind.to_owned())],
             body: body.into(),
@@ -55,4 +55,4 @@ impl Answer {
 }
 
 /// Answers some requests; for the others it returns `None`, and the pages that every server has apply. It may block.
-pub type Site = Arc<dyn Fn(&Asked) -> Option<Answer> + Send + Sync>;
+pub type SiteHandler = Arc<dyn Fn(&SiteRequest) -> Option<SiteAnswer> + Send + Sync>;

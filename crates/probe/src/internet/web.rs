@@ -16,33 +16,33 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use super::authority::Authority;
-use super::ledger::Ledger;
-use super::loose;
+use super::authority::ProbeAuthorities;
+use super::lax_server;
 use super::pages;
-use super::site::{Answer, Asked};
-use super::socket;
-use super::world::{LOOSE, World};
+use super::site::{SiteAnswer, SiteRequest};
+use super::traffic_log::TrafficLog;
+use super::websocket;
+use super::world::{FakeWorld, LOOSE};
 
 /// The ports that servers listen on.
-pub(super) const PORTS: [u16; 7] = [80, 443, 8080, 8443, 22, 25, 6379];
+pub(super) const LISTEN_PORTS: [u16; 7] = [80, 443, 8080, 8443, 22, 25, 6379];
 /// Ports where the server sends first.
-const GREETING: [u16; 2] = [22, 25];
+const GREETING_PORTS: [u16; 2] = [22, 25];
 /// The first byte of a TLS handshake.
-const HANDSHAKE: u8 = 0x16;
-const BODY_MAX: u64 = 256 << 20;
+const TLS_HANDSHAKE: u8 = 0x16;
+const MAX_BODY_BYTES: u64 = 256 << 20;
 
-pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
+pub(super) type WebBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// The state that all servers share.
 #[derive(Debug)]
-pub(super) struct Web {
-    pub(super) world: Arc<World>,
-    pub(super) ledger: Arc<Ledger>,
-    pub(super) authority: Arc<Authority>,
+pub(super) struct WebServer {
+    pub(super) world: Arc<FakeWorld>,
+    pub(super) ledger: Arc<TrafficLog>,
+    pub(super) authority: Arc<ProbeAuthorities>,
 }
 
-pub(super) fn serve(web: &Arc<Web>, port: u16) -> io::Result<()> {
+pub(super) fn listen_on(web: &Arc<WebServer>, port: u16) -> io::Result<()> {
     let both = std::net::TcpListener::bind(("::", port));
     let listener = both.or_else(|_| std::net::TcpListener::bind(("0.0.0.0", port)))?;
     listener.set_nonblocking(true)?;
@@ -52,19 +52,19 @@ pub(super) fn serve(web: &Arc<Web>, port: u16) -> io::Result<()> {
         while let Ok((stream, _)) = listener.accept().await {
             let Ok(to) = stream.local_addr() else { continue };
             let to = SocketAddr::new(to.ip().to_canonical(), to.port());
-            web.ledger.arrive(to);
-            tokio::spawn(Arc::clone(&web).meet(stream, to));
+            web.ledger.add_arrival(to);
+            tokio::spawn(Arc::clone(&web).accept_connection(stream, to));
         }
     });
     Ok(())
 }
 
-impl Web {
+impl WebServer {
     /// Serves one connection and ignores its errors.
-    async fn meet(self: Arc<Self>, mut stream: TcpStream, to: SocketAddr) {
+    async fn accept_connection(self: Arc<Self>, mut stream: TcpStream, to: SocketAddr) {
         // Answers are small, and a client waits for each.
         let _ = stream.set_nodelay(true);
-        if GREETING.contains(&to.port()) {
+        if GREETING_PORTS.contains(&to.port()) {
             let greeting = format!("220 {}\r\n", self.world.secret());
             let _ = stream.write_all(greeting.as_bytes()).await;
             return;
@@ -73,28 +73,28 @@ impl Web {
         if !matches!(stream.peek(&mut first).await, Ok(1)) {
             return;
         }
-        if first[0] != HANDSHAKE && to.ip() == LOOSE {
-            let _ = loose::talk(&self, stream, to).await;
+        if first[0] != TLS_HANDSHAKE && to.ip() == LOOSE {
+            let _ = lax_server::serve_connection(&self, stream, to).await;
             return;
         }
-        if first[0] != HANDSHAKE {
-            return self.talk(stream, to, "http").await;
+        if first[0] != TLS_HANDSHAKE {
+            return self.serve_http(stream, to, "http").await;
         }
-        if let Ok(config) = self.authority.config(to.ip())
+        if let Ok(config) = self.authority.tls_config(to.ip())
             && let Ok(stream) = TlsAcceptor::from(config).accept(stream).await
         {
-            self.talk(stream, to, "https").await;
+            self.serve_http(stream, to, "https").await;
         }
     }
 
-    async fn talk<S>(self: Arc<Self>, stream: S, to: SocketAddr, scheme: &'static str)
+    async fn serve_http<S>(self: Arc<Self>, stream: S, to: SocketAddr, scheme: &'static str)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let web = &self;
         let service = service_fn(|request| {
             let web = Arc::clone(web);
-            async move { Ok::<_, io::Error>(web.answer(request, to, scheme).await) }
+            async move { Ok::<_, io::Error>(web.respond(request, to, scheme).await) }
         });
         let mut server = auto::Builder::new(TokioExecutor::new());
         server.http1().preserve_header_case(true);
@@ -103,46 +103,46 @@ impl Web {
         let _ = talk.await;
     }
 
-    async fn answer(
+    async fn respond(
         self: Arc<Self>,
         request: Request<Incoming>,
         to: SocketAddr,
         scheme: &'static str,
-    ) -> Response<Body> {
+    ) -> Response<WebBody> {
         if !self.world.is_open(to.ip()) {
-            let asked = read(request, to, scheme).await;
-            self.ledger.ask(asked);
-            return pages::plain(Answer::of("text/plain", format!("{}\n", self.world.secret())));
+            let asked = read_request(request, to, scheme).await;
+            self.ledger.add_request(asked);
+            return pages::to_response(SiteAnswer::ok("text/plain", format!("{}\n", self.world.secret())));
         }
-        if socket::wants(&request) {
-            let (asked, request) = seen(request, to, scheme);
-            self.ledger.ask(asked);
-            return socket::accept(request);
+        if websocket::is_upgrade(&request) {
+            let (asked, request) = split_request(request, to, scheme);
+            self.ledger.add_request(asked);
+            return websocket::accept_upgrade(request);
         }
-        let asked = read(request, to, scheme).await;
-        self.ledger.ask(asked.clone());
+        let asked = read_request(request, to, scheme).await;
+        self.ledger.add_request(asked.clone());
         let web = Arc::clone(&self);
         let own = tokio::task::spawn_blocking(move || {
-            let answer = web.world.asked_site().and_then(|site| site(&asked));
+            let answer = web.world.site_handler().and_then(|site| site(&asked));
             (answer, asked)
         });
         match own.await {
-            Ok((Some(answer), _)) => pages::plain(answer),
-            Ok((None, asked)) => pages::page(&asked).await,
-            Err(_) => pages::plain(pages::status(500)),
+            Ok((Some(answer), _)) => pages::to_response(answer),
+            Ok((None, asked)) => pages::build_page(&asked).await,
+            Err(_) => pages::to_response(pages::status_answer(500)),
         }
     }
 }
 
 /// The request without its body.
-fn seen<B>(request: Request<B>, to: SocketAddr, scheme: &'static str) -> (Asked, Request<B>) {
+fn split_request<B>(request: Request<B>, to: SocketAddr, scheme: &'static str) -> (SiteRequest, Request<B>) {
     let uri = request.uri();
     let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let host = uri.authority().map(ToString::to_string);
     let host = host
         .or_else(|| request.headers().get("host").map(text))
         .unwrap_or_default();
-    let asked = Asked {
+    let asked = SiteRequest {
         to,
         scheme,
         host,
@@ -160,15 +160,15 @@ fn seen<B>(request: Request<B>, to: SocketAddr, scheme: &'static str) -> (Asked,
 }
 
 /// Reads the whole request, as far as it arrived.
-async fn read(request: Request<Incoming>, to: SocketAddr, scheme: &'static str) -> Asked {
-    let (mut asked, request) = seen(request, to, scheme);
+async fn read_request(request: Request<Incoming>, to: SocketAddr, scheme: &'static str) -> SiteRequest {
+    let (mut asked, request) = split_request(request, to, scheme);
     let mut body = request.into_body();
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { break };
         if let Some(data) = frame.data_ref() {
             asked.body.extend_from_slice(data);
         }
-        if asked.body.len() as u64 > BODY_MAX {
+        if asked.body.len() as u64 > MAX_BODY_BYTES {
             break;
         }
     }

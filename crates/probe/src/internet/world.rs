@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::site::Site;
+use super::site::SiteHandler;
 
 /// The address of the resolver.
 pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(9, 9, 9, 9);
@@ -24,7 +24,7 @@ pub const LOOSE: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 77));
 
 /// The resolver's reply to a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum DnsReply {
     /// The name has these addresses.
     At(Vec<IpAddr>),
     /// The name is an alias of another.
@@ -37,22 +37,22 @@ pub enum Reply {
 
 /// The names, addresses and sites of a fake internet.
 #[derive(Clone)]
-pub struct World {
-    names: BTreeMap<String, Arc<Told>>,
+pub struct FakeWorld {
+    names: BTreeMap<String, Arc<NameReplies>>,
     others: Option<IpAddr>,
     open: BTreeSet<IpAddr>,
     secret: String,
-    site: Option<Site>,
+    site: Option<SiteHandler>,
 }
 
 /// The replies of a name in order, the last one forever; each kind of record counts for itself.
 #[derive(Debug)]
-struct Told {
-    replies: Vec<Reply>,
+struct NameReplies {
+    replies: Vec<DnsReply>,
     so_far: [AtomicUsize; 2],
 }
 
-impl fmt::Debug for World {
+impl fmt::Debug for FakeWorld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("World")
             .field("names", &self.names)
@@ -61,10 +61,10 @@ impl fmt::Debug for World {
     }
 }
 
-impl World {
+impl FakeWorld {
     /// A world where [`ALLOWED`], [`ALLOWED_6`], [`LOOSE`] and [`STRANGER`] answer, and every other address serves `secret`.
-    pub fn new(secret: impl Into<String>) -> World {
-        World {
+    pub fn new(secret: impl Into<String>) -> FakeWorld {
+        FakeWorld {
             names: BTreeMap::new(),
             others: None,
             open: BTreeSet::from([ALLOWED, ALLOWED_6, LOOSE, STRANGER]),
@@ -75,14 +75,14 @@ impl World {
 
     /// Adds a name at one address. `*.` in front stands for every name below.
     #[must_use]
-    pub fn name(self, name: &str, at: IpAddr) -> World {
-        self.named(name, vec![Reply::At(vec![at])])
+    pub fn with_name(self, name: &str, at: IpAddr) -> FakeWorld {
+        self.with_replies(name, vec![DnsReply::At(vec![at])])
     }
 
     /// Adds a name whose replies come in order, the last one forever.
     #[must_use]
-    pub fn named(mut self, name: &str, replies: Vec<Reply>) -> World {
-        let told = Told {
+    pub fn with_replies(mut self, name: &str, replies: Vec<DnsReply>) -> FakeWorld {
+        let told = NameReplies {
             replies,
             so_far: [AtomicUsize::new(0), AtomicUsize::new(0)],
         };
@@ -92,21 +92,21 @@ impl World {
 
     /// Sets the address of every name that was not added.
     #[must_use]
-    pub fn others(mut self, at: IpAddr) -> World {
+    pub fn with_default(mut self, at: IpAddr) -> FakeWorld {
         self.others = Some(at);
         self
     }
 
     /// Adds one more address that answers correctly.
     #[must_use]
-    pub fn open(mut self, address: IpAddr) -> World {
+    pub fn with_open_address(mut self, address: IpAddr) -> FakeWorld {
         self.open.insert(address);
         self
     }
 
     /// Sets what the open addresses serve before their own pages.
     #[must_use]
-    pub fn site(mut self, site: Site) -> World {
+    pub fn with_site(mut self, site: SiteHandler) -> FakeWorld {
         self.site = Some(site);
         self
     }
@@ -119,15 +119,15 @@ impl World {
         &self.secret
     }
 
-    pub(super) fn asked_site(&self) -> Option<&Site> {
+    pub(super) fn site_handler(&self) -> Option<&SiteHandler> {
         self.site.as_ref()
     }
 
     /// The next reply of a name; `None` if the name does not exist.
-    pub(super) fn reply(&self, name: &str, six: bool) -> Option<Reply> {
+    pub(super) fn next_reply(&self, name: &str, six: bool) -> Option<DnsReply> {
         let above = name.split_once('.').map(|(_, above)| format!("*.{above}"));
         let Some(told) = self.names.get(name).or_else(|| self.names.get(&above?)) else {
-            return self.others.map(|at| Reply::At(vec![at]));
+            return self.others.map(|at| DnsReply::At(vec![at]));
         };
         let turn = told.so_far[usize::from(six)].fetch_add(1, Ordering::Relaxed);
         told.replies.get(turn).or_else(|| told.replies.last()).cloned()

@@ -1,8 +1,8 @@
-use super::{Finding, Outcome, Report};
-use crate::catalogue::Class;
+use super::{ProbeFinding, ProbeOutcome, ProbeReport};
+use crate::catalogue::ProbeClass;
 
-fn report() -> Report {
-    let finding = |id, class, outcome| Finding {
+fn report() -> ProbeReport {
+    let finding = |id, class, outcome| ProbeFinding {
         id,
         class,
         name: "a try",
@@ -10,10 +10,10 @@ fn report() -> Report {
         by: "seccomp".to_owned(),
         detail: "EPERM".to_owned(),
     };
-    Report {
+    ProbeReport {
         probes: vec![
-            finding(1, Class::Files, Outcome::Held),
-            finding(52, Class::Kernel, Outcome::NotApplicable),
+            finding(1, ProbeClass::Files, ProbeOutcome::Held),
+            finding(52, ProbeClass::Kernel, ProbeOutcome::NotApplicable),
         ],
     }
 }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ringfence_jail::cgroup::{Controller, Machine, Tree, Version};
+use ringfence_jail::cgroup::{CgroupTree, CgroupVersion, Controller, HostCgroups};
 
 /// The memory of the machine, or of the control group that this process runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,16 +19,16 @@ pub struct MachineMemory {
 #[derive(Debug, Clone)]
 pub struct MemorySource {
     /// The control groups around this process that have a memory limit.
-    groups: Vec<(PathBuf, Version)>,
+    groups: Vec<(PathBuf, CgroupVersion)>,
 }
 
 impl MemorySource {
     /// Finds the control groups that limit this process.
     pub fn find() -> MemorySource {
-        MemorySource::on(&Machine::here().map_or_else(|_| Vec::new(), |machine| machine.trees()))
+        MemorySource::from_trees(&HostCgroups::detect().map_or_else(|_| Vec::new(), |machine| machine.trees()))
     }
 
-    fn on(trees: &[Tree]) -> MemorySource {
+    fn from_trees(trees: &[CgroupTree]) -> MemorySource {
         let trees = trees
             .iter()
             .filter(|tree| tree.controllers.contains(&Controller::Memory));
@@ -55,15 +55,15 @@ impl MemorySource {
 
 impl MachineMemory {
     /// Lowers the values to what a control group leaves.
-    fn within(self, folder: &Path, version: Version) -> MachineMemory {
+    fn within(self, folder: &Path, version: CgroupVersion) -> MachineMemory {
         let used = match version {
-            Version::One => "memory.usage_in_bytes",
-            Version::Two => "memory.current",
+            CgroupVersion::V1 => "memory.usage_in_bytes",
+            CgroupVersion::V2 => "memory.current",
         };
-        let Some(limit) = number(&folder.join(limit_file(version))) else {
+        let Some(limit) = read_number(&folder.join(limit_file(version))) else {
             return self;
         };
-        let used = number(&folder.join(used)).unwrap_or(0);
+        let used = read_number(&folder.join(used)).unwrap_or(0);
         let cache = fs::read_to_string(folder.join("memory.stat")).map_or(0, |text| inactive_files(&text));
         MachineMemory {
             total: self.total.min(limit),
@@ -72,19 +72,19 @@ impl MachineMemory {
     }
 }
 
-fn limit_file(version: Version) -> &'static str {
+fn limit_file(version: CgroupVersion) -> &'static str {
     match version {
-        Version::One => "memory.limit_in_bytes",
-        Version::Two => "memory.max",
+        CgroupVersion::V1 => "memory.limit_in_bytes",
+        CgroupVersion::V2 => "memory.max",
     }
 }
 
 /// Whether a control group has a limit: a missing file, `max`, and a number above any machine's memory are no limit.
-fn has_limit(folder: &Path, version: Version) -> bool {
-    number(&folder.join(limit_file(version))).is_some_and(|limit| limit < 1 << 60)
+fn has_limit(folder: &Path, version: CgroupVersion) -> bool {
+    read_number(&folder.join(limit_file(version))).is_some_and(|limit| limit < 1 << 60)
 }
 
-fn number(path: &Path) -> Option<u64> {
+fn read_number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 

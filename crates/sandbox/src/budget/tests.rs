@@ -11,7 +11,7 @@ fn budget(limits: BudgetLimits) -> Arc<Budget<u32>> {
             available: u64::MAX,
         })
     };
-    Arc::new(Budget::measured_by(Box::new(move || limits), Box::new(free)))
+    Arc::new(Budget::with_probe(Box::new(move || limits), Box::new(free)))
 }
 
 fn limits(memory: u64, queue: Duration) -> BudgetLimits {
@@ -47,7 +47,7 @@ fn a_small_machine_carries_several_and_a_large_one_many() {
             total: gib << 30,
             available: gib << 30,
         };
-        let limits = BudgetLimits::of(memory, processors);
+        let limits = BudgetLimits::for_machine(memory, processors);
         (limits.memory / promised, limits.runs)
     };
     assert_eq!(at_once(2, 1), (2, 32));
@@ -119,7 +119,7 @@ async fn free_memory_counts_also_where_others_took_it() {
             available: measured.load(Ordering::Relaxed),
         })
     };
-    let budget = Arc::new(Budget::measured_by(
+    let budget = Arc::new(Budget::with_probe(
         Box::new(|| limits(10_000, SHORT)),
         Box::new(measure),
     ));
@@ -199,7 +199,7 @@ async fn what_others_wait_for_always_goes() {
 #[tokio::test]
 async fn what_stands_without_running_keeps_what_it_holds() {
     let budget = budget(limits(1000, SHORT));
-    let standing = budget.admit(request(1, 900)).await.unwrap().at_rest(50 * MIB);
+    let standing = budget.admit(request(1, 900)).await.unwrap().shrink_to_idle(50 * MIB);
     assert_eq!(taken(&budget), (50 * MIB, 0));
     let one = budget.admit(request(1, 900)).await.unwrap();
     assert_eq!(

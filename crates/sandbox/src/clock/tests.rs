@@ -8,11 +8,11 @@ const PART: Duration = Duration::from_millis(30);
 
 /// How much time the clock excludes after one stretch of waiting in which `cpu` was used.
 fn stood(cpu: Duration, cpu_millis: u32, waits: bool) -> Duration {
-    let mut clock = Clock::start(WALL, LIFE, cpu_millis);
-    clock.waits(waits);
+    let mut clock = WallClock::start(WALL, LIFE, cpu_millis);
+    clock.set_waiting(waits);
     sleep(PART);
-    clock.look(cpu);
-    clock.stood
+    clock.update_cpu(cpu);
+    clock.excluded
 }
 
 #[test]
@@ -32,25 +32,25 @@ fn a_tenth_of_a_processor_is_work_for_who_may_have_no_more() {
 
 #[test]
 fn only_the_waiting_itself_is_put_off() {
-    let mut clock = Clock::start(WALL, LIFE, 1000);
-    let end = clock.end();
+    let mut clock = WallClock::start(WALL, LIFE, 1000);
+    let end = clock.deadline();
     sleep(PART);
-    clock.waits(true);
+    clock.set_waiting(true);
     sleep(PART);
-    clock.waits(false);
+    clock.set_waiting(false);
     sleep(PART);
-    clock.look(Duration::ZERO);
-    let more = clock.end() - end;
+    clock.update_cpu(Duration::ZERO);
+    let more = clock.deadline() - end;
     assert!(more >= PART && more + PART < clock.started.elapsed(), "{more:?}");
-    assert!(clock.counted() + more <= clock.started.elapsed());
+    assert!(clock.counted_time() + more <= clock.started.elapsed());
     assert!(!clock.is_over());
 }
 
 #[test]
 fn a_life_ends_whatever_is_waited_for() {
-    let mut clock = Clock::start(WALL, PART, 1000);
-    clock.waits(true);
+    let mut clock = WallClock::start(WALL, PART, 1000);
+    clock.set_waiting(true);
     sleep(PART);
-    clock.look(Duration::ZERO);
+    clock.update_cpu(Duration::ZERO);
     assert!(clock.is_over());
 }

@@ -8,28 +8,28 @@ use std::time::Instant;
 use rustix::fs::{SeekFrom as FileSeek, seek};
 use sha2::{Digest, Sha256};
 
-const CHUNK: usize = 128 * 1024;
+const CHUNK_BYTES: usize = 128 * 1024;
 const ZEROS: [u8; 4096] = [0; 4096];
 /// Bytes in one block of `st_blocks`.
-const BLOCK: u64 = 512;
+const BLOCK_BYTES: u64 = 512;
 
 /// The length of a file, and how much of it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Extent {
+pub(super) struct FileExtent {
     pub(super) length: u64,
     pub(super) stored: u64,
 }
 
-impl Extent {
+impl FileExtent {
     /// The extent of a plain file; anything else is an error.
-    pub(super) fn of(file: &File) -> io::Result<Extent> {
+    pub(super) fn from_file(file: &File) -> io::Result<FileExtent> {
         let found = file.metadata()?;
         if !found.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        Ok(Extent {
+        Ok(FileExtent {
             length: found.len(),
-            stored: found.blocks().saturating_mul(BLOCK).min(found.len()),
+            stored: found.blocks().saturating_mul(BLOCK_BYTES).min(found.len()),
         })
     }
 
@@ -40,21 +40,21 @@ impl Extent {
 }
 
 /// A piece of a file: a hole or stored bytes.
-enum Part<'a> {
+enum FileSegment<'a> {
     Bytes(&'a [u8]),
     Hole(u64),
 }
 
 /// Reads files one after another until its deadline.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct FileReader {
     buffer: Vec<u8>,
     deadline: Instant,
 }
 
-impl Reader {
-    pub(super) fn until(deadline: Instant) -> Reader {
-        Reader {
+impl FileReader {
+    pub(super) fn with_deadline(deadline: Instant) -> FileReader {
+        FileReader {
             buffer: Vec::new(),
             deadline,
         }
@@ -70,13 +70,13 @@ impl Reader {
     }
 
     /// The digest of a file's content, with holes as zeroes.
-    pub(super) fn digest(&mut self, file: &File, extent: Extent) -> io::Result<String> {
+    pub(super) fn digest(&mut self, file: &File, extent: FileExtent) -> io::Result<String> {
         let mut digest = Sha256::new();
         let deadline = self.deadline;
-        self.parts(file, extent, |part| {
+        self.for_each_segment(file, extent, |part| {
             match part {
-                Part::Bytes(bytes) => digest.update(bytes),
-                Part::Hole(length) => {
+                FileSegment::Bytes(bytes) => digest.update(bytes),
+                FileSegment::Hole(length) => {
                     /// The deadline is checked once in this many chunks.
                     const ROUNDS: u64 = 32;
                     let (mut left, mut round) = (length, 0u64);
@@ -97,10 +97,10 @@ impl Reader {
     }
 
     /// Copies a file and keeps its holes.
-    pub(super) fn copy(&mut self, from: &File, extent: Extent, to: &mut File) -> io::Result<()> {
-        self.parts(from, extent, |part| match part {
-            Part::Bytes(bytes) => to.write_all(bytes),
-            Part::Hole(length) => {
+    pub(super) fn copy(&mut self, from: &File, extent: FileExtent, to: &mut File) -> io::Result<()> {
+        self.for_each_segment(from, extent, |part| match part {
+            FileSegment::Bytes(bytes) => to.write_all(bytes),
+            FileSegment::Hole(length) => {
                 let length = i64::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?;
                 to.seek(SeekFrom::Current(length)).map(drop)
             }
@@ -109,11 +109,11 @@ impl Reader {
     }
 
     /// Calls `each` with the parts of a file in order. A file that became shorter ends early.
-    fn parts(
+    fn for_each_segment(
         &mut self,
         file: &File,
-        extent: Extent,
-        mut each: impl FnMut(Part<'_>) -> io::Result<()>,
+        extent: FileExtent,
+        mut each: impl FnMut(FileSegment<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut at = 0;
         while at < extent.length {
@@ -124,12 +124,12 @@ impl Reader {
             };
             if data > at {
                 self.check_time()?;
-                each(Part::Hole(data - at))?;
+                each(FileSegment::Hole(data - at))?;
                 at = data;
             }
             while at < end {
                 self.check_time()?;
-                let wanted = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
+                let wanted = usize::try_from(end - at).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
                 if self.buffer.len() < wanted {
                     self.buffer.resize(wanted, 0);
                 }
@@ -138,7 +138,7 @@ impl Reader {
                 if count == 0 {
                     return Ok(());
                 }
-                each(Part::Bytes(room.get(..count).unwrap_or_default()))?;
+                each(FileSegment::Bytes(room.get(..count).unwrap_or_default()))?;
                 at += count as u64;
             }
         }
@@ -164,9 +164,9 @@ fn next_data(file: &File, at: u64, length: u64) -> io::Result<(u64, u64)> {
 }
 
 /// Copies all of `from` and returns the digest.
-pub(super) fn pour(from: &mut impl Read, to: &mut File) -> io::Result<String> {
+pub(super) fn copy_and_digest(from: &mut impl Read, to: &mut File) -> io::Result<String> {
     let mut digest = Sha256::new();
-    let mut buffer = vec![0; CHUNK];
+    let mut buffer = vec![0; CHUNK_BYTES];
     loop {
         let count = from.read(&mut buffer)?;
         let part = buffer.get(..count).unwrap_or_default();

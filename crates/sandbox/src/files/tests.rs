@@ -19,20 +19,20 @@ fn sparse(path: &Path, length: u64) -> File {
     file
 }
 
-fn collect(workspace: &Workspace, limits: &CollectLimits) -> Collected {
+fn collect(workspace: &Workspace, limits: &CollectLimits) -> CollectedFiles {
     workspace.collect(&BTreeMap::new(), &[], &[], limits).unwrap()
 }
 
-fn paths(collected: &Collected) -> Vec<&str> {
+fn paths(collected: &CollectedFiles) -> Vec<&str> {
     collected.files.iter().map(|file| file.path.as_str()).collect()
 }
 
-fn counts(skipped: &Skipped) -> Vec<(SkipReason, u64)> {
+fn counts(skipped: &SkippedFiles) -> Vec<(SkipReason, u64)> {
     skipped.counts().map(|(reason, count)| (reason, count.count)).collect()
 }
 
-fn emit(path: &str) -> Emit {
-    Emit::new(path, "text/plain").unwrap()
+fn emit(path: &str) -> EmittedFile {
+    EmittedFile::new(path, "text/plain").unwrap()
 }
 
 #[test]
@@ -73,7 +73,12 @@ fn a_file_with_holes_reads_as_it_is_and_comes_out_with_them() {
     assert_eq!(one.sha256, other.sha256);
     let out = tempfile::tempdir().unwrap();
     let outcomes = workspace
-        .copy_out(&collected.files, out.path(), Existing::Keep, Duration::from_mins(1))
+        .copy_out(
+            &collected.files,
+            out.path(),
+            ExistingFileAction::Keep,
+            Duration::from_mins(1),
+        )
         .unwrap();
     assert_eq!(outcomes, [CopyOutcome::Copied; 2]);
     let copy = out.path().join("sparse");
@@ -143,7 +148,7 @@ fn files_that_there_is_no_time_to_copy_are_named() {
     let collected = collect(&workspace, &workspace.limits());
     let out = tempfile::tempdir().unwrap();
     let outcomes = workspace
-        .copy_out(&collected.files, out.path(), Existing::Keep, Duration::ZERO)
+        .copy_out(&collected.files, out.path(), ExistingFileAction::Keep, Duration::ZERO)
         .unwrap();
     assert_eq!(outcomes, [CopyOutcome::Skipped(SkipReason::Time)]);
     assert!(!out.path().join("one").exists());
@@ -169,15 +174,15 @@ fn a_file_that_is_there_already_stays_unless_it_is_to_be_overwritten() {
     let mut collected = collect(&workspace, &workspace.limits());
     let time = Duration::from_mins(1);
     let outcomes = workspace
-        .copy_out(&collected.files, out.path(), Existing::Keep, time)
+        .copy_out(&collected.files, out.path(), ExistingFileAction::Keep, time)
         .unwrap();
     let exists = CopyOutcome::Skipped(SkipReason::Exists);
-    assert_eq!(outcomes, [exists, CopyOutcome::Copied, exists, CopyOutcome::Same]);
+    assert_eq!(outcomes, [exists, CopyOutcome::Copied, exists, CopyOutcome::Unchanged]);
     assert_eq!(fs::read_to_string(out.path().join("other")).unwrap(), "mine");
     assert_eq!(fs::read_to_string(elsewhere.path()).unwrap(), "");
     collected.files.remove(0);
     let outcomes = workspace
-        .copy_out(&collected.files, out.path(), Existing::Overwrite, time)
+        .copy_out(&collected.files, out.path(), ExistingFileAction::Overwrite, time)
         .unwrap();
     assert_eq!(outcomes, [CopyOutcome::Copied; 3]);
     assert_eq!(fs::read_to_string(out.path().join("other")).unwrap(), "made");
@@ -200,7 +205,7 @@ fn what_is_in_the_way_of_one_file_keeps_no_other() {
     let collected = collect(&workspace, &workspace.limits());
     let occupied = CopyOutcome::Skipped(SkipReason::Occupied);
     let time = Duration::from_mins(1);
-    let outcomes = workspace.copy_out(&collected.files, out.path(), Existing::Overwrite, time);
+    let outcomes = workspace.copy_out(&collected.files, out.path(), ExistingFileAction::Overwrite, time);
     assert_eq!(outcomes.unwrap(), [occupied, occupied, occupied, CopyOutcome::Copied]);
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     assert_eq!(fs::read_to_string(out.path().join("b")).unwrap(), "mine");

@@ -10,8 +10,8 @@ use ringfence_policy::{Glob, RelPath};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, statat};
 use rustix::io::Errno;
 
-use super::content::{Extent, Reader};
-use super::reason::{SkipReason, Skipped};
+use super::content::{FileExtent, FileReader};
+use super::skip_reason::{SkipReason, SkippedFiles};
 use super::{CollectError, open_beneath};
 
 /// What the host spends on collecting files.
@@ -45,7 +45,7 @@ impl CollectLimits {
     }
 
     /// Limits so low that a thread that serves requests can walk inline.
-    pub const IN_PASSING: CollectLimits = CollectLimits {
+    pub const INLINE: CollectLimits = CollectLimits {
         stored: 64 << 10,
         holes: 64 << 10,
         entries: 32,
@@ -57,7 +57,7 @@ impl CollectLimits {
 
 /// A plain file that the walk found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ScannedFile {
     pub(super) path: RelPath,
     pub(super) bytes: u64,
     pub(super) digest: String,
@@ -65,41 +65,41 @@ pub(super) struct Found {
 
 /// Whether the walk goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Go,
+enum WalkStep {
+    Continue,
     Stop,
 }
 
 /// One walk through a workspace.
-pub(super) struct Walk<'a> {
+pub(super) struct WorkspaceWalk<'a> {
     root: BorrowedFd<'a>,
     deny: &'a [Glob],
-    left: CollectLimits,
-    reader: Reader,
-    pub(super) found: Vec<Found>,
+    budget: CollectLimits,
+    reader: FileReader,
+    pub(super) found: Vec<ScannedFile>,
     /// Paths that were visited by name before all others.
     named: HashSet<String>,
-    pub(super) skipped: Skipped,
+    pub(super) skipped: SkippedFiles,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn new(root: BorrowedFd<'a>, deny: &'a [Glob], limits: &CollectLimits) -> Walk<'a> {
+impl<'a> WorkspaceWalk<'a> {
+    pub(super) fn new(root: BorrowedFd<'a>, deny: &'a [Glob], limits: &CollectLimits) -> WorkspaceWalk<'a> {
         let deadline = Instant::now() + limits.time;
-        Walk {
+        WorkspaceWalk {
             root,
             deny,
-            left: *limits,
-            reader: Reader::until(deadline),
+            budget: *limits,
+            reader: FileReader::with_deadline(deadline),
             found: Vec::new(),
             named: HashSet::new(),
-            skipped: Skipped::default(),
+            skipped: SkippedFiles::default(),
         }
     }
 
     /// Visits one emitted file before all others. Returns why it cannot be copied.
-    pub(super) fn wanted(&mut self, path: &str) -> Option<SkipReason> {
+    pub(super) fn visit_emitted(&mut self, path: &str) -> Option<SkipReason> {
         let relative = match path.parse::<RelPath>() {
-            Ok(relative) if path.matches('/').count() <= self.left.depth => relative,
+            Ok(relative) if path.matches('/').count() <= self.budget.depth => relative,
             Ok(_) => {
                 self.skipped.add(path, SkipReason::Depth);
                 return Some(SkipReason::Depth);
@@ -110,7 +110,7 @@ impl<'a> Walk<'a> {
             return Some(SkipReason::Denied);
         }
         self.named.insert(path.to_owned());
-        let reason = self.take(self.root, path, relative).err();
+        let reason = self.add_file(self.root, path, relative).err();
         // The full walk visits files again that are not plain.
         if let Some(reason) = reason.filter(|reason| reason.is_limit()) {
             self.skipped.add(path, reason);
@@ -119,16 +119,16 @@ impl<'a> Walk<'a> {
     }
 
     /// Visits every entry of the workspace that was not visited by name.
-    pub(super) fn all(&mut self) -> Result<(), CollectError> {
+    pub(super) fn visit_all(&mut self) -> Result<(), CollectError> {
         let look = |source: io::Error| CollectError::Look {
             name: ".".to_owned(),
             source,
         };
         let root = open_beneath(self.root, ".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).map_err(look)?;
-        self.folder(root.as_fd(), "", 0).map(drop).map_err(look)
+        self.visit_folder(root.as_fd(), "", 0).map(drop).map_err(look)
     }
 
-    fn folder(&mut self, handle: BorrowedFd<'_>, path: &str, depth: usize) -> io::Result<Next> {
+    fn visit_folder(&mut self, handle: BorrowedFd<'_>, path: &str, depth: usize) -> io::Result<WalkStep> {
         for entry in Dir::read_from(handle)? {
             let entry = entry?;
             let name = entry.file_name();
@@ -142,9 +142,9 @@ impl<'a> Walk<'a> {
             } else {
                 format!("{path}/{shown}")
             };
-            if let Some(reason) = self.spend(&below) {
+            if let Some(reason) = self.spend_entry(&below) {
                 self.skipped.add(&below, reason);
-                return Ok(Next::Stop);
+                return Ok(WalkStep::Stop);
             }
             if text.is_err() {
                 self.skipped.add(&below, SkipReason::NotUtf8);
@@ -158,46 +158,46 @@ impl<'a> Walk<'a> {
                 continue;
             };
             let kind = FileType::from_raw_mode(found.st_mode);
-            if self.entry(handle, relative, kind, depth) == Next::Stop {
-                return Ok(Next::Stop);
+            if self.visit_entry(handle, relative, kind, depth) == WalkStep::Stop {
+                return Ok(WalkStep::Stop);
             }
         }
-        Ok(Next::Go)
+        Ok(WalkStep::Continue)
     }
 
     /// Spends one entry of the budget; returns a reason when the budget is used up.
-    fn spend(&mut self, path: &str) -> Option<SkipReason> {
+    fn spend_entry(&mut self, path: &str) -> Option<SkipReason> {
         let (entries, names) = (
-            self.left.entries.checked_sub(1),
-            self.left.names.checked_sub(path.len() as u64),
+            self.budget.entries.checked_sub(1),
+            self.budget.names.checked_sub(path.len() as u64),
         );
         let (Some(entries), Some(names)) = (entries, names) else {
             return Some(SkipReason::Entries);
         };
-        (self.left.entries, self.left.names) = (entries, names);
+        (self.budget.entries, self.budget.names) = (entries, names);
         self.reader.check_time().is_err().then_some(SkipReason::Time)
     }
 
-    fn entry(&mut self, above: BorrowedFd<'_>, path: RelPath, kind: FileType, depth: usize) -> Next {
+    fn visit_entry(&mut self, above: BorrowedFd<'_>, path: RelPath, kind: FileType, depth: usize) -> WalkStep {
         if self.deny.iter().any(|glob| glob.hides(&path)) {
             self.skipped.add(path.as_str(), SkipReason::Denied);
-            return Next::Go;
+            return WalkStep::Continue;
         }
         let name = path.as_str().rsplit('/').next().unwrap_or_default().to_owned();
         let reason = match kind {
-            FileType::Directory if depth >= self.left.depth => SkipReason::Depth,
-            FileType::Directory => return self.below(above, &name, path.as_str(), depth),
-            FileType::RegularFile if self.named.contains(path.as_str()) => return Next::Go,
+            FileType::Directory if depth >= self.budget.depth => SkipReason::Depth,
+            FileType::Directory => return self.visit_subfolder(above, &name, path.as_str(), depth),
+            FileType::RegularFile if self.named.contains(path.as_str()) => return WalkStep::Continue,
             FileType::RegularFile => {
                 let text = path.as_str().to_owned();
-                let Err(reason) = self.take(above, &name, path) else {
-                    return Next::Go;
+                let Err(reason) = self.add_file(above, &name, path) else {
+                    return WalkStep::Continue;
                 };
                 self.skipped.add(&text, reason);
                 return if reason == SkipReason::Time {
-                    Next::Stop
+                    WalkStep::Stop
                 } else {
-                    Next::Go
+                    WalkStep::Continue
                 };
             }
             FileType::Symlink => SkipReason::Link,
@@ -208,29 +208,32 @@ impl<'a> Walk<'a> {
             | FileType::Unknown => SkipReason::NotPlain,
         };
         self.skipped.add(path.as_str(), reason);
-        Next::Go
+        WalkStep::Continue
     }
 
-    fn below(&mut self, above: BorrowedFd<'_>, name: &str, path: &str, depth: usize) -> Next {
+    fn visit_subfolder(&mut self, above: BorrowedFd<'_>, name: &str, path: &str, depth: usize) -> WalkStep {
         let opened = open_beneath(above, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
-        let looked = opened.and_then(|handle| self.folder(handle.as_fd(), path, depth + 1));
+        let looked = opened.and_then(|handle| self.visit_folder(handle.as_fd(), path, depth + 1));
         looked.unwrap_or_else(|error| {
-            self.skipped.add(path, reason_of(&error));
-            Next::Go
+            self.skipped.add(path, skip_reason_for(&error));
+            WalkStep::Continue
         })
     }
 
     /// Adds a file. A file that cannot be read, or is replaced during the walk, is skipped.
-    fn take(&mut self, above: BorrowedFd<'_>, name: &str, path: RelPath) -> Result<(), SkipReason> {
+    fn add_file(&mut self, above: BorrowedFd<'_>, name: &str, path: RelPath) -> Result<(), SkipReason> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-        let file = open_beneath(above, name, flags, Mode::empty()).map_err(|error| reason_of(&error))?;
+        let file = open_beneath(above, name, flags, Mode::empty()).map_err(|error| skip_reason_for(&error))?;
         let file = File::from(file);
-        let extent = Extent::of(&file).map_err(|error| reason_of(&error))?;
-        let stored = self.left.stored.checked_sub(extent.stored).ok_or(SkipReason::Bytes)?;
-        let holes = self.left.holes.checked_sub(extent.holes()).ok_or(SkipReason::Holes)?;
-        (self.left.stored, self.left.holes) = (stored, holes);
-        let digest = self.reader.digest(&file, extent).map_err(|error| reason_of(&error))?;
-        self.found.push(Found {
+        let extent = FileExtent::from_file(&file).map_err(|error| skip_reason_for(&error))?;
+        let stored = self.budget.stored.checked_sub(extent.stored).ok_or(SkipReason::Bytes)?;
+        let holes = self.budget.holes.checked_sub(extent.holes()).ok_or(SkipReason::Holes)?;
+        (self.budget.stored, self.budget.holes) = (stored, holes);
+        let digest = self
+            .reader
+            .digest(&file, extent)
+            .map_err(|error| skip_reason_for(&error))?;
+        self.found.push(ScannedFile {
             path,
             bytes: extent.length,
             digest,
@@ -239,7 +242,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn reason_of(error: &io::Error) -> SkipReason {
+fn skip_reason_for(error: &io::Error) -> SkipReason {
     match (error.kind(), Errno::from_io_error(error)) {
         (io::ErrorKind::NotFound, _) => SkipReason::Gone,
         (io::ErrorKind::TimedOut, _) => SkipReason::Time,

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
-use super::{count, empty, remove};
-use crate::tree::Held;
+use super::{empty, measure, remove};
+use crate::tree::FolderUsage;
 
-const MOST: Held = Held {
+const MAX_HELD: FolderUsage = FolderUsage {
     bytes: u64::MAX,
     files: u64::MAX,
 };
@@ -77,7 +77,7 @@ fn a_link_in_the_place_of_a_folder_is_not_followed() {
     let link = base.path().join("way");
     symlink(&outside, &link).unwrap();
     remove(&link, &mut 100).unwrap_err();
-    count(&link, MOST).unwrap_err();
+    measure(&link, MAX_HELD).unwrap_err();
     assert!(outside.join("precious/file").exists());
 }
 
@@ -85,7 +85,7 @@ fn a_link_in_the_place_of_a_folder_is_not_followed() {
 fn what_is_not_there_is_empty_and_gone() {
     let base = tempfile::tempdir().unwrap();
     let none = base.path().join("none");
-    assert_eq!(count(&none, MOST).unwrap(), Held::default());
+    assert_eq!(measure(&none, MAX_HELD).unwrap(), FolderUsage::default());
     assert!(remove(&none, &mut 1).unwrap());
 }
 
@@ -96,7 +96,7 @@ fn holes_count_nothing_and_each_entry_counts_one() {
     fs::write(base.path().join("folder/file"), vec![1; 10_000]).unwrap();
     let holes = fs::File::create(base.path().join("holes")).unwrap();
     holes.set_len(1 << 40).unwrap();
-    let held = count(base.path(), MOST).unwrap();
+    let held = measure(base.path(), MAX_HELD).unwrap();
     assert_eq!(held.files, 3);
     assert!((10_000..100_000).contains(&held.bytes), "{held:?}");
 }
@@ -105,11 +105,11 @@ fn holes_count_nothing_and_each_entry_counts_one() {
 fn what_no_path_reaches_counts_as_too_much() {
     let base = tempfile::tempdir().unwrap();
     deep(base.path(), 2200);
-    let most = Held {
+    let most = FolderUsage {
         bytes: 1 << 30,
         files: 1 << 20,
     };
-    let held = count(base.path(), most).unwrap();
+    let held = measure(base.path(), most).unwrap();
     assert!(held.bytes > most.bytes, "{held:?}");
     let mut budget = u64::MAX;
     assert!(remove(base.path(), &mut budget).unwrap());

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use super::{
-    DeletedBytes, DeletedFiles, DescriptorOwners, DescriptorScan, DiskGrowth, FileId, Visibility, carries, device_of,
-    has_unaccepted, mapping, mount_of, netlink,
+    DeletedBytes, DeletedFiles, DescriptorOwners, DescriptorScan, DiskGrowth, FileId, Visibility, device_of,
+    has_queued_descriptors, has_unaccepted, mount_of, netlink_bytes, parse_mapping,
 };
 
 /// A process that alone has a file of 1 MiB open; with its folder, its path and its number.
@@ -139,15 +139,21 @@ fn queues_of_netlink_are_added_up() {
     let list = "sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode\n\
                 00000000 0 123 00000000 4096 0 0 2 0 77\n\
                 00000000 0 124 00000000 1000 24 0 2 0 78\n";
-    assert_eq!(netlink(list), 5120);
+    assert_eq!(netlink_bytes(list), 5120);
 }
 
 #[test]
 fn lines_of_the_kernel_are_read() {
     let line = "7f00-8000 r--p 00000000 fe:01 1234                       /place/x (deleted)";
-    assert_eq!(mapping(line), Some(("7f00-8000", (rustix::fs::makedev(0xfe, 1), 1234))));
     assert_eq!(
-        (carries("pos:\t0\nscm_fds: 0\n"), carries("scm_fds: 3\n")),
+        parse_mapping(line),
+        Some(("7f00-8000", (rustix::fs::makedev(0xfe, 1), 1234)))
+    );
+    assert_eq!(
+        (
+            has_queued_descriptors("pos:\t0\nscm_fds: 0\n"),
+            has_queued_descriptors("scm_fds: 3\n")
+        ),
         (false, true)
     );
 }
@@ -185,7 +191,7 @@ fn where_files_are_only_told_those_with_a_name_are_seen_and_others_are_not() {
     named.remove(&holder.file);
     let visibility = |named: &HashMap<FileId, u64>| {
         let mut scan = DescriptorScan::new(&owners, named);
-        assert!(scan.add_told_files(&task));
+        assert!(scan.add_reported_files(&task));
         scan.visibility
     };
     assert_eq!(visibility(&named), Visibility::Partial);

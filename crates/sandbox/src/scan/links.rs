@@ -5,16 +5,16 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat, openat, statat};
 
-use super::{Budget, FOLDER, MAX_DEPTH};
+use super::{FOLDER, MAX_DEPTH, ScanBudget};
 
 /// The device and inode number of a file, whatever its name is.
-type Inode = (u64, u64);
+type FileKey = (u64, u64);
 
 /// The files of a folder that have more than one name.
 #[derive(Debug, Default)]
 pub(super) struct HardLinks {
-    denied: HashSet<Inode>,
-    shown: HashMap<Inode, Vec<String>>,
+    denied: HashSet<FileKey>,
+    shown: HashMap<FileKey, Vec<String>>,
 }
 
 impl HardLinks {
@@ -32,13 +32,13 @@ impl HardLinks {
     }
 
     /// Adds the files of a hidden folder. An entry that cannot be inspected has no number to compare.
-    pub(super) fn deny_below(&mut self, folder: &OwnedFd, name: &str, budget: &mut Budget) {
+    pub(super) fn deny_below(&mut self, folder: &OwnedFd, name: &str, budget: &mut ScanBudget) {
         if let Ok(opened) = openat(folder, name, FOLDER, Mode::empty()) {
             self.deny_in(&opened, budget, 0);
         }
     }
 
-    fn deny_in(&mut self, folder: &OwnedFd, budget: &mut Budget, depth: usize) {
+    fn deny_in(&mut self, folder: &OwnedFd, budget: &mut ScanBudget, depth: usize) {
         let Ok(listed) = Dir::read_from(folder) else { return };
         for entry in listed.filter_map(Result::ok) {
             let name = entry.file_name();

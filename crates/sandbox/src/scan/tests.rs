@@ -20,16 +20,16 @@ fn globs(texts: &[&str]) -> Vec<Glob> {
 }
 
 /// What is hidden below `from` when `ceiling` is the folder that is shown.
-fn look_below(ceiling: &Path, from: &Path, deny: &[&str]) -> Result<Shown, ScanError> {
+fn look_below(ceiling: &Path, from: &Path, deny: &[&str]) -> Result<HostEntry, ScanError> {
     let real = fs::canonicalize(from).unwrap();
-    Scanner::new(&globs(deny), std::iter::once(ceiling)).look(&real)
+    HostScanner::new(&globs(deny), std::iter::once(ceiling)).inspect(&real)
 }
 
 /// The names below `folder` that exist and are hidden.
 fn hidden(folder: &Path, deny: &[&str]) -> Result<Vec<String>, ScanError> {
     match look_below(folder, folder, deny)? {
-        Shown::File => panic!("a folder was looked at"),
-        Shown::Folder { hidden } => {
+        HostEntry::File => panic!("a folder was looked at"),
+        HostEntry::Folder { hidden } => {
             let there = |path: &String| folder.join(path).symlink_metadata().is_ok();
             Ok(hidden.into_iter().filter(there).collect())
         }
@@ -114,18 +114,18 @@ fn what_is_hidden_is_hidden_by_its_whole_real_path() {
     }
     let shown = look_below(&work, &work.join(".config"), &deny).unwrap();
     assert!(
-        matches!(&shown, Shown::Folder { hidden } if hidden.contains("gcloud")),
+        matches!(&shown, HostEntry::Folder { hidden } if hidden.contains("gcloud")),
         "{shown:?}"
     );
     let shown = look_below(&work, &work.join("vault"), &deny).unwrap();
     assert!(
-        matches!(&shown, Shown::Folder { hidden } if hidden.contains("a")),
+        matches!(&shown, HostEntry::Folder { hidden } if hidden.contains("a")),
         "{shown:?}"
     );
     // A glob without `**` is relative to what is shown and to nothing else.
     let shown = look_below(&work.join("vault"), &work.join("vault"), &deny).unwrap();
     assert!(
-        matches!(&shown, Shown::Folder { hidden } if !hidden.contains("a")),
+        matches!(&shown, HostEntry::Folder { hidden } if !hidden.contains("a")),
         "{shown:?}"
     );
 }
@@ -136,8 +136,8 @@ fn what_is_hidden_in_one_shown_folder_is_not_shown_through_another() {
     let real = fs::canonicalize(folder.path()).unwrap();
     let inner = real.join("proj");
     let deny = globs(&["private"]);
-    let shown = Scanner::new(&deny, [inner.as_path(), real.as_path()].into_iter()).look(&real);
-    let Ok(Shown::Folder { hidden }) = shown else {
+    let shown = HostScanner::new(&deny, [inner.as_path(), real.as_path()].into_iter()).inspect(&real);
+    let Ok(HostEntry::Folder { hidden }) = shown else {
         panic!("{shown:?}")
     };
     assert!(
@@ -145,8 +145,8 @@ fn what_is_hidden_in_one_shown_folder_is_not_shown_through_another() {
         "{hidden:?}"
     );
     // Where the inner folder is not shown by a mount of its own, the glob applies to the top only.
-    let shown = Scanner::new(&deny, std::iter::once(real.as_path())).look(&real);
-    let Ok(Shown::Folder { hidden }) = shown else {
+    let shown = HostScanner::new(&deny, std::iter::once(real.as_path())).inspect(&real);
+    let Ok(HostEntry::Folder { hidden }) = shown else {
         panic!("{shown:?}")
     };
     assert!(!hidden.contains("proj/private"), "{hidden:?}");
@@ -166,7 +166,8 @@ fn another_name_of_a_hidden_file_is_hidden_too() {
 #[test]
 fn names_that_are_written_out_are_hidden_before_they_are_there() {
     let folder = folder_with(&[("a/b/c/d/e/f", 0o644)]);
-    let Shown::Folder { hidden } = look_below(folder.path(), folder.path(), &["**/.env*", "**/*.pem"]).unwrap() else {
+    let HostEntry::Folder { hidden } = look_below(folder.path(), folder.path(), &["**/.env*", "**/*.pem"]).unwrap()
+    else {
         panic!("a folder was looked at");
     };
     let expected = [".env", "a/.env", "a/b/.env", "a/b/c/.env"];
@@ -191,9 +192,9 @@ fn a_deep_folder_is_refused_at_once() {
 fn a_look_that_takes_too_long_ends() {
     let folder = folder_with(&[("a", 0o644)]);
     let deny = globs(&["**/.env*"]);
-    let mut scanner = Scanner::new(&deny, std::iter::empty());
+    let mut scanner = HostScanner::new(&deny, std::iter::empty());
     scanner.budget.deadline = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
-    let error = scanner.look(&fs::canonicalize(folder.path()).unwrap()).unwrap_err();
+    let error = scanner.inspect(&fs::canonicalize(folder.path()).unwrap()).unwrap_err();
     assert!(matches!(&error, ScanError::TooSlow { .. }), "{error:?}");
 }
 
@@ -204,7 +205,7 @@ fn a_look_through_what_is_hidden_ends_in_time_too() {
     let folder = folder_with(&files);
     let root = openat(CWD, folder.path(), FOLDER, Mode::empty()).unwrap();
     let entries_looked_at = |deadline: Instant| {
-        let mut budget = Budget { entries: 0, deadline };
+        let mut budget = ScanBudget { entries: 0, deadline };
         HardLinks::default().deny_below(&root, "hidden", &mut budget);
         budget.entries
     };
@@ -239,13 +240,13 @@ fn data_and_keys_of_our_own_are_shown_to_nobody() {
     }
     fs::create_dir(root.join("share/rf/workspaces")).unwrap();
     for name in ["share/rf", "share/rf/workspaces", "config/ringfence"] {
-        let refused = Scanner::new(&[], std::iter::empty()).look(&root.join(name));
+        let refused = HostScanner::new(&[], std::iter::empty()).inspect(&root.join(name));
         assert!(matches!(refused, Err(ScanError::Private { .. })), "{name}: {refused:?}");
     }
     fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
-    let shown = Scanner::new(&[], std::iter::empty()).look(&root).unwrap();
+    let shown = HostScanner::new(&[], std::iter::empty()).inspect(&root).unwrap();
     let hidden = ["config/ringfence", "share/rf"].map(str::to_owned).into();
-    assert_eq!(shown, Shown::Folder { hidden });
+    assert_eq!(shown, HostEntry::Folder { hidden });
 }
 
 #[test]
@@ -259,9 +260,9 @@ fn type_checkers_in_a_data_folder_are_shown_and_nothing_beside_them() {
     std::os::unix::fs::symlink(&root, root.join("tools/up")).unwrap();
     let look = |inside: &str| {
         let real = root.join(inside).canonicalize().unwrap();
-        Scanner::new(&[], std::iter::empty()).look(&real)
+        HostScanner::new(&[], std::iter::empty()).inspect(&real)
     };
-    assert!(matches!(look("tools/npm/lib"), Ok(Shown::Folder { .. })));
+    assert!(matches!(look("tools/npm/lib"), Ok(HostEntry::Folder { .. })));
     for inside in ["tools.old", "workspaces/tools", "tools/up", "tools/up/workspaces"] {
         let refused = look(inside);
         assert!(

@@ -1,15 +1,15 @@
 use std::time::Duration;
 
-use ringfence_wire::{Carried, Inbound, Item, Outbound, Side};
+use ringfence_wire::{Inbound, InboundItem, Outbound, PipeSide, TunnelEvent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::tunnels::Tunnels;
+use crate::tunnels::OpenTunnels;
 
 /// A host with one open tunnel, whose child is the test.
 struct Host {
-    tunnels: Tunnels,
+    tunnels: OpenTunnels,
     inbound: Inbound,
     outbound: Outbound,
     child: Outbound,
@@ -17,18 +17,18 @@ struct Host {
     id: TunnelId,
 }
 
-fn host() -> (Host, Tunnel) {
+fn host() -> (Host, ProgramTunnel) {
     let (offered, mut taken) = mpsc::channel(1);
     let mut host = Host {
-        tunnels: Tunnels::new(offered),
-        inbound: Inbound::execution(Side::Host),
-        outbound: Outbound::execution(Side::Host),
-        child: Outbound::execution(Side::Child),
-        heard: Inbound::execution(Side::Child),
+        tunnels: OpenTunnels::new(offered),
+        inbound: Inbound::execution(PipeSide::Host),
+        outbound: Outbound::execution(PipeSide::Host),
+        child: Outbound::execution(PipeSide::Child),
+        heard: Inbound::execution(PipeSide::Child),
         id: TunnelId::all().next().unwrap(),
     };
-    host.child.open(host.id).unwrap();
-    host.heard.open(host.id).unwrap();
+    host.child.open_tunnel(host.id).unwrap();
+    host.heard.open_tunnel(host.id).unwrap();
     host.tunnels
         .open(host.id, &mut host.inbound, &mut host.outbound)
         .unwrap();
@@ -48,15 +48,17 @@ enum Heard {
 impl Host {
     /// Moves what the child sent to the host.
     fn carry_up(&mut self) {
-        while self.child.pending() {
+        while self.child.has_pending() {
             let chunk = self.child.chunk().to_vec();
             self.child.advance(chunk.len());
             assert_eq!(self.inbound.push(&chunk), chunk.len());
             while let Some(item) = self.inbound.next().unwrap() {
-                let Item::Tunnel { tunnel, carried } = item else {
+                let InboundItem::Tunnel { tunnel, carried } = item else {
                     panic!("only this tunnel: {item:?}");
                 };
-                self.tunnels.hear(tunnel, carried, self.outbound.tunnels_mut()).unwrap();
+                self.tunnels
+                    .handle_event(tunnel, carried, self.outbound.tunnels_mut())
+                    .unwrap();
             }
         }
     }
@@ -65,19 +67,19 @@ impl Host {
     fn carry_down(&mut self) -> Vec<Heard> {
         self.tunnels.serve(&mut self.inbound, &mut self.outbound);
         let mut all = Vec::new();
-        while self.outbound.pending() {
+        while self.outbound.has_pending() {
             let chunk = self.outbound.chunk().to_vec();
             self.outbound.advance(chunk.len());
             assert_eq!(self.heard.push(&chunk), chunk.len());
             while let Some(item) = self.heard.next().unwrap() {
-                let Item::Tunnel { carried, .. } = item else {
+                let InboundItem::Tunnel { carried, .. } = item else {
                     panic!("only this tunnel: {item:?}");
                 };
                 all.push(match carried {
-                    Carried::Data(bytes) => Heard::Data(bytes.len()),
-                    Carried::End => Heard::End,
-                    Carried::Credit(grant) => Heard::Credit(grant),
-                    Carried::Close => Heard::Close,
+                    TunnelEvent::Data(bytes) => Heard::Data(bytes.len()),
+                    TunnelEvent::End => Heard::End,
+                    TunnelEvent::Credit(grant) => Heard::Credit(grant),
+                    TunnelEvent::Close => Heard::Close,
                 });
             }
             self.tunnels.serve(&mut self.inbound, &mut self.outbound);
@@ -89,8 +91,8 @@ impl Host {
 #[tokio::test]
 async fn bytes_and_ends_go_both_ways() {
     let (mut host, mut tunnel) = host();
-    host.child.tunnels_mut().data(host.id, b"question");
-    host.child.tunnels_mut().end(host.id);
+    host.child.tunnels_mut().queue_data(host.id, b"question");
+    host.child.tunnels_mut().end_stream(host.id);
     host.carry_up();
     let mut question = String::new();
     tunnel.read_to_string(&mut question).await.unwrap();
@@ -120,8 +122,8 @@ async fn one_that_is_dropped_is_reset() {
     drop(tunnel);
     assert_eq!(host.carry_down(), [Heard::Close]);
     // Bytes that were already in transit are dropped and are no violation.
-    host.child.tunnels_mut().data(host.id, b"late");
-    host.child.tunnels_mut().grant(host.id, 1);
+    host.child.tunnels_mut().queue_data(host.id, b"late");
+    host.child.tunnels_mut().queue_grant(host.id, 1);
     host.child.tunnels_mut().close(host.id);
     host.carry_up();
     assert!(!host.inbound.tunnels().is_open(host.id) && !host.outbound.tunnels().is_open(host.id));
@@ -130,7 +132,7 @@ async fn one_that_is_dropped_is_reset() {
 #[tokio::test]
 async fn a_reset_of_the_program_is_an_error_after_its_bytes() {
     let (mut host, mut tunnel) = host();
-    host.child.tunnels_mut().data(host.id, b"half");
+    host.child.tunnels_mut().queue_data(host.id, b"half");
     host.carry_up();
     host.child.tunnels_mut().reset(host.id);
     host.carry_up();
@@ -175,10 +177,10 @@ async fn a_writer_waits_for_a_slow_program() {
         }
         carried += bytes(&host.carry_down());
     }
-    let window = WINDOW as usize;
-    assert_eq!((carried, written), (window, 2 * window + AHEAD));
-    let grant = host.heard.tunnels_mut().consumed(host.id, window / 2).unwrap();
-    host.child.tunnels_mut().grant(host.id, grant);
+    let window = STREAM_WINDOW as usize;
+    assert_eq!((carried, written), (window, 2 * window + BUFFER_CAPACITY));
+    let grant = host.heard.tunnels_mut().mark_consumed(host.id, window / 2).unwrap();
+    host.child.tunnels_mut().queue_grant(host.id, grant);
     host.carry_up();
     assert_eq!(bytes(&host.carry_down()), window / 2);
     assert!(tunnel.write(&piece).await.unwrap() > 0);
@@ -188,39 +190,41 @@ async fn a_writer_waits_for_a_slow_program() {
 #[tokio::test]
 async fn a_program_waits_for_a_slow_reader() {
     let (mut host, mut tunnel) = host();
-    let window = WINDOW as usize;
+    let window = STREAM_WINDOW as usize;
     let bytes = vec![7; 4 * window];
-    assert_eq!(host.child.tunnels_mut().data(host.id, &bytes), window);
+    assert_eq!(host.child.tunnels_mut().queue_data(host.id, &bytes), window);
     host.carry_up();
-    assert_eq!(host.child.tunnels_mut().data(host.id, &bytes), window);
+    assert_eq!(host.child.tunnels_mut().queue_data(host.id, &bytes), window);
     host.carry_up();
     assert_eq!(host.carry_down(), []);
     let mut half = vec![0; window / 2];
     tunnel.read_exact(&mut half).await.unwrap();
-    assert_eq!(host.carry_down(), [Heard::Credit(WINDOW / 2)]);
+    assert_eq!(host.carry_down(), [Heard::Credit(STREAM_WINDOW / 2)]);
 }
 
 /// A handler that takes no tunnels gets at most as many as there are numbers, whatever the program does.
 #[tokio::test]
 async fn tunnels_that_nobody_takes_keep_their_numbers() {
     let (offered, mut taken) = mpsc::channel(1);
-    let mut tunnels = Tunnels::new(offered);
-    let mut inbound = Inbound::execution(Side::Host);
-    let mut outbound = Outbound::execution(Side::Host);
+    let mut tunnels = OpenTunnels::new(offered);
+    let mut inbound = Inbound::execution(PipeSide::Host);
+    let mut outbound = Outbound::execution(PipeSide::Host);
     for tunnel in TunnelId::all() {
         tunnels.open(tunnel, &mut inbound, &mut outbound).unwrap();
         tunnels.serve(&mut inbound, &mut outbound);
-        let close = ringfence_wire::Header::new(ringfence_wire::Kind::Close, tunnel.id(), 0).unwrap();
-        inbound.push(&close.write());
+        let close = ringfence_wire::FrameHeader::new(ringfence_wire::FrameKind::Close, tunnel.id(), 0).unwrap();
+        inbound.push(&close.to_bytes());
         assert!(inbound.next().unwrap().is_some());
-        tunnels.hear(tunnel, Carried::Close, outbound.tunnels_mut()).unwrap();
+        tunnels
+            .handle_event(tunnel, TunnelEvent::Close, outbound.tunnels_mut())
+            .unwrap();
     }
     tunnels.serve(&mut inbound, &mut outbound);
-    assert!(!outbound.pending());
+    assert!(!outbound.has_pending());
     for tunnel in TunnelId::all() {
-        assert!(outbound.open(tunnel).is_err());
+        assert!(outbound.open_tunnel(tunnel).is_err());
     }
     drop(taken.try_recv().unwrap());
     tunnels.serve(&mut inbound, &mut outbound);
-    assert!(outbound.pending(), "one number is free again");
+    assert!(outbound.has_pending(), "one number is free again");
 }

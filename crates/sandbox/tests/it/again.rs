@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use ringfence_sandbox::{Again, Answered, Ask, Asked, Door, Language, OutcomeKind, Refusal, Stop, Task, Verdict};
+use ringfence_sandbox::{
+    CallPort, ExecutionTask, JobLanguage, JobOutcomeKind, ReplayState, Stop, ToolCall, ToolCallKind, ToolRefusal,
+    ToolReply, Verdict,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -11,12 +14,12 @@ use crate::harness::{Ran, code, native, run, run_in, run_until, shell, spec};
 
 mod python;
 
-type Answer = Result<String, Refusal>;
+type Answer = Result<String, ToolRefusal>;
 
 /// What a handler of calls has seen.
 #[derive(Debug, Default)]
 struct Seen {
-    calls: Vec<Asked>,
+    calls: Vec<ToolCall>,
     answers: BTreeMap<u32, Answer>,
 }
 
@@ -25,7 +28,7 @@ impl Seen {
         self.calls.iter().flat_map(|call| call.trace.clone()).collect()
     }
 
-    fn made(&self) -> Vec<(u32, &Ask, &str)> {
+    fn made(&self) -> Vec<(u32, &ToolCallKind, &str)> {
         self.calls
             .iter()
             .map(|call| (call.number, &call.ask, call.body.as_str()))
@@ -35,14 +38,14 @@ impl Seen {
 
 /// The handler's ends of a call port.
 struct Post {
-    calls: mpsc::Receiver<Asked>,
-    answers: mpsc::Sender<Answered>,
+    calls: mpsc::Receiver<ToolCall>,
+    answers: mpsc::Sender<ToolReply>,
     held: watch::Sender<Option<usize>>,
 }
 
-fn at_a_door(mut task: Task) -> (Task, Post) {
-    let (door, calls, answers, held) = Door::new(256);
-    task.door = Some(door);
+fn at_a_door(mut task: ExecutionTask) -> (ExecutionTask, Post) {
+    let (door, calls, answers, held) = CallPort::new(256);
+    task.call_port = Some(door);
     (task, Post { calls, answers, held })
 }
 
@@ -54,7 +57,7 @@ fn keep(mut post: Post, known: BTreeMap<u32, Answer>) -> JoinHandle<Seen> {
         let mut waiting = 0;
         while let Some(asked) = post.calls.recv().await {
             let number = asked.number;
-            let waits = matches!(&asked.ask, Ask::Tool { tool, .. } if tool == "wait");
+            let waits = matches!(&asked.ask, ToolCallKind::Tool { tool, .. } if tool == "wait");
             let answer = match known.get(&number) {
                 Some(answer) => Some(answer.clone()),
                 None if waits => None,
@@ -63,7 +66,7 @@ fn keep(mut post: Post, known: BTreeMap<u32, Answer>) -> JoinHandle<Seen> {
             seen.calls.push(asked);
             if let Some(answer) = answer {
                 seen.answers.insert(number, answer.clone());
-                if post.answers.send(Answered { number, answer }).await.is_err() {
+                if post.answers.send(ToolReply { number, answer }).await.is_err() {
                     break;
                 }
             } else {
@@ -75,17 +78,20 @@ fn keep(mut post: Post, known: BTreeMap<u32, Answer>) -> JoinHandle<Seen> {
     })
 }
 
-fn ts(source: &str, again: Again) -> Task {
-    let mut task = code(Language::TypeScript, source);
-    task.again = Some(again);
+fn ts(source: &str, again: ReplayState) -> ExecutionTask {
+    let mut task = code(JobLanguage::TypeScript, source);
+    task.replay = Some(again);
     task
 }
 
-fn fresh(seed: u64) -> Again {
-    Again { seed, ..Again::fresh() }
+fn fresh(seed: u64) -> ReplayState {
+    ReplayState {
+        seed,
+        ..ReplayState::fresh()
+    }
 }
 
-async fn run_kept(task: Task, known: BTreeMap<u32, Answer>) -> (Ran, Seen) {
+async fn run_kept(task: ExecutionTask, known: BTreeMap<u32, Answer>) -> (Ran, Seen) {
     let (task, post) = at_a_door(task);
     let keeper = keep(post, known);
     let ran = run(task, &[]).await;
@@ -122,7 +128,7 @@ async fn what_waits_for_people_is_released_and_goes_on_elsewhere() {
 
     // The sandbox is as good as before.
     assert!(sandbox.is_sound());
-    let next = run_in(&mut sandbox, code(Language::TypeScript, "6 * 7")).await;
+    let next = run_in(&mut sandbox, code(JobLanguage::TypeScript, "6 * 7")).await;
     assert_eq!(next.value(), "42", "{next:?}");
     sandbox.end().await.unwrap();
 
@@ -134,7 +140,7 @@ async fn what_waits_for_people_is_released_and_goes_on_elsewhere() {
     let (second, then) = run_kept(
         ts(
             PROGRAM,
-            Again {
+            ReplayState {
                 trace: trace.clone(),
                 ..again.clone()
             },
@@ -158,7 +164,7 @@ async fn what_waits_for_people_is_released_and_goes_on_elsewhere() {
 
     // The whole run is replayed from the record alone.
     let whole = [trace, then.trace(), second.ended.trace.clone()].concat();
-    let (third, last) = run_kept(ts(PROGRAM, Again { trace: whole, ..again }), then.answers.clone()).await;
+    let (third, last) = run_kept(ts(PROGRAM, ReplayState { trace: whole, ..again }), then.answers.clone()).await;
     assert_eq!(
         (third.value(), &third.stdout, last.made()),
         (second.value(), &second.stdout, then.made()),
@@ -222,7 +228,7 @@ async fn a_program_is_released_once_its_work_is_done() {
 async fn a_timer_that_is_due_later_is_told() {
     let source = "const t = new Promise(done => setTimeout(done, 3600_000, 'an hour')); t.then(console.log); await tools.a.wait()";
     let (ran, _) = run_kept(ts(source, fresh(1)), BTreeMap::new()).await;
-    let now = Again::fresh().clock;
+    let now = ReplayState::fresh().clock;
     let Verdict::Released { due: Some(due) } = ran.ended.verdict else {
         panic!("{ran:?}")
     };
@@ -252,7 +258,7 @@ async fn a_wait_that_ends_again_keeps_the_program() {
             post.held.send_replace(Some(1));
             post.held.send_replace(None);
             let (number, answer) = (asked.number, Ok("1".to_owned()));
-            post.answers.send(Answered { number, answer }).await.unwrap();
+            post.answers.send(ToolReply { number, answer }).await.unwrap();
         }
         post.answers.closed().await;
     });
@@ -281,7 +287,7 @@ async fn a_program_that_changed_is_told_so() {
         ("const t = Date.now(); await tools.a.b({ t }); 1", 1),
         ("2", 0),
     ] {
-        let again = Again {
+        let again = ReplayState {
             trace: trace.clone(),
             ..fresh(1)
         };
@@ -290,7 +296,7 @@ async fn a_program_that_changed_is_told_so() {
         let error = outcome.error.as_ref().unwrap();
         assert_eq!(
             (outcome.kind, error.code.as_str()),
-            (OutcomeKind::Diverged, "replay.diverged"),
+            (JobOutcomeKind::Diverged, "replay.diverged"),
             "{ran:?}"
         );
         assert!(error.message.contains(&format!("after call {calls}:")), "{error:?}");
@@ -321,7 +327,7 @@ async fn a_trace_that_grows_too_long_is_given_up() {
                 tokio::time::sleep(Duration::from_millis(300)).await;
             }
             let answer = Ok("1".to_owned());
-            post.answers.send(Answered { number, answer }).await.unwrap();
+            post.answers.send(ToolReply { number, answer }).await.unwrap();
         }
         traces
     });

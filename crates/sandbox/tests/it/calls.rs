@@ -2,17 +2,23 @@
 
 use std::time::{Duration, Instant};
 
-use ringfence_sandbox::{Answered, Ask, Asked, Door, Language, Limit, Refusal, Stop, Task, Verdict};
+use ringfence_sandbox::{
+    CallPort, ExecutionLimit, ExecutionTask, JobLanguage, Stop, ToolCall, ToolCallKind, ToolRefusal, ToolReply, Verdict,
+};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::harness::{Ran, code, run, run_until};
 
-type Calls = mpsc::Receiver<Asked>;
-type Answers = mpsc::Sender<Answered>;
+type Calls = mpsc::Receiver<ToolCall>;
+type Answers = mpsc::Sender<ToolReply>;
 
 /// Runs `task` with a call port that `behind` serves.
-async fn run_with(task: Task, settings: &[(&str, &str)], behind: impl FnOnce(Calls, Answers) -> JoinHandle<()>) -> Ran {
+async fn run_with(
+    task: ExecutionTask,
+    settings: &[(&str, &str)],
+    behind: impl FnOnce(Calls, Answers) -> JoinHandle<()>,
+) -> Ran {
     let (task, keeper) = at_a_door(task, 1024, behind);
     let ran = run(task, settings).await;
     keeper.abort();
@@ -20,25 +26,25 @@ async fn run_with(task: Task, settings: &[(&str, &str)], behind: impl FnOnce(Cal
 }
 
 fn at_a_door(
-    mut task: Task,
+    mut task: ExecutionTask,
     room: usize,
     behind: impl FnOnce(Calls, Answers) -> JoinHandle<()>,
-) -> (Task, JoinHandle<()>) {
-    let (door, calls, answers, _held) = Door::new(room);
-    task.door = Some(door);
+) -> (ExecutionTask, JoinHandle<()>) {
+    let (door, calls, answers, _held) = CallPort::new(room);
+    task.call_port = Some(door);
     (task, behind(calls, answers))
 }
 
 /// Replies to every call with the result of `answer`.
 fn each(
-    mut answer: impl FnMut(Asked) -> Result<String, Refusal> + Send + 'static,
+    mut answer: impl FnMut(ToolCall) -> Result<String, ToolRefusal> + Send + 'static,
 ) -> impl FnOnce(Calls, Answers) -> JoinHandle<()> {
     move |mut calls, answers| {
         tokio::spawn(async move {
             while let Some(asked) = calls.recv().await {
                 let number = asked.number;
                 let answer = answer(asked);
-                if answers.send(Answered { number, answer }).await.is_err() {
+                if answers.send(ToolReply { number, answer }).await.is_err() {
                     return;
                 }
             }
@@ -58,8 +64,8 @@ fn silence(mut calls: Calls, answers: Answers) -> JoinHandle<()> {
     })
 }
 
-fn denial() -> Refusal {
-    Refusal {
+fn denial() -> ToolRefusal {
+    ToolRefusal {
         code: "tool.denied".to_owned(),
         message: "`github.drop` is not for this program".to_owned(),
         rule: Some("tools.rules[2]".to_owned()),
@@ -68,12 +74,12 @@ fn denial() -> Refusal {
     }
 }
 
-fn ts(source: &str) -> Task {
-    code(Language::TypeScript, source)
+fn ts(source: &str) -> ExecutionTask {
+    code(JobLanguage::TypeScript, source)
 }
 
-fn py(source: &str) -> Task {
-    code(Language::Python, source)
+fn py(source: &str) -> ExecutionTask {
+    code(JobLanguage::Python, source)
 }
 
 #[track_caller]
@@ -99,7 +105,7 @@ async fn a_call_has_its_answer() {
             task,
             &[],
             each(|asked| {
-                let ask = Ask::Tool {
+                let ask = ToolCallKind::Tool {
                     server: "github".to_owned(),
                     tool: "list_issues".to_owned(),
                 };
@@ -119,7 +125,7 @@ async fn a_call_has_its_answer() {
 
 #[tokio::test]
 async fn questions_about_tools_go_the_same_road() {
-    let told = |asked: Asked| Ok(format!("[{:?},{}]", format!("{:?}", asked.ask), asked.body));
+    let told = |asked: ToolCall| Ok(format!("[{:?},{}]", format!("{:?}", asked.ask), asked.body));
     let ran = run_with(
         ts("JSON.stringify([await search('a', { limit: 2 }), await search(['b']), await describe('s.t'), await list('s'), await list()])"),
         &[],
@@ -149,7 +155,7 @@ async fn a_thousand_calls_are_under_way_together() {
             }
             for asked in held.into_iter().rev() {
                 let (number, answer) = (asked.number, Ok(asked.body));
-                answers.send(Answered { number, answer }).await.unwrap();
+                answers.send(ToolReply { number, answer }).await.unwrap();
             }
             answers.closed().await;
         })
@@ -280,10 +286,10 @@ async fn a_door_that_closes_answers_what_was_asked() {
 async fn answers_to_nothing_and_twice_are_dropped() {
     let twice = |mut calls: Calls, answers: Answers| {
         tokio::spawn(async move {
-            while let Some(Asked { number, body, .. }) = calls.recv().await {
+            while let Some(ToolCall { number, body, .. }) = calls.recv().await {
                 for (number, answer) in [(number + 7, "0"), (number, body.as_str()), (number, "1")] {
                     let answer = Ok(answer.to_owned());
-                    answers.send(Answered { number, answer }).await.unwrap();
+                    answers.send(ToolReply { number, answer }).await.unwrap();
                 }
             }
         })
@@ -299,10 +305,10 @@ async fn calls_that_are_left_behind_are_told() {
         &[],
         |mut calls: Calls, answers: Answers| {
             tokio::spawn(async move {
-                while let Some(Asked { number, ask, .. }) = calls.recv().await {
-                    if matches!(ask, Ask::Tool { tool, .. } if tool == "c") {
+                while let Some(ToolCall { number, ask, .. }) = calls.recv().await {
+                    if matches!(ask, ToolCallKind::Tool { tool, .. } if tool == "c") {
                         let answer = Ok("null".to_owned());
-                        answers.send(Answered { number, answer }).await.unwrap();
+                        answers.send(ToolReply { number, answer }).await.unwrap();
                     }
                 }
                 answers.closed().await;
@@ -351,10 +357,10 @@ async fn a_stop_does_not_wait_for_answers() {
 fn after(wait: Duration) -> impl FnOnce(Calls, Answers) -> JoinHandle<()> {
     move |mut calls, answers| {
         tokio::spawn(async move {
-            while let Some(Asked { number, body, .. }) = calls.recv().await {
+            while let Some(ToolCall { number, body, .. }) = calls.recv().await {
                 tokio::time::sleep(wait).await;
                 let answer = Ok(body);
-                answers.send(Answered { number, answer }).await.unwrap();
+                answers.send(ToolReply { number, answer }).await.unwrap();
             }
         })
     }
@@ -364,7 +370,7 @@ fn after(wait: Duration) -> impl FnOnce(Calls, Answers) -> JoinHandle<()> {
 async fn the_clock_stands_while_only_the_outside_is_waited_for() {
     // An interpreter starts within the wall time as well; all of them wait at once, which costs nothing.
     let wall = Duration::from_secs(3);
-    let waits = async |task: Task| {
+    let waits = async |task: ExecutionTask| {
         let settings = [("proc.wall_timeout", "3s")];
         let ran = run_with(task, &settings, after(wall + Duration::from_millis(500))).await;
         check(&ran, "1");
@@ -392,7 +398,7 @@ async fn the_clock_goes_on_for_a_program_that_works() {
     ] {
         let started = Instant::now();
         let ran = run_with(task, &settings, after(Duration::from_millis(100))).await;
-        assert_eq!(ran.ended.verdict, Verdict::Limit(Limit::Wall), "{ran:?}");
+        assert_eq!(ran.ended.verdict, Verdict::Limit(ExecutionLimit::Wall), "{ran:?}");
         assert!(started.elapsed() < Duration::from_secs(5), "{ran:?}");
     }
 }
@@ -402,7 +408,7 @@ async fn a_lifetime_ends_what_waits() {
     let ran = run_with(ts("await tools.a.b()"), &[("proc.lifetime", "2s")], silence).await;
     assert_eq!(
         (ran.ended.verdict, ran.ended.unanswered.as_slice()),
-        (Verdict::Limit(Limit::Wall), &[1][..]),
+        (Verdict::Limit(ExecutionLimit::Wall), &[1][..]),
         "{ran:?}"
     );
 }
@@ -438,7 +444,7 @@ async fn a_flood_of_calls_that_nobody_takes_is_held_back() {
     keeper.abort();
     assert_eq!(
         (ran.ended.verdict, ran.ended.unanswered.len()),
-        (Verdict::Limit(Limit::Wall), 2),
+        (Verdict::Limit(ExecutionLimit::Wall), 2),
         "{ran:?}"
     );
     assert!(started.elapsed() < Duration::from_secs(10));

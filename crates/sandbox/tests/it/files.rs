@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use ringfence_policy::{Glob, RelPath};
 use ringfence_sandbox::{
-    Change, CollectError, Collected, CopyOutcome, Emit, Existing, Language, Limit, Sandbox, SkipReason, Task, Verdict,
+    CollectError, CollectedFiles, CopyOutcome, EmittedFile, ExecutionLimit, ExecutionTask, ExistingFileAction,
+    FileChange, JobLanguage, Sandbox, SkipReason, Verdict,
 };
 
 use crate::harness::{code, native, policy, run, run_in, shell, spec};
@@ -17,14 +18,19 @@ fn name(text: &str) -> RelPath {
     text.parse().unwrap()
 }
 
-fn collect(sandbox: &Sandbox, before: &BTreeMap<String, String>, deny: &[Glob], emitted: &[Emit]) -> Collected {
+fn collect(
+    sandbox: &Sandbox,
+    before: &BTreeMap<String, String>,
+    deny: &[Glob],
+    emitted: &[EmittedFile],
+) -> CollectedFiles {
     let workspace = sandbox.workspace().unwrap();
     workspace.collect(before, deny, emitted, &workspace.limits()).unwrap()
 }
 
-fn copy_out(sandbox: &Sandbox, collected: &Collected, to: &Path) -> Result<Vec<CopyOutcome>, CollectError> {
+fn copy_out(sandbox: &Sandbox, collected: &CollectedFiles, to: &Path) -> Result<Vec<CopyOutcome>, CollectError> {
     let workspace = sandbox.workspace().unwrap();
-    workspace.copy_out(&collected.files, to, Existing::Keep, Duration::from_mins(1))
+    workspace.copy_out(&collected.files, to, ExistingFileAction::Keep, Duration::from_mins(1))
 }
 
 #[tokio::test]
@@ -34,13 +40,13 @@ async fn what_is_brought_in_can_be_read_and_what_is_made_comes_out() {
     fs::write(&input, "a,b\n1,2\n").unwrap();
     let native = native();
     let mut sandbox = native.launch(&spec(&[])).await.unwrap();
-    let digest = sandbox.put(&input, &name("data/input.csv")).unwrap();
+    let digest = sandbox.put_file(&input, &name("data/input.csv")).unwrap();
     let before = [("data/input.csv".to_owned(), digest)].into();
     let source = "const text = files.read('data/input.csv');\nfiles.write('out/report.txt', text.toUpperCase());\nfiles.write('data/new.csv', 'x');\ntext.length";
-    let ran = run_in(&mut sandbox, code(Language::TypeScript, source)).await;
+    let ran = run_in(&mut sandbox, code(JobLanguage::TypeScript, source)).await;
     assert_eq!((ran.ended.verdict, ran.value()), (Verdict::Finished, "8"), "{ran:?}");
     let collected = collect(&sandbox, &before, &policy(&[]).fs().deny, &[]);
-    let found: Vec<(&str, u64, Change)> = collected
+    let found: Vec<(&str, u64, FileChange)> = collected
         .files
         .iter()
         .map(|file| (file.path.as_str(), file.bytes, file.change))
@@ -48,8 +54,8 @@ async fn what_is_brought_in_can_be_read_and_what_is_made_comes_out() {
     assert_eq!(
         found,
         [
-            ("data/new.csv", 1, Change::Created),
-            ("out/report.txt", 8, Change::Created)
+            ("data/new.csv", 1, FileChange::Created),
+            ("out/report.txt", 8, FileChange::Created)
         ]
     );
     let out = folder.path().join("out");
@@ -71,7 +77,7 @@ async fn only_plain_files_leave_and_without_their_modes() {
     found.sort_unstable();
     assert_eq!(found, ["deep/ok", "hard", "plain"]);
     let skipped = collected.skipped.named().iter();
-    let mut skipped: Vec<(&str, &str)> = skipped.map(|(path, why)| (path.as_str(), why.why())).collect();
+    let mut skipped: Vec<(&str, &str)> = skipped.map(|(path, why)| (path.as_str(), why.description())).collect();
     skipped.sort_unstable();
     let expected = [
         (".ssh", "fs.deny"),
@@ -92,12 +98,12 @@ async fn only_plain_files_leave_and_without_their_modes() {
 async fn what_a_program_lets_go_out_comes_first_and_what_is_no_plain_file_is_withheld() {
     for (language, source) in [
         (
-            Language::TypeScript,
+            JobLanguage::TypeScript,
             "files.write('z.txt', 'z'); files.write('a.txt', 'a'); emit([1], { name: 'out/z.json' }); emit('z.txt', { type: 'x/y' }); \
              emit('old.csv'); emit('.env'); emit('gone'); emit('z.txt')",
         ),
         (
-            Language::Python,
+            JobLanguage::Python,
             "import os\nfiles.write('z.txt', 'z')\nfiles.write('a.txt', 'a')\nemit([1], name='out/z.json')\nemit('z.txt', type='x/y')\n\
              emit('old.csv')\nemit('.env')\nemit('gone')\nemit('z.txt')\nos.remove('gone')\nos.symlink('/etc/passwd', 'gone')",
         ),
@@ -112,20 +118,20 @@ async fn what_a_program_lets_go_out_comes_first_and_what_is_no_plain_file_is_wit
         assert_eq!(ran.ended.verdict, Verdict::Finished, "{ran:?}");
         let deny = policy(&[]).fs().deny.clone();
         let collected = collect(&sandbox, &before, &deny, &ran.ended.emitted);
-        let found: Vec<(&str, Change, Option<&str>)> = collected
+        let found: Vec<(&str, FileChange, Option<&str>)> = collected
             .files
             .iter()
             .map(|file| (file.path.as_str(), file.change, file.emitted.as_deref()))
             .collect();
         let mut expected = vec![
-            ("out/z.json", Change::Created, Some("application/json")),
-            ("z.txt", Change::Created, Some("text/plain")),
-            ("old.csv", Change::Same, Some("text/csv")),
-            ("gone", Change::Same, Some("application/octet-stream")),
-            ("a.txt", Change::Created, None),
+            ("out/z.json", FileChange::Created, Some("application/json")),
+            ("z.txt", FileChange::Created, Some("text/plain")),
+            ("old.csv", FileChange::Unchanged, Some("text/csv")),
+            ("gone", FileChange::Unchanged, Some("application/octet-stream")),
+            ("a.txt", FileChange::Created, None),
         ];
         let mut withheld = vec![(".env".to_owned(), SkipReason::Denied)];
-        if language == Language::Python {
+        if language == JobLanguage::Python {
             expected.remove(3);
             withheld.push(("gone".to_owned(), SkipReason::Link));
         }
@@ -144,12 +150,12 @@ async fn what_a_program_lets_go_out_comes_first_and_what_is_no_plain_file_is_wit
 #[tokio::test]
 async fn what_was_to_go_out_counts_also_when_its_program_is_killed() {
     let source = "emit('said', { name: 'early.txt' }); for (;;);";
-    let task = Task {
+    let task = ExecutionTask {
         wall: Some(std::time::Duration::from_secs(1)),
-        ..code(Language::TypeScript, source)
+        ..code(JobLanguage::TypeScript, source)
     };
     let ran = run(task, &[]).await;
-    assert_eq!(ran.ended.verdict, Verdict::Limit(Limit::Wall), "{ran:?}");
+    assert_eq!(ran.ended.verdict, Verdict::Limit(ExecutionLimit::Wall), "{ran:?}");
     let named: Vec<&str> = ran.ended.emitted.iter().map(|emit| emit.path.as_str()).collect();
     assert_eq!(named, ["early.txt"]);
 }
@@ -198,7 +204,7 @@ async fn a_host_folder_is_seen_without_what_the_policy_hides() {
     assert!(ran.stderr.contains("/deps:\nlib.py\nsub\n\n/deps/sub:\n"), "{ran:?}");
     assert!(!ran.stderr.contains(&*folder.path().to_string_lossy()), "{ran:?}");
     let ran = run(
-        code(Language::Python, "import lib\nlib.X + 1"),
+        code(JobLanguage::Python, "import lib\nlib.X + 1"),
         &[("fs.mounts", &mounts)],
     )
     .await;

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use ringfence_policy::{Ceiling, Draft, Policy};
-use ringfence_sandbox::{Ended, Language, Native, Options, Output, Sandbox, Spec, Stop, Task, TaskKind, Words};
+use ringfence_sandbox::{
+    ConcludedExecution, ExecutionTask, JobLanguage, NativeBackend, OutputSink, Sandbox, Spec, SpecOptions,
+    StandardStream, Stop, TaskKind,
+};
 
 /// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    pub(crate) ended: Ended,
+    pub(crate) ended: ConcludedExecution,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -25,11 +28,11 @@ pub(crate) struct Kept {
     stderr: Vec<u8>,
 }
 
-impl Words for Kept {
-    fn take(&mut self, output: Output, bytes: &[u8]) {
+impl OutputSink for Kept {
+    fn on_output(&mut self, output: StandardStream, bytes: &[u8]) {
         match output {
-            Output::Stdout => self.stdout.extend_from_slice(bytes),
-            Output::Stderr => self.stderr.extend_from_slice(bytes),
+            StandardStream::Stdout => self.stdout.extend_from_slice(bytes),
+            StandardStream::Stderr => self.stderr.extend_from_slice(bytes),
         }
     }
 }
@@ -38,26 +41,26 @@ pub(crate) fn policy(settings: &[(&str, &str)]) -> Policy {
     let draft = settings
         .iter()
         .fold(Draft::builtin(), |draft, (key, value)| draft.set(key, value).unwrap());
-    draft.under(&Ceiling::own_word()).unwrap()
+    draft.under(&Ceiling::unlimited()).unwrap()
 }
 
 pub(crate) fn spec(settings: &[(&str, &str)]) -> Arc<Spec> {
-    Arc::new(Spec::new(&policy(settings), &Options::default()).unwrap())
+    Arc::new(Spec::new(&policy(settings), &SpecOptions::default()).unwrap())
 }
 
-pub(crate) fn native() -> Native {
+pub(crate) fn native() -> NativeBackend {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    Native::new(&format!("ringfence-test-{}-{number}", std::process::id())).unwrap()
+    NativeBackend::new(&format!("ringfence-test-{}-{number}", std::process::id())).unwrap()
 }
 
-pub(crate) async fn run_in(sandbox: &mut Sandbox, task: Task) -> Ran {
+pub(crate) async fn run_in(sandbox: &mut Sandbox, task: ExecutionTask) -> Ran {
     let (_switch, stop) = Stop::new();
     follow(sandbox, task, stop).await
 }
 
 /// Runs `task` in a new sandbox until it ends or is stopped.
-pub(crate) async fn run_until(task: Task, settings: &[(&str, &str)], stop: Stop) -> Ran {
+pub(crate) async fn run_until(task: ExecutionTask, settings: &[(&str, &str)], stop: Stop) -> Ran {
     let native = native();
     let mut sandbox = native.launch(&spec(settings)).await.unwrap();
     let ran = follow(&mut sandbox, task, stop).await;
@@ -65,7 +68,7 @@ pub(crate) async fn run_until(task: Task, settings: &[(&str, &str)], stop: Stop)
     ran
 }
 
-async fn follow(sandbox: &mut Sandbox, task: Task, mut stop: Stop) -> Ran {
+async fn follow(sandbox: &mut Sandbox, task: ExecutionTask, mut stop: Stop) -> Ran {
     let mut kept = Kept::default();
     let ended = sandbox.run(task, &mut kept, &mut stop).await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -76,7 +79,7 @@ async fn follow(sandbox: &mut Sandbox, task: Task, mut stop: Stop) -> Ran {
     }
 }
 
-pub(crate) async fn run(task: Task, settings: &[(&str, &str)]) -> Ran {
+pub(crate) async fn run(task: ExecutionTask, settings: &[(&str, &str)]) -> Ran {
     let native = native();
     let mut sandbox = native.launch(&spec(settings)).await.unwrap();
     let ran = run_in(&mut sandbox, task).await;
@@ -84,54 +87,54 @@ pub(crate) async fn run(task: Task, settings: &[(&str, &str)]) -> Ran {
     ran
 }
 
-pub(crate) fn code(language: Language, source: &str) -> Task {
+pub(crate) fn code(language: JobLanguage, source: &str) -> ExecutionTask {
     let file_name = match language {
-        Language::Python => "main.py",
-        Language::JavaScript => "main.js",
-        Language::TypeScript | Language::Program => "main.ts",
+        JobLanguage::Python => "main.py",
+        JobLanguage::JavaScript => "main.js",
+        JobLanguage::TypeScript | JobLanguage::Program => "main.ts",
     };
     let kind = TaskKind::Code {
         language,
         file_name: file_name.to_owned(),
         source: source.to_owned(),
     };
-    Task {
+    ExecutionTask {
         kind,
         args: Vec::new(),
         stdin: None,
-        door: None,
+        call_port: None,
         wall: None,
         network: None,
-        again: None,
+        replay: None,
     }
 }
 
-pub(crate) fn shell(source: &str) -> Task {
-    Task {
+pub(crate) fn shell(source: &str) -> ExecutionTask {
+    ExecutionTask {
         kind: TaskKind::Shell {
             file_name: "script".to_owned(),
             source: source.to_owned(),
         },
         args: Vec::new(),
         stdin: None,
-        door: None,
+        call_port: None,
         wall: None,
         network: None,
-        again: None,
+        replay: None,
     }
 }
 
-pub(crate) fn program(argv: &[&str]) -> Task {
+pub(crate) fn program(argv: &[&str]) -> ExecutionTask {
     let (program, rest) = argv.split_first().unwrap();
-    Task {
+    ExecutionTask {
         kind: TaskKind::Program {
             program: (*program).to_owned(),
         },
         args: rest.iter().map(|one| (*one).to_owned()).collect(),
         stdin: None,
-        door: None,
+        call_port: None,
         wall: None,
         network: None,
-        again: None,
+        replay: None,
     }
 }

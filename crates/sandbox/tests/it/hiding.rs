@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ringfence_sandbox::{LaunchError, Options, Spec};
+use ringfence_sandbox::{BackendLaunchError, Spec, SpecOptions};
 
 use crate::harness::{native, policy, run_in, shell, spec};
 
@@ -112,9 +112,9 @@ async fn links_in_a_kept_place_are_not_followed_when_something_is_mounted_below_
     write(&data.path().join("plain"), "plain");
     let workspace = kept.path().join("workspace");
     fs::create_dir(&workspace).unwrap();
-    let options = Options {
+    let options = SpecOptions {
         kept: Some(kept.path().to_owned()),
-        ..Options::default()
+        ..SpecOptions::default()
     };
     for (link, below) in [("a", "a/b"), ("c", "c"), ("d", "d/e/f")] {
         symlink(outside.path(), workspace.join(link)).unwrap();
@@ -125,7 +125,7 @@ async fn links_in_a_kept_place_are_not_followed_when_something_is_mounted_below_
         );
         let spec = Spec::new(&policy(&[("fs.mounts", &mounts)]), &options).unwrap();
         let error = native().launch(&Arc::new(spec)).await.unwrap_err();
-        let LaunchError::Jail(ringfence_jail::LaunchError::Link { path, .. }) = &error else {
+        let BackendLaunchError::Jail(ringfence_jail::LauncherError::Link { path, .. }) = &error else {
             panic!("{below}: {error:?}");
         };
         assert!(format!("/workspace/{below}").starts_with(path.as_str()), "{path}");

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use ringfence_sandbox::{Language, Limit, RunError, Stop, Task, Verdict};
+use ringfence_sandbox::{ExecutionError, ExecutionLimit, ExecutionTask, JobLanguage, Stop, Verdict};
 
 use crate::harness::{Kept, Ran, code, native, program, run, run_in, shell, spec};
 
-async fn check(task: Task, settings: &[(&str, &str)], limit: Limit) -> Ran {
+async fn check(task: ExecutionTask, settings: &[(&str, &str)], limit: ExecutionLimit) -> Ran {
     let started = Instant::now();
     let ran = run(task, settings).await;
     assert_eq!(ran.ended.verdict, Verdict::Limit(limit), "{ran:?}");
@@ -17,33 +17,43 @@ async fn check(task: Task, settings: &[(&str, &str)], limit: Limit) -> Ran {
 #[tokio::test]
 async fn an_endless_loop_reaches_the_wall() {
     check(
-        code(Language::TypeScript, "while (true) {}"),
+        code(JobLanguage::TypeScript, "while (true) {}"),
         &[("proc.wall_timeout", "300ms")],
-        Limit::Wall,
+        ExecutionLimit::Wall,
     )
     .await;
     check(
-        code(Language::Python, "while True: pass"),
+        code(JobLanguage::Python, "while True: pass"),
         &[("proc.wall_timeout", "300ms")],
-        Limit::Wall,
+        ExecutionLimit::Wall,
     )
     .await;
     check(
         shell("trap '' TERM INT HUP; while :; do :; done"),
         &[("proc.wall_timeout", "300ms")],
-        Limit::Wall,
+        ExecutionLimit::Wall,
     )
     .await;
 }
 
 #[tokio::test]
 async fn a_sleeper_and_a_stopped_process_reach_the_wall() {
-    check(shell("sleep 60"), &[("proc.wall_timeout", "300ms")], Limit::Wall).await;
-    check(shell("kill -STOP $$"), &[("proc.wall_timeout", "300ms")], Limit::Wall).await;
+    check(
+        shell("sleep 60"),
+        &[("proc.wall_timeout", "300ms")],
+        ExecutionLimit::Wall,
+    )
+    .await;
+    check(
+        shell("kill -STOP $$"),
+        &[("proc.wall_timeout", "300ms")],
+        ExecutionLimit::Wall,
+    )
+    .await;
     check(
         shell("mkfifo /tmp/f; cat /tmp/f"),
         &[("proc.wall_timeout", "300ms")],
-        Limit::Wall,
+        ExecutionLimit::Wall,
     )
     .await;
 }
@@ -58,20 +68,20 @@ async fn a_program_that_stops_its_helpers_ends_in_time() {
     let limits = &[("proc.wall_timeout", "300ms")];
     for source in [everything, its_parent] {
         let mut sandbox = native.launch(&spec(limits)).await.unwrap();
-        sandbox.prepare(Language::Python).await.unwrap();
+        sandbox.prepare(JobLanguage::Python).await.unwrap();
         let started = Instant::now();
-        let ran = run_in(&mut sandbox, code(Language::Python, source)).await;
-        sandbox.settle().await.unwrap();
+        let ran = run_in(&mut sandbox, code(JobLanguage::Python, source)).await;
+        sandbox.confirm_finished().await.unwrap();
         let took = started.elapsed();
-        assert_eq!(ran.ended.verdict, Verdict::Limit(Limit::Wall), "{ran:?}");
+        assert_eq!(ran.ended.verdict, Verdict::Limit(ExecutionLimit::Wall), "{ran:?}");
         assert!(took < Duration::from_millis(300 + 1500), "{took:?}: {source}");
-        let after = run_in(&mut sandbox, code(Language::Python, "6 * 7")).await;
+        let after = run_in(&mut sandbox, code(JobLanguage::Python, "6 * 7")).await;
         assert_eq!(after.value(), "42", "{after:?}");
         sandbox.end().await.unwrap();
     }
     let mut sandbox = native.launch(&spec(&[])).await.unwrap();
     let started = Instant::now();
-    let ran = run_in(&mut sandbox, code(Language::Python, and_is_done)).await;
+    let ran = run_in(&mut sandbox, code(JobLanguage::Python, and_is_done)).await;
     assert_eq!(ran.ended.verdict, Verdict::Finished, "{ran:?}");
     assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     sandbox.end().await.unwrap();
@@ -80,15 +90,15 @@ async fn a_program_that_stops_its_helpers_ends_in_time() {
 #[tokio::test]
 async fn processor_time_has_a_verdict_of_its_own() {
     check(
-        code(Language::JavaScript, "for (;;) {}"),
+        code(JobLanguage::JavaScript, "for (;;) {}"),
         &[("proc.cpu_time", "300ms")],
-        Limit::Cpu,
+        ExecutionLimit::Cpu,
     )
     .await;
     check(
         shell("for i in 1 2 3; do (while :; do :; done) & done; wait"),
         &[("proc.cpu_time", "500ms")],
-        Limit::Cpu,
+        ExecutionLimit::Cpu,
     )
     .await;
 }
@@ -98,20 +108,20 @@ async fn memory_is_not_to_be_had_beyond_the_limit() {
     let settings = [("proc.mem_limit", "64MiB")];
     check(
         code(
-            Language::TypeScript,
+            JobLanguage::TypeScript,
             "const xs = []; for (;;) xs.push('x'.repeat(1e6) + xs.length)",
         ),
         &settings,
-        Limit::Memory,
+        ExecutionLimit::Memory,
     )
     .await;
     check(
-        code(Language::Python, "xs = []\nwhile True: xs.append(bytearray(10**6))"),
+        code(JobLanguage::Python, "xs = []\nwhile True: xs.append(bytearray(10**6))"),
         &settings,
-        Limit::Memory,
+        ExecutionLimit::Memory,
     )
     .await;
-    check(shell("perl -e 'my @x; push @x, \"x\" x 1000000 while 1' 2>/dev/null || python3 -c \"x=[]\nwhile 1: x.append(bytearray(10**6))\""), &settings, Limit::Memory).await;
+    check(shell("perl -e 'my @x; push @x, \"x\" x 1000000 while 1' 2>/dev/null || python3 -c \"x=[]\nwhile 1: x.append(bytearray(10**6))\""), &settings, ExecutionLimit::Memory).await;
 }
 
 #[tokio::test]
@@ -119,7 +129,7 @@ async fn a_fork_bomb_ends() {
     check(
         shell("bomb() { bomb | bomb & }; bomb; sleep 5"),
         &[("proc.fork_limit", "32")],
-        Limit::Processes,
+        ExecutionLimit::Processes,
     )
     .await;
 }
@@ -130,13 +140,13 @@ async fn a_full_disk_ends_the_program() {
     check(
         shell("dd if=/dev/zero of=/workspace/big bs=1M count=100 2>/dev/null; sleep 5"),
         &settings,
-        Limit::Disk,
+        ExecutionLimit::Disk,
     )
     .await;
     check(
         shell("i=0; while :; do i=$((i+1)); : > /workspace/f$i || sleep 5; done 2>/dev/null"),
         &settings,
-        Limit::Inodes,
+        ExecutionLimit::Inodes,
     )
     .await;
 }
@@ -150,7 +160,7 @@ async fn output_is_cut_and_a_flood_is_ended() {
     .await;
     assert_eq!(
         (ran.ended.verdict, ran.stdout.len()),
-        (Verdict::Limit(Limit::Output), 4096)
+        (Verdict::Limit(ExecutionLimit::Output), 4096)
     );
     let ran = run(
         shell("head -c 20000 /dev/zero | tr '\\0' x"),
@@ -158,20 +168,20 @@ async fn output_is_cut_and_a_flood_is_ended() {
     )
     .await;
     assert_eq!(
-        (ran.ended.verdict, ran.stdout.len(), ran.ended.written.0),
+        (ran.ended.verdict, ran.stdout.len(), ran.ended.output_bytes.0),
         (Verdict::Finished, 4096, 20_000)
     );
-    check(shell("yes"), &[], Limit::Output).await;
+    check(shell("yes"), &[], ExecutionLimit::Output).await;
     check(
-        code(Language::TypeScript, "for (;;) console.log('x'.repeat(1000))"),
+        code(JobLanguage::TypeScript, "for (;;) console.log('x'.repeat(1000))"),
         &[],
-        Limit::Output,
+        ExecutionLimit::Output,
     )
     .await;
     check(
-        code(Language::Python, "while True: print('x' * 1000)"),
+        code(JobLanguage::Python, "while True: print('x' * 1000)"),
         &[],
-        Limit::Output,
+        ExecutionLimit::Output,
     )
     .await;
 }
@@ -193,7 +203,7 @@ async fn a_daemon_does_not_outlive_its_execution() {
 #[tokio::test]
 async fn open_files_are_limited_without_a_verdict() {
     let source = "import os\nxs = []\ntry:\n    while True: xs.append(os.open('/dev/null', 0))\nexcept OSError as e:\n    print(e.errno)\nlen(xs) < 64";
-    let ran = run(code(Language::Python, source), &[("proc.open_files", "64")]).await;
+    let ran = run(code(JobLanguage::Python, source), &[("proc.open_files", "64")]).await;
     assert_eq!(
         (ran.ended.verdict, ran.value(), ran.stdout.as_str()),
         (Verdict::Finished, "true", "24\n"),
@@ -209,9 +219,9 @@ async fn a_place_without_programs_runs_code_and_starts_nothing_else() {
         let mut sandbox = native.launch(&spec(&none)).await.unwrap();
         let (_switch, mut stop) = Stop::new();
         let refused = sandbox.run(task, &mut Kept::default(), &mut stop).await;
-        assert!(matches!(refused, Err(RunError::NoPrograms)), "{refused:?}");
+        assert!(matches!(refused, Err(ExecutionError::NoPrograms)), "{refused:?}");
         // The sandbox still runs code.
-        let ran = run_in(&mut sandbox, code(Language::TypeScript, "1 + 1")).await;
+        let ran = run_in(&mut sandbox, code(JobLanguage::TypeScript, "1 + 1")).await;
         assert_eq!(ran.value(), "2", "{ran:?}");
         sandbox.end().await.unwrap();
     }
@@ -220,20 +230,20 @@ async fn a_place_without_programs_runs_code_and_starts_nothing_else() {
                   \x20             lambda: os.posix_spawn('/bin/true', ['true'], {}), os.fork):\n\
                   \x20   try: start()\n    except OSError as error: tried.append(error.errno)\n\
                   tried.append(os.system('true') != 0)\ntried";
-    let ran = run(code(Language::Python, source), &none).await;
+    let ran = run(code(JobLanguage::Python, source), &none).await;
     assert_eq!(ran.value(), "[1, 1, 1, 1, true]", "{ran:?}");
 }
 
 #[tokio::test]
 async fn a_lifetime_ends_what_its_wall_time_would_allow() {
-    check(shell("sleep 60"), &[("proc.lifetime", "400ms")], Limit::Wall).await;
+    check(shell("sleep 60"), &[("proc.lifetime", "400ms")], ExecutionLimit::Wall).await;
 }
 
 #[tokio::test]
 async fn a_value_that_is_too_long_has_a_code_of_its_own() {
     for task in [
-        code(Language::TypeScript, "'x'.repeat(17 * 1024 * 1024)"),
-        code(Language::Python, "'x' * (17 * 1024 * 1024)"),
+        code(JobLanguage::TypeScript, "'x'.repeat(17 * 1024 * 1024)"),
+        code(JobLanguage::Python, "'x' * (17 * 1024 * 1024)"),
     ] {
         let ran = run(task, &[]).await;
         let code = ran.ended.outcome.unwrap().error.unwrap().code;

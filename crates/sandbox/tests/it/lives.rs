@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ringfence_jail::cgroup::Machine;
-use ringfence_sandbox::{Language, Limit, Native, Output, Pool, Stop, Task, Verdict, Words};
+use ringfence_jail::cgroup::HostCgroups;
+use ringfence_sandbox::{
+    ExecutionLimit, ExecutionTask, JobLanguage, NativeBackend, OutputSink, StandardStream, Stop, Verdict, WarmPool,
+};
 
 use crate::harness::{code, native, run, run_in, shell, spec};
 
 struct Deaf;
 
-impl Words for Deaf {
-    fn take(&mut self, _: Output, _: &[u8]) {}
+impl OutputSink for Deaf {
+    fn on_output(&mut self, _: StandardStream, _: &[u8]) {}
 }
 
 #[tokio::test]
@@ -20,18 +22,18 @@ async fn one_sandbox_runs_every_language_and_keeps_its_files() {
     let mut sandbox = native.launch(&spec(&[])).await.unwrap();
     run_in(
         &mut sandbox,
-        code(Language::TypeScript, "files.write('n', '1'); globalThis.left = 1"),
+        code(JobLanguage::TypeScript, "files.write('n', '1'); globalThis.left = 1"),
     )
     .await;
     run_in(
         &mut sandbox,
-        code(Language::Python, "files.write('n', files.read('n') + '2')"),
+        code(JobLanguage::Python, "files.write('n', files.read('n') + '2')"),
     )
     .await;
     run_in(&mut sandbox, shell("printf 3 >> n")).await;
     let ran = run_in(
         &mut sandbox,
-        code(Language::JavaScript, "[files.read('n'), typeof globalThis.left]"),
+        code(JobLanguage::JavaScript, "[files.read('n'), typeof globalThis.left]"),
     )
     .await;
     assert_eq!(ran.value(), "[\"123\",\"undefined\"]", "{ran:?}");
@@ -43,7 +45,7 @@ async fn files_outlive_a_limit_that_ended_their_program() {
     let native = native();
     let mut sandbox = native.launch(&spec(&[("proc.wall_timeout", "2s")])).await.unwrap();
     let ran = run_in(&mut sandbox, shell("echo kept > f; sleep 10")).await;
-    assert_eq!(ran.ended.verdict, Verdict::Limit(Limit::Wall));
+    assert_eq!(ran.ended.verdict, Verdict::Limit(ExecutionLimit::Wall));
     let ran = run_in(&mut sandbox, shell("cat f; ps ax 2>/dev/null | grep -c '[s]leep'")).await;
     assert_eq!(ran.stdout.lines().next(), Some("kept"), "{ran:?}");
     sandbox.end().await.unwrap();
@@ -68,17 +70,20 @@ async fn a_stop_ends_everything_at_once() {
 
 #[tokio::test]
 async fn a_pool_hands_out_clean_sandboxes() {
-    let pool = Pool::new(Arc::new(native()), 2);
+    let pool = WarmPool::new(Arc::new(native()), 2);
     let spec = spec(&[]);
     for _ in 0..5 {
-        let mut sandbox = pool.take(&spec, Language::TypeScript, "somebody").await.unwrap();
+        let mut sandbox = pool.acquire(&spec, JobLanguage::TypeScript, "somebody").await.unwrap();
         let source = "const seen = files.list('/workspace').length; files.write('a/b', 'x'); seen";
-        let ran = run_in(&mut sandbox, code(Language::TypeScript, source)).await;
+        let ran = run_in(&mut sandbox, code(JobLanguage::TypeScript, source)).await;
         assert_eq!(ran.value(), "0", "{ran:?}");
-        pool.give_back(sandbox, Language::TypeScript, "somebody").await;
+        pool.release(sandbox, JobLanguage::TypeScript, "somebody").await;
     }
     assert_eq!((pool.counts().hits, pool.counts().misses), (4, 1));
-    let other = pool.take(&spec, Language::TypeScript, "somebody else").await.unwrap();
+    let other = pool
+        .acquire(&spec, JobLanguage::TypeScript, "somebody else")
+        .await
+        .unwrap();
     assert_eq!(
         (pool.counts().hits, pool.counts().misses),
         (4, 2),
@@ -89,18 +94,18 @@ async fn a_pool_hands_out_clean_sandboxes() {
 
 #[tokio::test]
 async fn a_worker_killed_while_idle_is_replaced_unseen() {
-    let pool = Pool::new(Arc::new(native()), 2);
+    let pool = WarmPool::new(Arc::new(native()), 2);
     let spec = spec(&[]);
-    pool.warm(&spec, Language::TypeScript, 1).await.unwrap();
-    let sandbox = pool.take(&spec, Language::TypeScript, "p").await.unwrap();
+    pool.warm(&spec, JobLanguage::TypeScript, 1).await.unwrap();
+    let sandbox = pool.acquire(&spec, JobLanguage::TypeScript, "p").await.unwrap();
     sandbox.kill().unwrap();
     while sandbox.is_sound() {
         tokio::task::yield_now().await;
     }
-    pool.give_back(sandbox, Language::TypeScript, "p").await;
-    let mut fresh = pool.take(&spec, Language::TypeScript, "p").await.unwrap();
+    pool.release(sandbox, JobLanguage::TypeScript, "p").await;
+    let mut fresh = pool.acquire(&spec, JobLanguage::TypeScript, "p").await.unwrap();
     assert_eq!(
-        run_in(&mut fresh, code(Language::TypeScript, "6 * 7")).await.value(),
+        run_in(&mut fresh, code(JobLanguage::TypeScript, "6 * 7")).await.value(),
         "42"
     );
     fresh.end().await.unwrap();
@@ -115,17 +120,17 @@ async fn never_innocent_calls_are_told() {
 
 #[tokio::test]
 async fn a_program_that_kills_its_own_interpreter_is_told_so() {
-    let ran = run(code(Language::Python, "import os\nos.kill(os.getpid(), 9)"), &[]).await;
+    let ran = run(code(JobLanguage::Python, "import os\nos.kill(os.getpid(), 9)"), &[]).await;
     assert_eq!(ran.ended.outcome.unwrap().error.unwrap().code.as_str(), "python.ended");
 }
 
 /// Runs on a host without any control group, whoever starts the test.
-async fn without_groups(task: Task, settings: &[(&str, &str)]) -> crate::harness::Ran {
-    let machine = Machine {
+async fn without_groups(task: ExecutionTask, settings: &[(&str, &str)]) -> crate::harness::Ran {
+    let machine = HostCgroups {
         mounts: String::new(),
         own: String::new(),
     };
-    let native = Native::on(&machine, "ringfence-test-none").unwrap();
+    let native = NativeBackend::on_machine(&machine, "ringfence-test-none").unwrap();
     let spec = spec(settings);
     assert!(!native.soft_rules(&spec).is_empty());
     let mut sandbox = native.launch(&spec).await.unwrap();
@@ -140,26 +145,30 @@ async fn limits_hold_without_control_groups() {
         (
             shell("perl -e 'my @x; while (1) { push @x, \"x\" x 1000000; select undef, undef, undef, 0.002 }'"),
             ("proc.mem_limit", "64MiB"),
-            Limit::Memory,
+            ExecutionLimit::Memory,
         ),
         (
-            code(Language::Python, "xs = []\nwhile True: xs.append(bytearray(10**6))"),
+            code(JobLanguage::Python, "xs = []\nwhile True: xs.append(bytearray(10**6))"),
             ("proc.mem_limit", "64MiB"),
-            Limit::Memory,
+            ExecutionLimit::Memory,
         ),
         (
             shell("while :; do sleep 5 & done"),
             ("proc.fork_limit", "24"),
-            Limit::Processes,
+            ExecutionLimit::Processes,
         ),
-        (shell("while :; do :; done"), ("proc.cpu_time", "400ms"), Limit::Cpu),
+        (
+            shell("while :; do :; done"),
+            ("proc.cpu_time", "400ms"),
+            ExecutionLimit::Cpu,
+        ),
     ] {
         let ran = without_groups(task, &[settings]).await;
         assert_eq!(ran.ended.verdict, Verdict::Limit(limit), "{ran:?}");
     }
     let ran = without_groups(
         code(
-            Language::TypeScript,
+            JobLanguage::TypeScript,
             // Several times as long as the pause between two checks of the processes.
             "const from = Date.now(); while (Date.now() - from < 400); true",
         ),

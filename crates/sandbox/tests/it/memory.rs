@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use ringfence_jail::cgroup::Machine;
-use ringfence_sandbox::{Limit, Native, Options, Spec, Verdict};
+use ringfence_jail::cgroup::HostCgroups;
+use ringfence_sandbox::{ExecutionLimit, NativeBackend, Spec, SpecOptions, Verdict};
 
 use crate::harness::{Ran, native, policy, run_in, shell, spec};
 
@@ -17,15 +17,15 @@ const LITTLE: &[(&str, &str)] = &[
     ),
 ];
 
-fn without_groups() -> Native {
-    let machine = Machine {
+fn without_groups() -> NativeBackend {
+    let machine = HostCgroups {
         mounts: String::new(),
         own: String::new(),
     };
-    Native::on(&machine, "ringfence-test-memory").unwrap()
+    NativeBackend::on_machine(&machine, "ringfence-test-memory").unwrap()
 }
 
-async fn run_on(native: &Native, script: &str) -> Ran {
+async fn run_on(native: &NativeBackend, script: &str) -> Ran {
     let mut sandbox = native.launch(&spec(LITTLE)).await.unwrap();
     let ran = run_in(&mut sandbox, shell(script)).await;
     sandbox.end().await.unwrap();
@@ -62,7 +62,7 @@ const UNIX: &str = "        a, b = socket.socketpair(); keep += [a, b]; a.setblo
 
 #[track_caller]
 fn check_bounded(ran: &Ran) {
-    assert_eq!(ran.ended.verdict, Verdict::Limit(Limit::Memory), "{ran:?}");
+    assert_eq!(ran.ended.verdict, Verdict::Limit(ExecutionLimit::Memory), "{ran:?}");
 }
 
 #[tokio::test]
@@ -280,10 +280,10 @@ async fn files_without_a_name_count_against_the_quota_on_disk() {
     for native in [native(), without_groups()] {
         for hold in held {
             let folder = tempfile::tempdir().unwrap();
-            let options = Options {
+            let options = SpecOptions {
                 kept: Some(folder.path().to_owned()),
                 folders: Some(folder.path().to_owned()),
-                ..Options::default()
+                ..SpecOptions::default()
             };
             let spec = Arc::new(Spec::new(&policy(&settings), &options).unwrap());
             let mut sandbox = native.launch(&spec).await.unwrap();
@@ -297,7 +297,7 @@ async fn files_without_a_name_count_against_the_quota_on_disk() {
             sandbox.end().await.unwrap();
             assert_eq!(
                 (ran.ended.verdict, ran.stdout.as_str()),
-                (Verdict::Limit(Limit::Disk), ""),
+                (Verdict::Limit(ExecutionLimit::Disk), ""),
                 "{hold}: {ran:?}"
             );
         }
@@ -328,10 +328,10 @@ async fn one_after_another_in_a_kept_place(scripts: &[&str]) -> Vec<Ran> {
     let _alone = alone_in_memory();
     for native in [native(), without_groups()] {
         let folder = tempfile::tempdir_in(FILES_IN_MEMORY).unwrap();
-        let options = Options {
+        let options = SpecOptions {
             kept: Some(folder.path().to_owned()),
             folders: Some(folder.path().to_owned()),
-            ..Options::default()
+            ..SpecOptions::default()
         };
         let spec = Arc::new(Spec::new(&policy(&[("fs.mounts", mounts)]), &options).unwrap());
         let mut last = None;
@@ -353,7 +353,7 @@ async fn a_kept_place_that_cannot_be_counted_is_held_to_its_quota() {
     for ran in one_after_another_in_a_kept_place(&[deep, write]).await {
         assert_eq!(
             (ran.ended.verdict, ran.stdout.as_str()),
-            (Verdict::Limit(Limit::Disk), ""),
+            (Verdict::Limit(ExecutionLimit::Disk), ""),
             "{ran:?}"
         );
     }
@@ -380,7 +380,7 @@ async fn deleted_files_count_where_only_another_thread_has_them() {
     for ran in in_a_kept_place(script).await {
         assert_eq!(
             (ran.ended.verdict, ran.stdout.as_str()),
-            (Verdict::Limit(Limit::Disk), ""),
+            (Verdict::Limit(ExecutionLimit::Disk), ""),
             "{ran:?}"
         );
     }
@@ -418,7 +418,7 @@ async fn files_that_were_sent_before_anybody_saw_them_count_by_what_the_disk_gre
         for ran in in_a_kept_place(&sent_files(send)).await {
             assert_eq!(
                 (ran.ended.verdict, ran.stdout.as_str()),
-                (Verdict::Limit(Limit::Disk), ""),
+                (Verdict::Limit(ExecutionLimit::Disk), ""),
                 "{send}: {ran:?}"
             );
         }
@@ -435,7 +435,7 @@ async fn files_of_a_program_that_hides_its_descriptors_count_too() {
         for ran in in_a_kept_place(&format!("{script}{command}")).await {
             assert_eq!(
                 (ran.ended.verdict, ran.stdout.as_str()),
-                (Verdict::Limit(Limit::Disk), ""),
+                (Verdict::Limit(ExecutionLimit::Disk), ""),
                 "{command}: {ran:?}"
             );
         }

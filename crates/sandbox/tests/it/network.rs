@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ringfence_jail::cgroup::Machine;
-use ringfence_sandbox::{NETWORK_PORT, Native, Network, Task, Tunnel, Verdict};
+use ringfence_jail::cgroup::HostCgroups;
+use ringfence_sandbox::{ExecutionTask, NETWORK_PORT, NativeBackend, NetworkAccess, ProgramTunnel, Verdict};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -27,13 +27,13 @@ def all(s):
         parts.append(part)
 ";
 
-fn python(source: &str) -> Task {
+fn python(source: &str) -> ExecutionTask {
     program(&["python3", "-c", &format!("{PRELUDE}{source}")])
 }
 
-fn with_network(mut task: Task, room: usize) -> (Task, mpsc::Receiver<Tunnel>) {
+fn with_network(mut task: ExecutionTask, room: usize) -> (ExecutionTask, mpsc::Receiver<ProgramTunnel>) {
     let (tunnels, taken) = mpsc::channel(room);
-    task.network = Some(Network {
+    task.network = Some(NetworkAccess {
         env: vec![("HTTP_PROXY".to_owned(), format!("http://127.0.0.1:{NETWORK_PORT}"))],
         trust: "-----BEGIN OURS-----\n".to_owned(),
         tunnels,
@@ -42,7 +42,11 @@ fn with_network(mut task: Task, room: usize) -> (Task, mpsc::Receiver<Tunnel>) {
 }
 
 /// Runs `task` and calls `each` for every connection.
-async fn run<F>(task: Task, settings: &[(&str, &str)], each: impl Fn(Tunnel) -> F + Send + 'static) -> Ran
+async fn run<F>(
+    task: ExecutionTask,
+    settings: &[(&str, &str)],
+    each: impl Fn(ProgramTunnel) -> F + Send + 'static,
+) -> Ran
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -66,7 +70,7 @@ where
 }
 
 /// Sends back what arrives until the stream ends, then ends too.
-async fn echo(mut tunnel: Tunnel) {
+async fn echo(mut tunnel: ProgramTunnel) {
     let mut buffer = vec![0; 1 << 16];
     loop {
         match tunnel.read(&mut buffer).await {
@@ -186,7 +190,7 @@ async fn a_place_without_a_network_gives_none() {
     let (_switch, mut stop) = ringfence_sandbox::Stop::new();
     let refused = sandbox.run(task, &mut crate::harness::Kept::default(), &mut stop).await;
     assert!(
-        matches!(refused, Err(ringfence_sandbox::RunError::NoNetwork)),
+        matches!(refused, Err(ringfence_sandbox::ExecutionError::NoNetwork)),
         "{refused:?}"
     );
     assert_ne!(spec(NET).digest(), spec(&[("proc.open_files", "1024")]).digest());
@@ -417,7 +421,7 @@ async fn waiting_for_the_network_is_time() {
     .await;
     assert_eq!(
         ran.ended.verdict,
-        Verdict::Limit(ringfence_sandbox::Limit::Wall),
+        Verdict::Limit(ringfence_sandbox::ExecutionLimit::Wall),
         "{ran:?}"
     );
     assert!(started.elapsed() < Duration::from_secs(5));
@@ -425,11 +429,11 @@ async fn waiting_for_the_network_is_time() {
 
 #[tokio::test]
 async fn a_network_needs_no_control_groups() {
-    let machine = Machine {
+    let machine = HostCgroups {
         mounts: String::new(),
         own: String::new(),
     };
-    let native = Native::on(&machine, "ringfence-test-none").unwrap();
+    let native = NativeBackend::on_machine(&machine, "ringfence-test-none").unwrap();
     let mut sandbox = native.launch(&spec(NET)).await.unwrap();
     let source = "s = connect(); s.sendall(b'hello'); s.shutdown(socket.SHUT_WR); print(all(s).decode())";
     let (task, mut taken) = with_network(python(source), 1);

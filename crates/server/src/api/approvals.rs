@@ -5,62 +5,65 @@ use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Extension, Query, State};
 use axum::routing::{get, post};
 use http::StatusCode;
-use ringfence_engine::approvals::{self, AnswerError, ApprovalState, Approvals, Say, Shown};
-use ringfence_engine::standing;
-use ringfence_journal::{ApprovalId, ApprovalScope, ApprovalVia, Hash};
+use ringfence_engine::approvals::{self, AnswerError, AnswerSubmission, ApprovalQuery, ApprovalState, ApprovalView};
+use ringfence_engine::standing_rules;
+use ringfence_journal::{ApprovalId, ApprovalScope, ApprovalVia, ContentHash};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::document::{described, list, one, one_of, text};
-use super::segment::Segment;
-use super::{Answer, Api, Page, Path, Shared, Which, bad_body, bad_query, page, parsed, unread};
+use super::openapi::{item_operation, json_operation, one_of, page_operation, text};
+use super::path_segment::Segment;
+use super::{
+    ApiPath, ApiState, JsonResult, ListPage, ListQuery, SharedApi, bad_body, bad_query, list_page, parse_id,
+    read_problem,
+};
 use crate::http::auth::Caller;
-use crate::http::problem::Problem;
+use crate::http::problem::HttpProblem;
 
 /// The most characters of a note.
-const NOTE: usize = 1000;
+const MAX_NOTE_CHARS: usize = 1000;
 
-pub(super) fn paths() -> Vec<Path> {
+pub(super) fn paths() -> Vec<ApiPath> {
     let states = one_of(&["pending", "approved", "denied", "expired", "withdrawn"]);
     vec![
-        Path {
-            at: "/api/v1/approvals",
-            methods: get(all),
-            described: json!({
-                "get": list("Questions to people, newest first", "Approval", &[("session", text()), ("state", states)]),
+        ApiPath {
+            route: "/api/v1/approvals",
+            methods: get(list_approvals),
+            operations: json!({
+                "get": page_operation("Questions to people, newest first", "Approval", &[("session", text()), ("state", states)]),
             }),
         },
-        Path {
-            at: "/api/v1/approvals/{id}",
-            methods: get(show),
-            described: json!({ "get": one("A question, and what was answered", "Approval") }),
+        ApiPath {
+            route: "/api/v1/approvals/{id}",
+            methods: get(show_approval),
+            operations: json!({ "get": item_operation("A question, and what was answered", "Approval") }),
         },
-        Path {
-            at: "/api/v1/approvals/{id}/approve",
-            methods: post(approve),
-            described: json!({ "post": answers("Let the call go on", true) }),
+        ApiPath {
+            route: "/api/v1/approvals/{id}/approve",
+            methods: post(approve_approval),
+            operations: json!({ "post": answer_operation("Let the call go on", true) }),
         },
-        Path {
-            at: "/api/v1/approvals/{id}/preview",
-            methods: post(preview),
-            described: json!({ "post": previews() }),
+        ApiPath {
+            route: "/api/v1/approvals/{id}/preview",
+            methods: post(preview_rule),
+            operations: json!({ "post": preview_operation() }),
         },
-        Path {
-            at: "/api/v1/approvals/{id}/deny",
-            methods: post(deny),
-            described: json!({ "post": answers("Refuse the call", false) }),
+        ApiPath {
+            route: "/api/v1/approvals/{id}/deny",
+            methods: post(deny_approval),
+            operations: json!({ "post": answer_operation("Refuse the call", false) }),
         },
     ]
 }
 
-fn answers(summary: &str, approves: bool) -> Value {
+fn answer_operation(summary: &str, approves: bool) -> Value {
     let mut asked = json!({
-        "note": { "type": "string", "maxLength": NOTE, "description": "a word for whoever reads the answer" },
+        "note": { "type": "string", "maxLength": MAX_NOTE_CHARS, "description": "a word for whoever reads the answer" },
         "shown": { "type": "string", "description": "digest of what was looked at: the answer counts only for that" },
     });
     if approves {
         asked["scope"] = json!({ "enum": ["once", "session", "always"], "default": "once" });
-        asked["where"] = conditions();
+        asked["where"] = conditions_schema();
     }
     let answer = json!({
         "type": "object",
@@ -70,7 +73,7 @@ fn answers(summary: &str, approves: bool) -> Value {
             "approval": { "$ref": "#/components/schemas/Approval" },
         },
     });
-    let mut described = described(summary, "200", &answer);
+    let mut described = json_operation(summary, "200", &answer);
     let schema = json!({ "type": "object", "properties": asked, "additionalProperties": false });
     described["requestBody"] = json!({ "required": false, "content": { "application/json": { "schema": schema } } });
     for (status, what) in [
@@ -86,14 +89,14 @@ fn answers(summary: &str, approves: bool) -> Value {
     described
 }
 
-fn conditions() -> Value {
+fn conditions_schema() -> Value {
     json!({
         "type": "object",
         "description": "with scope `always`: which calls, as `where` of a rule says it; without, those with these very arguments",
     })
 }
 
-fn previews() -> Value {
+fn preview_operation() -> Value {
     let answer = json!({
         "type": "object",
         "required": ["rule", "changes"],
@@ -102,18 +105,19 @@ fn previews() -> Value {
             "changes": { "type": "array", "items": { "type": "string" }, "description": "in words" },
         },
     });
-    let mut described = described(
+    let mut described = json_operation(
         "The rule that scope `always` would write, and what it changes",
         "200",
         &answer,
     );
-    let schema = json!({ "type": "object", "properties": { "where": conditions() }, "additionalProperties": false });
+    let schema =
+        json!({ "type": "object", "properties": { "where": conditions_schema() }, "additionalProperties": false });
     described["requestBody"] = json!({ "required": false, "content": { "application/json": { "schema": schema } } });
     described
 }
 
 /// The schema of an approval request.
-pub(super) fn schema() -> Value {
+pub(super) fn approval_schema() -> Value {
     let text = text();
     let time = json!({ "type": "string", "format": "date-time" });
     json!({
@@ -158,27 +162,27 @@ pub(super) fn schema() -> Value {
     })
 }
 
-async fn all(
-    State(api): Shared,
+async fn list_approvals(
+    State(api): SharedApi,
     Extension(caller): Extension<Caller>,
-    query: Result<Query<Which>, QueryRejection>,
-) -> Answer<Page<Shown>> {
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> JsonResult<ListPage<ApprovalView>> {
     let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
-    let limit = which.limit();
-    let questions = Approvals {
-        principal: caller.view(),
+    let limit = which.page_limit();
+    let questions = ApprovalQuery {
+        principal: caller.visible_principal(),
         session: which.session,
-        state: which.state.as_deref().map(state).transpose()?,
-        before: which.before()?,
+        state: which.state.as_deref().map(parse_state).transpose()?,
+        before: which.cursor_id()?,
         limit: Some(limit + 1),
-        ..Approvals::default()
+        ..ApprovalQuery::default()
     };
-    let rows = approvals::list(api.engine.store(), questions).await;
-    let rows = rows.map_err(|error| unread(&error))?;
-    Ok(Json(page(rows, limit, |row| row.id.to_string(), |row| row)))
+    let rows = approvals::list_approvals(api.engine.store(), questions).await;
+    let rows = rows.map_err(|error| read_problem(&error))?;
+    Ok(Json(list_page(rows, limit, |row| row.id.to_string(), |row| row)))
 }
 
-fn state(text: &str) -> Result<ApprovalState, Problem> {
+fn parse_state(text: &str) -> Result<ApprovalState, HttpProblem> {
     let all = [
         ApprovalState::Pending,
         ApprovalState::Approved,
@@ -187,27 +191,31 @@ fn state(text: &str) -> Result<ApprovalState, Problem> {
         ApprovalState::Withdrawn,
     ];
     all.into_iter().find(|state| state.name() == text).ok_or_else(|| {
-        Problem::new(StatusCode::BAD_REQUEST, "api.query", "there is no such `state`")
-            .hint("say `pending`, `approved`, `denied`, `expired` or `withdrawn`")
+        HttpProblem::new(StatusCode::BAD_REQUEST, "api.query", "there is no such `state`")
+            .with_hint("say `pending`, `approved`, `denied`, `expired` or `withdrawn`")
     })
 }
 
-async fn show(State(api): Shared, Extension(caller): Extension<Caller>, Segment(id): Segment<String>) -> Answer<Shown> {
-    let id = parsed(&id)?;
-    let found = approvals::look(api.engine.store(), id).await;
-    seen(caller, id, found.map_err(|error| unread(&error))?).map(Json)
+async fn show_approval(
+    State(api): SharedApi,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment<String>,
+) -> JsonResult<ApprovalView> {
+    let id = parse_id(&id)?;
+    let found = approvals::find_approval_with_code(api.engine.store(), id).await;
+    visible_approval(caller, id, found.map_err(|error| read_problem(&error))?).map(Json)
 }
 
 /// An approval request that the caller may see. One of another principal counts as unknown.
-fn seen(caller: Caller, id: ApprovalId, found: Option<Shown>) -> Result<Shown, Problem> {
-    let found = found.filter(|shown| caller.sees(shown.principal));
-    found.ok_or_else(|| problem(&AnswerError::Unknown(id)))
+fn visible_approval(caller: Caller, id: ApprovalId, found: Option<ApprovalView>) -> Result<ApprovalView, HttpProblem> {
+    let found = found.filter(|shown| caller.may_see(shown.principal));
+    found.ok_or_else(|| answer_problem(&AnswerError::Unknown(id)))
 }
 
 /// The body of an answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Body {
+struct AnswerBody {
     scope: Option<String>,
     note: Option<String>,
     shown: Option<String>,
@@ -217,78 +225,77 @@ struct Body {
 
 /// The result of an answer.
 #[derive(Debug, Serialize)]
-struct Taken {
+struct AnswerResponse {
     again: bool,
-    approval: Shown,
+    approval: ApprovalView,
 }
 
-type Given = Result<Option<Json<Body>>, JsonRejection>;
+type RawBody = Result<Option<Json<AnswerBody>>, JsonRejection>;
 
-async fn approve(
-    State(api): Shared,
+async fn approve_approval(
+    State(api): SharedApi,
     Extension(caller): Extension<Caller>,
     Segment(id): Segment<String>,
-    body: Given,
-) -> Answer<Taken> {
-    let body = given(body)?;
+    body: RawBody,
+) -> JsonResult<AnswerResponse> {
+    let body = parse_body(body)?;
     let scope = match body.scope.as_deref() {
         None | Some("once") => ApprovalScope::Once,
         Some("session") => ApprovalScope::Session,
         Some("always") => ApprovalScope::Always,
         Some(_) => {
             return Err(
-                Problem::new(StatusCode::BAD_REQUEST, "api.body", "there is no such `scope`")
-                    .hint("say `once`, `session` or `always`"),
+                HttpProblem::new(StatusCode::BAD_REQUEST, "api.body", "there is no such `scope`")
+                    .with_hint("say `once`, `session` or `always`"),
             );
         }
     };
     if body.when.is_some() && scope != ApprovalScope::Always {
         let message = "`where` is for scope `always` only";
-        return Err(Problem::new(StatusCode::BAD_REQUEST, "api.body", message).hint("leave it out"));
+        return Err(HttpProblem::new(StatusCode::BAD_REQUEST, "api.body", message).with_hint("leave it out"));
     }
-    api.answer(caller, parsed(&id)?, Some(scope), body).await
+    api.answer_approval(caller, parse_id(&id)?, Some(scope), body).await
 }
 
-async fn deny(
-    State(api): Shared,
+async fn deny_approval(
+    State(api): SharedApi,
     Extension(caller): Extension<Caller>,
     Segment(id): Segment<String>,
-    body: Given,
-) -> Answer<Taken> {
-    let body = given(body)?;
+    body: RawBody,
+) -> JsonResult<AnswerResponse> {
+    let body = parse_body(body)?;
     if body.scope.is_some() || body.when.is_some() {
         let message = "a no has neither `scope` nor `where`";
-        return Err(
-            Problem::new(StatusCode::BAD_REQUEST, "api.body", message).hint("leave them out: a no is for this call")
-        );
+        return Err(HttpProblem::new(StatusCode::BAD_REQUEST, "api.body", message)
+            .with_hint("leave them out: a no is for this call"));
     }
-    api.answer(caller, parsed(&id)?, None, body).await
+    api.answer_approval(caller, parse_id(&id)?, None, body).await
 }
 
 /// Previews the standing rule that an approval with scope `always` would add.
-async fn preview(
-    State(api): Shared,
+async fn preview_rule(
+    State(api): SharedApi,
     Extension(caller): Extension<Caller>,
     Segment(id): Segment<String>,
-    body: Given,
-) -> Answer<Value> {
-    let (id, body) = (parsed(&id)?, given(body)?);
+    body: RawBody,
+) -> JsonResult<Value> {
+    let (id, body) = (parse_id(&id)?, parse_body(body)?);
     if body.scope.is_some() || body.note.is_some() || body.shown.is_some() {
         let message = "a preview takes `where` only";
-        return Err(Problem::new(StatusCode::BAD_REQUEST, "api.body", message).hint("leave the rest out"));
+        return Err(HttpProblem::new(StatusCode::BAD_REQUEST, "api.body", message).with_hint("leave the rest out"));
     }
-    api.approval(caller, id).await?;
+    api.load_approval(caller, id).await?;
     let store = api.engine.store();
-    let preview = standing::preview(store, store.home(), id, body.when.as_ref()).await;
-    let preview = preview.map_err(|error| problem(&error))?;
+    let preview = standing_rules::preview_rule(store, store.home(), id, body.when.as_ref()).await;
+    let preview = preview.map_err(|error| answer_problem(&error))?;
     Ok(Json(json!({ "rule": preview.rule, "changes": preview.changes })))
 }
 
 /// Reads a body that is empty or an object.
-fn given(body: Given) -> Result<Body, Problem> {
+fn parse_body(body: RawBody) -> Result<AnswerBody, HttpProblem> {
     let body = match body {
         Ok(Some(Json(body))) => body,
-        Ok(None) => Body::default(),
+        Ok(None) => AnswerBody::default(),
         Err(rejection) => {
             return Err(bad_body(
                 &rejection,
@@ -296,27 +303,37 @@ fn given(body: Given) -> Result<Body, Problem> {
             ));
         }
     };
-    if body.note.as_ref().is_some_and(|note| note.chars().count() > NOTE) {
-        let message = format!("`note` has more than {NOTE} characters");
-        return Err(Problem::new(StatusCode::BAD_REQUEST, "api.body", message).hint("say it shorter"));
+    if body
+        .note
+        .as_ref()
+        .is_some_and(|note| note.chars().count() > MAX_NOTE_CHARS)
+    {
+        let message = format!("`note` has more than {MAX_NOTE_CHARS} characters");
+        return Err(HttpProblem::new(StatusCode::BAD_REQUEST, "api.body", message).with_hint("say it shorter"));
     }
     Ok(body)
 }
 
-impl Api {
-    async fn approval(&self, caller: Caller, id: ApprovalId) -> Result<Shown, Problem> {
-        let found = approvals::show(self.engine.store(), id).await;
-        seen(caller, id, found.map_err(|error| unread(&error))?)
+impl ApiState {
+    async fn load_approval(&self, caller: Caller, id: ApprovalId) -> Result<ApprovalView, HttpProblem> {
+        let found = approvals::find_approval(self.engine.store(), id).await;
+        visible_approval(caller, id, found.map_err(|error| read_problem(&error))?)
     }
 
     /// Answers an approval request: a scope approves it, `None` denies it.
-    async fn answer(&self, caller: Caller, id: ApprovalId, scope: Option<ApprovalScope>, body: Body) -> Answer<Taken> {
-        self.approval(caller, id).await?;
-        let shown: Option<Hash> = body.shown.map(|text| text.parse()).transpose().map_err(|_| {
-            Problem::new(StatusCode::BAD_REQUEST, "api.body", "`shown` is not a digest")
-                .hint("give `shown` of the question, as it was")
+    async fn answer_approval(
+        &self,
+        caller: Caller,
+        id: ApprovalId,
+        scope: Option<ApprovalScope>,
+        body: AnswerBody,
+    ) -> JsonResult<AnswerResponse> {
+        self.load_approval(caller, id).await?;
+        let shown: Option<ContentHash> = body.shown.map(|text| text.parse()).transpose().map_err(|_| {
+            HttpProblem::new(StatusCode::BAD_REQUEST, "api.body", "`shown` is not a digest")
+                .with_hint("give `shown` of the question, as it was")
         })?;
-        let say = Say {
+        let say = AnswerSubmission {
             approve: scope.is_some(),
             scope: scope.unwrap_or(ApprovalScope::Once),
             shown,
@@ -326,28 +343,32 @@ impl Api {
         };
         let store = self.engine.store();
         let settled = match scope {
-            Some(ApprovalScope::Always) => standing::answer(store, store.home(), id, say, body.when.as_ref()).await,
-            Some(ApprovalScope::Once | ApprovalScope::Session) | None => approvals::answer(store, id, say).await,
+            Some(ApprovalScope::Always) => {
+                standing_rules::answer_always(store, store.home(), id, say, body.when.as_ref()).await
+            }
+            Some(ApprovalScope::Once | ApprovalScope::Session) | None => {
+                approvals::answer_approval(store, id, say).await
+            }
         };
-        let settled = settled.map_err(|error| problem(&error))?;
-        Ok(Json(Taken {
-            again: settled.again,
+        let settled = settled.map_err(|error| answer_problem(&error))?;
+        Ok(Json(AnswerResponse {
+            again: settled.already_answered,
             approval: settled.approval,
         }))
     }
 }
 
-fn problem(error: &AnswerError) -> Problem {
+fn answer_problem(error: &AnswerError) -> HttpProblem {
     let status = match error {
         AnswerError::Unknown(_) => StatusCode::NOT_FOUND,
         AnswerError::Conflict(_) => StatusCode::CONFLICT,
         AnswerError::Expired(_) | AnswerError::Withdrawn(_) | AnswerError::Ended(_) => StatusCode::GONE,
         AnswerError::Changed(_) => StatusCode::PRECONDITION_FAILED,
-        AnswerError::Way(_) | AnswerError::Ceiling(_) => StatusCode::FORBIDDEN,
-        AnswerError::Once(_) | AnswerError::Rule(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        AnswerError::ViaNotAllowed(_) | AnswerError::Ceiling(_) => StatusCode::FORBIDDEN,
+        AnswerError::OnlyOnce(_) | AnswerError::Rule(_) => StatusCode::UNPROCESSABLE_ENTITY,
         AnswerError::Busy => StatusCode::SERVICE_UNAVAILABLE,
-        AnswerError::Read(_) | AnswerError::Record(_) | AnswerError::File(_) | AnswerError::Unplaced(_) => {
-            return Problem::ours(error.code(), error);
+        AnswerError::Read(_) | AnswerError::Record(_) | AnswerError::File(_) | AnswerError::RuleNotWritten(_) => {
+            return HttpProblem::internal(error.code(), error);
         }
     };
     let hint = match error {
@@ -357,16 +378,16 @@ fn problem(error: &AnswerError) -> Problem {
         | AnswerError::Expired(_)
         | AnswerError::Withdrawn(_)
         | AnswerError::Ended(_)
-        | AnswerError::Way(_)
+        | AnswerError::ViaNotAllowed(_)
         | AnswerError::Ceiling(_)
-        | AnswerError::Once(_)
+        | AnswerError::OnlyOnce(_)
         | AnswerError::Rule(_)
         | AnswerError::Busy
         | AnswerError::File(_)
-        | AnswerError::Unplaced(_)
+        | AnswerError::RuleNotWritten(_)
         | AnswerError::Read(_)
         | AnswerError::Record(_) => error.hint(),
     };
-    let problem = Problem::new(status, error.code(), error.to_string());
-    hint.into_iter().fold(problem, Problem::hint)
+    let problem = HttpProblem::new(status, error.code(), error.to_string());
+    hint.into_iter().fold(problem, HttpProblem::with_hint)
 }

@@ -6,16 +6,16 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::header::{ACCEPT_RANGES, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RANGE};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use ringfence_engine::Part;
+use ringfence_engine::RunArtifact;
 use ringfence_journal::ExecutionId;
 use serde_json::{Value, json};
 
-use super::document::described;
-use super::runs::gone;
-use super::segment::Segment;
-use super::{Path, Shared, parsed};
+use super::openapi::json_operation;
+use super::path_segment::Segment;
+use super::runs::wait_problem;
+use super::{ApiPath, SharedApi, parse_id};
 use crate::http::auth::Caller;
-use crate::http::problem::Problem;
+use crate::http::problem::HttpProblem;
 
 /// An output of a run with its own path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +26,11 @@ enum OutputKind {
 }
 
 impl OutputKind {
-    fn part(self) -> Part {
+    fn artifact(self) -> RunArtifact {
         match self {
-            OutputKind::Stdout => Part::Stdout,
-            OutputKind::Stderr => Part::Stderr,
-            OutputKind::Value => Part::Value,
+            OutputKind::Stdout => RunArtifact::Stdout,
+            OutputKind::Stderr => RunArtifact::Stderr,
+            OutputKind::Value => RunArtifact::Value,
         }
     }
 
@@ -42,15 +42,15 @@ impl OutputKind {
     }
 }
 
-pub(super) fn paths() -> Vec<Path> {
+pub(super) fn paths() -> Vec<ApiPath> {
     let path = |at: &'static str, kind: OutputKind, summary: &str| {
-        let handler = move |state: Shared, caller: Extension<Caller>, id: Segment<String>, headers: HeaderMap| {
-            download(kind, state, caller, id, headers)
+        let handler = move |state: SharedApi, caller: Extension<Caller>, id: Segment<String>, headers: HeaderMap| {
+            download_output(kind, state, caller, id, headers)
         };
-        Path {
-            at,
+        ApiPath {
+            route: at,
             methods: get(handler),
-            described: json!({ "get": document(kind, summary) }),
+            operations: json!({ "get": output_operation(kind, summary) }),
         }
     };
     vec![
@@ -72,8 +72,8 @@ pub(super) fn paths() -> Vec<Path> {
     ]
 }
 
-fn document(kind: OutputKind, summary: &str) -> Value {
-    let mut shown = described(summary, "200", &json!(true));
+fn output_operation(kind: OutputKind, summary: &str) -> Value {
+    let mut shown = json_operation(summary, "200", &json!(true));
     let (media_type, _) = kind.media_type().split_once(';').unwrap_or((kind.media_type(), ""));
     let content = json!({ media_type: { "schema": { "type": "string" } } });
     shown["responses"]["200"]["content"] = content.clone();
@@ -83,22 +83,22 @@ fn document(kind: OutputKind, summary: &str) -> Value {
     shown
 }
 
-async fn download(
+async fn download_output(
     kind: OutputKind,
-    State(api): Shared,
+    State(api): SharedApi,
     Extension(caller): Extension<Caller>,
     Segment(id): Segment<String>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let id: ExecutionId = parsed(&id)?;
-    let owner = api.owner(caller, id).await?;
-    let found = api.engine.artifact(owner, id, kind.part()).await;
-    let bytes = found.map_err(|error| gone(&error))?.ok_or_else(|| {
+) -> Result<Response, HttpProblem> {
+    let id: ExecutionId = parse_id(&id)?;
+    let owner = api.run_owner(caller, id).await?;
+    let found = api.engine.read_artifact(owner, id, kind.artifact()).await;
+    let bytes = found.map_err(|error| wait_problem(&error))?.ok_or_else(|| {
         let message = format!("run `{id}` has not ended, or ended without this output");
-        Problem::new(StatusCode::NOT_FOUND, "output.none", message)
-            .hint("`GET /api/v1/runs/{id}?wait=45` waits for its end")
+        HttpProblem::new(StatusCode::NOT_FOUND, "output.none", message)
+            .with_hint("`GET /api/v1/runs/{id}?wait=45` waits for its end")
     })?;
-    let mut response = part_of(bytes, headers.get(RANGE));
+    let mut response = ranged_response(bytes, headers.get(RANGE));
     if response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
         return Ok(response);
     }
@@ -111,7 +111,7 @@ async fn download(
 }
 
 /// Responds with the bytes that a `Range` header requests. Several ranges, or units other than bytes, get the whole output.
-fn part_of(bytes: Vec<u8>, range: Option<&HeaderValue>) -> Response {
+fn ranged_response(bytes: Vec<u8>, range: Option<&HeaderValue>) -> Response {
     let total = bytes.len();
     let asked = range
         .and_then(|range| range.to_str().ok())
@@ -132,8 +132,8 @@ fn part_of(bytes: Vec<u8>, range: Option<&HeaderValue>) -> Response {
         Ok(_) => Body::from(bytes).into_response(),
         Err(_) => {
             let message = format!("the output has {total} bytes, and no such part");
-            let problem = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "output.range", message);
-            let mut response = problem.hint("`Content-Range` says how long it is").into_response();
+            let problem = HttpProblem::new(StatusCode::RANGE_NOT_SATISFIABLE, "output.range", message);
+            let mut response = problem.with_hint("`Content-Range` says how long it is").into_response();
             set_content_range(&mut response, &format!("bytes */{total}"));
             response
         }

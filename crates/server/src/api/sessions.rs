@@ -5,55 +5,58 @@ use axum::extract::{Extension, Query, State};
 use axum::routing::{delete, get, put};
 use axum::{Json, response::IntoResponse, response::Response};
 use http::StatusCode;
-use ringfence_engine::ChangeError;
-use ringfence_engine::kept::{Executions, Owner, Session, Sessions, Target, Workspace};
+use ringfence_engine::RulesChangeError;
+use ringfence_engine::storage::{ExecutionQuery, Session, SessionQuery, StopOwner, StopTarget, StoredWorkspace};
 use ringfence_journal::{Principal, SessionId, SessionState};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::document::{described, list, one, one_of, text};
-use super::runs::Row;
-use super::segment::Segment;
-use super::{Answer, MOST, Page, Path, Shared, Which, bad_body, bad_query, page, parsed, unread};
+use super::openapi::{item_operation, json_operation, one_of, page_operation, text};
+use super::path_segment::Segment;
+use super::runs::RunListItem;
+use super::{
+    ApiPath, JsonResult, ListPage, ListQuery, MAX_PAGE_LIMIT, SharedApi, bad_body, bad_query, list_page, parse_id,
+    read_problem,
+};
 use crate::http::auth::Caller;
-use crate::http::problem::Problem;
+use crate::http::problem::HttpProblem;
 
 /// A session in a response.
 #[derive(Debug, Serialize)]
-struct View {
+struct SessionView {
     session_id: SessionId,
     state: SessionState,
     principal: Principal,
-    policy: Policy,
+    policy: SessionPolicyView,
     backend: String,
     created: String,
     used: String,
     runs: u64,
     /// The workspace that outlives the session's process.
-    workspace: Option<Workspace>,
+    workspace: Option<StoredWorkspace>,
 }
 
 #[derive(Debug, Serialize)]
-struct Policy {
+struct SessionPolicyView {
     name: String,
     digest: String,
 }
 
 /// A session with its newest runs.
 #[derive(Debug, Serialize)]
-struct Whole {
+struct SessionWithRuns {
     #[serde(flatten)]
-    session: View,
-    newest: Vec<Row>,
+    session: SessionView,
+    newest: Vec<RunListItem>,
 }
 
-impl From<Session> for View {
-    fn from(session: Session) -> View {
-        View {
+impl From<Session> for SessionView {
+    fn from(session: Session) -> SessionView {
+        SessionView {
             session_id: session.id,
             state: session.state,
             principal: session.principal,
-            policy: Policy {
+            policy: SessionPolicyView {
                 name: session.policy_name,
                 digest: session.policy_digest,
             },
@@ -66,33 +69,33 @@ impl From<Session> for View {
     }
 }
 
-pub(super) fn paths() -> Vec<Path> {
+pub(super) fn paths() -> Vec<ApiPath> {
     vec![
-        Path {
-            at: "/api/v1/sessions",
-            methods: get(all),
-            described: json!({ "get": list("Sessions, newest first", "Session", &[("state", one_of(&["open", "closed", "lost"]))]) }),
+        ApiPath {
+            route: "/api/v1/sessions",
+            methods: get(list_sessions),
+            operations: json!({ "get": page_operation("Sessions, newest first", "Session", &[("state", one_of(&["open", "closed", "lost"]))]) }),
         },
-        Path {
-            at: "/api/v1/sessions/{id}",
-            methods: get(show).delete(stop),
-            described: json!({
-                "get": one("One session, with its newest runs", "Session"),
+        ApiPath {
+            route: "/api/v1/sessions/{id}",
+            methods: get(show_session).delete(stop_session),
+            operations: json!({
+                "get": item_operation("One session, with its newest runs", "Session"),
                 "delete": stops(),
             }),
         },
-        Path {
-            at: "/api/v1/sessions/{id}/workspace",
-            methods: delete(remove),
-            described: json!({
-                "delete": described("Remove the files that a session keeps, and end it; what runs in it is to be stopped first",
+        ApiPath {
+            route: "/api/v1/sessions/{id}/workspace",
+            methods: delete(remove_workspace),
+            operations: json!({
+                "delete": json_operation("Remove the files that a session keeps, and end it; what runs in it is to be stopped first",
                     "200", &stands()),
             }),
         },
-        Path {
-            at: "/api/v1/sessions/{id}/policy",
-            methods: put(change),
-            described: json!({ "put": changes() }),
+        ApiPath {
+            route: "/api/v1/sessions/{id}/policy",
+            methods: put(change_rules),
+            operations: json!({ "put": changes() }),
         },
     ]
 }
@@ -105,7 +108,7 @@ fn stands() -> Value {
 
 /// The operation that stops a session.
 fn stops() -> Value {
-    let mut stop = described("Stop a session: everything of it dies now", "202", &stands());
+    let mut stop = json_operation("Stop a session: everything of it dies now", "202", &stands());
     stop["responses"]["200"] = stop["responses"]["202"].clone();
     stop["responses"]["200"]["description"] = "It was over already, or nobody had it".into();
     stop
@@ -130,24 +133,24 @@ fn changes() -> Value {
         "properties": { "net": section, "tools": section, "data": section, "approvals": section },
         "additionalProperties": false,
     });
-    let mut put = described(summary, "200", &changed);
+    let mut put = json_operation(summary, "200", &changed);
     put["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": sections } } });
     put
 }
 
 /// Changes the rules of a session, for operators only. An agent requests its rules with each run.
-async fn change(
-    State(api): Shared,
+async fn change_rules(
+    State(api): SharedApi,
     Extension(caller): Extension<Caller>,
     Segment(id): Segment<String>,
     body: Result<Json<Value>, JsonRejection>,
-) -> Answer<Value> {
-    let session = api.session(caller, parsed(&id)?).await?;
+) -> JsonResult<Value> {
+    let session = api.visible_session(caller, parse_id(&id)?).await?;
     let hint = "send the sections of a policy that change, as JSON: {\"tools\": {\"default\": \"deny\"}}";
     let Json(draft) = body.map_err(|rejection| bad_body(&rejection, hint))?;
     if !draft.is_object() {
         let message = "the change: expected keys with values";
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "policy.parse", message).hint(hint));
+        return Err(HttpProblem::new(StatusCode::UNPROCESSABLE_ENTITY, "policy.parse", message).with_hint(hint));
     }
     match api.engine.change_rules(session.id, &draft).await {
         Ok(changed) => Ok(Json(json!({
@@ -155,122 +158,131 @@ async fn change(
             "generation": changed.generation,
             "policy": changed.policy,
         }))),
-        Err(ChangeError::Unknown) => {
+        Err(RulesChangeError::Unknown) => {
             let message = format!("session `{}` does not run here", session.id);
-            Err(Problem::new(StatusCode::CONFLICT, "session.elsewhere", message)
-                .hint("it is over, or another process runs it"))
+            Err(HttpProblem::new(StatusCode::CONFLICT, "session.elsewhere", message)
+                .with_hint("it is over, or another process runs it"))
         }
-        Err(ChangeError::Refused(refusal)) => {
-            let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, refusal.code, refusal.message);
-            let problem = refusal.rule.into_iter().fold(problem, Problem::rule);
+        Err(RulesChangeError::Refused(refusal)) => {
+            let problem = HttpProblem::new(StatusCode::UNPROCESSABLE_ENTITY, refusal.code, refusal.message);
+            let problem = refusal.rule.into_iter().fold(problem, HttpProblem::with_rule);
             Err(match refusal.hint {
-                Some(hint) => problem.hint(hint),
+                Some(hint) => problem.with_hint(hint),
                 None => problem,
             })
         }
-        Err(ChangeError::Record(error)) => Err(Problem::ours(error.code(), &error)),
+        Err(RulesChangeError::Record(error)) => Err(HttpProblem::internal(error.code(), &error)),
     }
 }
 
-async fn all(
-    State(api): Shared,
+async fn list_sessions(
+    State(api): SharedApi,
     Extension(caller): Extension<Caller>,
-    query: Result<Query<Which>, QueryRejection>,
-) -> Answer<Page<View>> {
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> JsonResult<ListPage<SessionView>> {
     let Query(which) = query.map_err(|rejection| bad_query(&rejection))?;
-    let limit = which.limit();
-    let sessions = Sessions {
-        state: which.state.as_deref().map(state).transpose()?,
-        principal: caller.view(),
-        before: which.before()?,
+    let limit = which.page_limit();
+    let sessions = SessionQuery {
+        state: which.state.as_deref().map(parse_state).transpose()?,
+        principal: caller.visible_principal(),
+        before: which.cursor_id()?,
         limit: Some(limit + 1),
     };
     let rows = api
         .engine
         .store()
-        .sessions(sessions)
+        .list_sessions(sessions)
         .await
-        .map_err(|error| unread(&error))?;
-    Ok(Json(page(rows, limit, |row| row.id.to_string(), View::from)))
+        .map_err(|error| read_problem(&error))?;
+    Ok(Json(list_page(
+        rows,
+        limit,
+        |row| row.id.to_string(),
+        SessionView::from,
+    )))
 }
 
-fn state(text: &str) -> Result<SessionState, Problem> {
+fn parse_state(text: &str) -> Result<SessionState, HttpProblem> {
     match text {
         "open" => Ok(SessionState::Open),
         "closed" => Ok(SessionState::Closed),
         "lost" => Ok(SessionState::Lost),
         _ => Err(
-            Problem::new(StatusCode::BAD_REQUEST, "api.query", "there is no such `state`")
-                .hint("say `open`, `closed` or `lost`"),
+            HttpProblem::new(StatusCode::BAD_REQUEST, "api.query", "there is no such `state`")
+                .with_hint("say `open`, `closed` or `lost`"),
         ),
     }
 }
 
-async fn show(State(api): Shared, Extension(caller): Extension<Caller>, Segment(id): Segment<String>) -> Answer<Whole> {
-    let session = api.session(caller, parsed(&id)?).await?;
-    let newest = Executions {
+async fn show_session(
+    State(api): SharedApi,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment<String>,
+) -> JsonResult<SessionWithRuns> {
+    let session = api.visible_session(caller, parse_id(&id)?).await?;
+    let newest = ExecutionQuery {
         session: Some(session.id),
-        limit: Some(MOST),
-        ..Executions::default()
+        limit: Some(MAX_PAGE_LIMIT),
+        ..ExecutionQuery::default()
     };
     let newest = api
         .engine
         .store()
-        .executions_of(newest)
+        .list_executions(newest)
         .await
-        .map_err(|error| unread(&error))?;
-    Ok(Json(Whole {
+        .map_err(|error| read_problem(&error))?;
+    Ok(Json(SessionWithRuns {
         session: session.into(),
-        newest: newest.into_iter().map(Row::from).collect(),
+        newest: newest.into_iter().map(RunListItem::from).collect(),
     }))
 }
 
 /// Removes the workspace of a session that no process uses.
-async fn remove(
-    State(api): Shared,
+async fn remove_workspace(
+    State(api): SharedApi,
     Extension(caller): Extension<Caller>,
     Segment(id): Segment<String>,
-) -> Answer<Value> {
-    let session = api.session(caller, parsed(&id)?).await?;
+) -> JsonResult<Value> {
+    let session = api.visible_session(caller, parse_id(&id)?).await?;
     if session.workspace.is_none() {
         let message = format!("session `{}` keeps no files", session.id);
-        return Err(Problem::new(StatusCode::NOT_FOUND, "session.not_kept", message)
-            .hint("`GET /api/v1/sessions/{id}` shows what it keeps as `workspace`"));
+        return Err(HttpProblem::new(StatusCode::NOT_FOUND, "session.not_kept", message)
+            .with_hint("`GET /api/v1/sessions/{id}` shows what it keeps as `workspace`"));
     }
-    let removed = api.engine.remove_kept(session.id).await;
-    if removed.map_err(|error| Problem::ours(error.code(), &error))? {
+    let removed = api.engine.remove_workspace(session.id).await;
+    if removed.map_err(|error| HttpProblem::internal(error.code(), &error))? {
         return Ok(Json(json!({ "session_id": session.id, "state": "closed" })));
     }
     let message = format!("session `{}` is in use", session.id);
-    Err(Problem::new(StatusCode::CONFLICT, "session.busy", message)
-        .hint("stop it first: `DELETE /api/v1/sessions/{id}`"))
+    Err(HttpProblem::new(StatusCode::CONFLICT, "session.busy", message)
+        .with_hint("stop it first: `DELETE /api/v1/sessions/{id}`"))
 }
 
 /// Stops a session, whether it runs in this process or in another one of this home.
-async fn stop(
-    State(api): Shared,
+async fn stop_session(
+    State(api): SharedApi,
     Extension(caller): Extension<Caller>,
     Segment(id): Segment<String>,
-) -> Result<Response, Problem> {
-    let session = api.session(caller, parsed(&id)?).await?;
+) -> Result<Response, HttpProblem> {
+    let session = api.visible_session(caller, parse_id(&id)?).await?;
     let answer =
         |status, state: &str| (status, Json(json!({ "session_id": session.id, "state": state }))).into_response();
     if session.state != SessionState::Open {
         return Ok(answer(StatusCode::OK, session.state.name()));
     }
-    let target = Target::Session(session.id);
+    let target = StopTarget::Session(session.id);
     let asked = api.engine.store().request_stop(target, caller.principal).await;
-    let asked = asked.map_err(|error| Problem::ours(error.code(), &error))?;
+    let asked = asked.map_err(|error| HttpProblem::internal(error.code(), &error))?;
     match asked.first() {
-        Some((_, Owner::Told)) => Ok(answer(StatusCode::ACCEPTED, "stopping")),
+        Some((_, StopOwner::Notified)) => Ok(answer(StatusCode::ACCEPTED, "stopping")),
         // A run that waits without a process ends here.
-        Some((_, Owner::Nobody)) => {
-            let closed = api.engine.close_orphan(session.id).await;
-            closed.map_err(|error| Problem::ours(error.code(), &error))?;
+        Some((_, StopOwner::Unowned)) => {
+            let closed = api.engine.close_orphan_session(session.id).await;
+            closed.map_err(|error| HttpProblem::internal(error.code(), &error))?;
             let state = if session.workspace.is_some() { "open" } else { "closed" };
             Ok(answer(StatusCode::OK, state))
         }
-        Some((_, Owner::Gone)) => Ok(answer(StatusCode::ACCEPTED, "lost")),
+        Some((_, StopOwner::Dead)) => Ok(answer(StatusCode::ACCEPTED, "lost")),
         None => Ok(answer(StatusCode::OK, "closed")),
     }
 }

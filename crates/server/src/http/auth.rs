@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method, StatusCode};
 use ringfence_engine::Engine;
-use ringfence_engine::kept::Scope;
+use ringfence_engine::storage::AccessScope;
 use ringfence_journal::{Principal, TokenId};
 use serde_json::{Value, json};
 
-use super::problem::Problem;
+use super::problem::HttpProblem;
 
 /// The path of the metadata that tells clients how to authenticate.
-pub(crate) const METADATA: &str = "/.well-known/oauth-protected-resource";
+pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 /// The path of approval requests.
-const APPROVALS: &str = "/api/v1/approvals";
+const APPROVALS_PATH: &str = "/api/v1/approvals";
 /// The least time between two records of the last use of an access token.
-const NOTE: Duration = Duration::from_mins(1);
+const LAST_USE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// How clients authenticate themselves.
 #[derive(Debug, Clone)]
-pub enum Auth {
+pub enum ClientAuth {
     /// Clients need an access token.
     Tokens {
         /// The URL by which clients know this server; `None` if it is the one that they request.
@@ -38,58 +38,58 @@ pub enum Auth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) principal: Principal,
-    pub(crate) scope: Scope,
+    pub(crate) scope: AccessScope,
 }
 
 impl Caller {
     /// Whether it may see what belongs to `owner`: an agent sees its own, other scopes see everything.
-    pub(crate) fn sees(&self, owner: Principal) -> bool {
-        self.view().is_none_or(|only| only == owner)
+    pub(crate) fn may_see(&self, owner: Principal) -> bool {
+        self.visible_principal().is_none_or(|only| only == owner)
     }
 
     /// The only principal whose resources it may see; `None` means all.
-    pub(crate) fn view(&self) -> Option<Principal> {
-        (self.scope == Scope::Agent).then_some(self.principal)
+    pub(crate) fn visible_principal(&self) -> Option<Principal> {
+        (self.scope == AccessScope::Agent).then_some(self.principal)
     }
 }
 
 /// Authenticates requests and checks their scopes.
 #[derive(Debug)]
-pub(crate) struct Gate {
-    auth: Auth,
+pub(crate) struct Authenticator {
+    auth: ClientAuth,
     engine: Arc<Engine>,
-    noted: Mutex<HashMap<TokenId, Instant>>,
+    last_recorded: Mutex<HashMap<TokenId, Instant>>,
 }
 
-impl Gate {
-    pub(crate) fn new(auth: Auth, engine: Arc<Engine>) -> Gate {
-        Gate {
+impl Authenticator {
+    pub(crate) fn new(auth: ClientAuth, engine: Arc<Engine>) -> Authenticator {
+        Authenticator {
             auth,
             engine,
-            noted: Mutex::new(HashMap::new()),
+            last_recorded: Mutex::new(HashMap::new()),
         }
     }
 
     /// Authenticates the sender of these headers.
-    pub(crate) fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
-        if let Auth::Off(principal) = &self.auth {
+    pub(crate) fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, HttpProblem> {
+        if let ClientAuth::Off(principal) = &self.auth {
             return Ok(Caller {
                 principal: *principal,
-                scope: Scope::Operator,
+                scope: AccessScope::Operator,
             });
         }
-        let Some(shown) = bearer(headers)? else {
-            let problem = Problem::new(StatusCode::UNAUTHORIZED, "auth.missing", "an access token is needed");
-            return Err(self.challenge(problem, headers, ""));
+        let Some(shown) = bearer_token(headers)? else {
+            let problem = HttpProblem::new(StatusCode::UNAUTHORIZED, "auth.missing", "an access token is needed");
+            return Err(self.with_challenge(problem, headers, ""));
         };
-        let found = self.engine.store().token_of(shown);
-        let found = found.map_err(|error| Problem::ours("store.read", &error))?;
+        let found = self.engine.store().token_by_secret(shown);
+        let found = found.map_err(|error| HttpProblem::internal("store.read", &error))?;
         let Some(token) = found else {
             let message = "the access token is unknown or revoked";
-            let problem = Problem::new(StatusCode::UNAUTHORIZED, "auth.invalid", message);
-            return Err(self.challenge(problem, headers, "error=\"invalid_token\", "));
+            let problem = HttpProblem::new(StatusCode::UNAUTHORIZED, "auth.invalid", message);
+            return Err(self.with_challenge(problem, headers, "error=\"invalid_token\", "));
         };
-        self.note(token.id);
+        self.record_use(token.id);
         Ok(Caller {
             principal: Principal::Token(token.id),
             scope: token.scope,
@@ -97,7 +97,7 @@ impl Gate {
     }
 
     /// Whether an authenticated caller still has access.
-    pub(crate) fn still(&self, caller: Caller) -> bool {
+    pub(crate) fn is_still_allowed(&self, caller: Caller) -> bool {
         match caller.principal {
             Principal::Local(_) => true,
             Principal::Token(id) => match self.engine.store().token(id) {
@@ -111,35 +111,40 @@ impl Gate {
     }
 
     /// Refuses a caller whose scope does not permit this request.
-    pub(crate) fn scope(&self, caller: Caller, need: Need, headers: &HeaderMap) -> Result<(), Problem> {
-        let Some(least) = need.refuses(caller.scope) else {
+    pub(crate) fn require_scope(
+        &self,
+        caller: Caller,
+        need: RequiredAccess,
+        headers: &HeaderMap,
+    ) -> Result<(), HttpProblem> {
+        let Some(least) = need.missing_scope(caller.scope) else {
             return Ok(());
         };
         let message = format!("an access token of scope `{}` may not do this", caller.scope);
-        let problem = Problem::new(StatusCode::FORBIDDEN, "auth.scope", message)
-            .rule("auth.scope")
-            .hint(format!("use one of scope `{least}`"));
+        let problem = HttpProblem::new(StatusCode::FORBIDDEN, "auth.scope", message)
+            .with_rule("auth.scope")
+            .with_hint(format!("use one of scope `{least}`"));
         let error = format!("error=\"insufficient_scope\", scope=\"{least}\", ");
-        Err(challenged(problem, &self.base(headers), &error))
+        Err(challenge_problem(problem, &self.base_url(headers), &error))
     }
 
-    fn challenge(&self, problem: Problem, headers: &HeaderMap, error: &str) -> Problem {
-        let problem = problem.hint(
+    fn with_challenge(&self, problem: HttpProblem, headers: &HeaderMap, error: &str) -> HttpProblem {
+        let problem = problem.with_hint(
             "send `Authorization: Bearer …` with an access token; the operator makes one with `ringfence token create`",
         );
-        challenged(problem, &self.base(headers), error)
+        challenge_problem(problem, &self.base_url(headers), error)
     }
 
     /// The protected-resource metadata (RFC 9728).
-    pub(crate) fn metadata(&self, headers: &HeaderMap) -> Value {
-        let base = self.base(headers);
+    pub(crate) fn resource_metadata(&self, headers: &HeaderMap) -> Value {
+        let base = self.base_url(headers);
         let mut metadata = json!({
             "resource": format!("{base}/mcp"),
             "resource_name": "Ringfence",
             "bearer_methods_supported": ["header"],
             "scopes_supported": ["viewer", "agent", "operator"],
         });
-        if let Auth::Tokens { issuers, .. } = &self.auth
+        if let ClientAuth::Tokens { issuers, .. } = &self.auth
             && !issuers.is_empty()
         {
             metadata["authorization_servers"] = json!(issuers);
@@ -148,8 +153,8 @@ impl Gate {
     }
 
     /// The URL of this server: the configured one, otherwise the requested host, which was checked before.
-    fn base(&self, headers: &HeaderMap) -> String {
-        if let Auth::Tokens {
+    fn base_url(&self, headers: &HeaderMap) -> String {
+        if let ClientAuth::Tokens {
             resource: Some(url), ..
         } = &self.auth
         {
@@ -160,39 +165,44 @@ impl Gate {
     }
 
     /// Records the use of an access token at intervals, without delaying the request.
-    fn note(&self, id: TokenId) {
+    fn record_use(&self, id: TokenId) {
         let now = Instant::now();
         {
-            let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-            if noted.get(&id).is_some_and(|at| now.duration_since(*at) < NOTE) {
+            let mut noted = self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner);
+            if noted
+                .get(&id)
+                .is_some_and(|at| now.duration_since(*at) < LAST_USE_INTERVAL)
+            {
                 return;
             }
             noted.insert(id, now);
         }
         let engine = Arc::clone(&self.engine);
         tokio::spawn(async move {
-            if let Err(error) = engine.store().token_used(id).await {
+            if let Err(error) = engine.store().note_token_used(id).await {
                 tracing::warn!(%error, token = %id, "the last use of an access token was not noted");
             }
         });
     }
 }
 
-fn challenged(problem: Problem, base: &str, error: &str) -> Problem {
-    problem.challenge(&format!("Bearer {error}resource_metadata=\"{base}{METADATA}/mcp\""))
+fn challenge_problem(problem: HttpProblem, base: &str, error: &str) -> HttpProblem {
+    problem.with_challenge(&format!(
+        "Bearer {error}resource_metadata=\"{base}{METADATA_PATH}/mcp\""
+    ))
 }
 
 /// The bearer token in these headers, of which there may be only one.
-fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, HttpProblem> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = all.next() else { return Ok(None) };
     let form = || {
-        Problem::new(
+        HttpProblem::new(
             StatusCode::BAD_REQUEST,
             "auth.form",
             "the `Authorization` header is not a bearer token",
         )
-        .hint("send one header `Authorization: Bearer …`")
+        .with_hint("send one header `Authorization: Bearer …`")
     };
     if all.next().is_some() {
         return Err(form());
@@ -211,45 +221,49 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 
 /// The access that a request requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum RequiredAccess {
     /// No access: the response has no information on any principal.
     Nothing,
     /// Read access to sessions and runs.
-    Look,
+    Read,
     /// Access that begins or changes runs.
     Run,
     /// Access to the metrics of the whole server.
-    Watch,
+    Metrics,
     /// Access to decisions about other principals.
-    Rule,
+    Administer,
 }
 
-impl Need {
+impl RequiredAccess {
     /// The access that a request to this route requires. Of the routes without an entry here, those that read below `/api/v1/`
     /// require read access, and all others require access to run programs.
-    pub(crate) fn of(method: &Method, route: &str) -> Need {
+    pub(crate) fn for_route(method: &Method, route: &str) -> RequiredAccess {
         match route {
-            "/healthz" => Need::Nothing,
-            _ if route.starts_with(METADATA) => Need::Nothing,
-            "/metrics" => Need::Watch,
-            "/api/v1/sessions/{id}/policy" => Need::Rule,
+            "/healthz" => RequiredAccess::Nothing,
+            _ if route.starts_with(METADATA_PATH) => RequiredAccess::Nothing,
+            "/metrics" => RequiredAccess::Metrics,
+            "/api/v1/sessions/{id}/policy" => RequiredAccess::Administer,
             // An agent learns of its pending requests through its own runs. The inbox shows what would be sent, with real values
             // where others have aliases, so it is only for those who answer.
-            _ if route == APPROVALS || route.strip_prefix(APPROVALS).is_some_and(|rest| rest.starts_with('/')) => {
-                Need::Rule
+            _ if route == APPROVALS_PATH
+                || route
+                    .strip_prefix(APPROVALS_PATH)
+                    .is_some_and(|rest| rest.starts_with('/')) =>
+            {
+                RequiredAccess::Administer
             }
-            _ if route.starts_with("/api/v1/") && matches!(*method, Method::GET | Method::HEAD) => Need::Look,
-            _ => Need::Run,
+            _ if route.starts_with("/api/v1/") && matches!(*method, Method::GET | Method::HEAD) => RequiredAccess::Read,
+            _ => RequiredAccess::Run,
         }
     }
 
     /// The least scope that would suffice; `None` if this one does.
-    fn refuses(self, scope: Scope) -> Option<Scope> {
-        let (may, least): (&[Scope], _) = match self {
-            Need::Nothing | Need::Look => return None,
-            Need::Run => (&[Scope::Agent, Scope::Operator], Scope::Agent),
-            Need::Watch => (&[Scope::Viewer, Scope::Operator], Scope::Viewer),
-            Need::Rule => (&[Scope::Operator], Scope::Operator),
+    fn missing_scope(self, scope: AccessScope) -> Option<AccessScope> {
+        let (may, least): (&[AccessScope], _) = match self {
+            RequiredAccess::Nothing | RequiredAccess::Read => return None,
+            RequiredAccess::Run => (&[AccessScope::Agent, AccessScope::Operator], AccessScope::Agent),
+            RequiredAccess::Metrics => (&[AccessScope::Viewer, AccessScope::Operator], AccessScope::Viewer),
+            RequiredAccess::Administer => (&[AccessScope::Operator], AccessScope::Operator),
         };
         (!may.contains(&scope)).then_some(least)
     }

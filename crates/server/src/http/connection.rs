@@ -16,23 +16,23 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::connection_table::{ConnectionSlot, HeldBody};
-use super::limits::Limits;
-use super::stall::Stall;
+use super::connection_table::{ConnectionSlot, ResponseBody};
+use super::limits::HttpLimits;
+use super::write_timeout::WriteTimeout;
 
 /// The most headers of a request, and the most bytes of them.
-const HEADERS: usize = 64;
-const HEADER_BYTES: usize = 64 * 1024;
+const MAX_HEADERS: usize = 64;
+const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// How long, and for how many bytes, a connection lingers for a client that still sends, so that it can read its answer.
-const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES: usize = 16 << 20;
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+const MAX_LINGER_BYTES: usize = 16 << 20;
 
 /// Serves a connection until it ends, or until `closing` is true and the current request is answered.
-pub(crate) async fn serve(
+pub(crate) async fn serve_connection(
     stream: TcpStream,
     routes: Router,
     slot: Arc<ConnectionSlot>,
-    limits: Arc<Limits>,
+    limits: Arc<HttpLimits>,
     mut closing: watch::Receiver<bool>,
 ) {
     let service = service_fn(move |request: Request<Incoming>| {
@@ -42,21 +42,21 @@ pub(crate) async fn serve(
                 // The connection is about to be closed to make room, so a late request does not start.
                 return std::future::pending().await;
             };
-            let response = answer(routes, request.map(Body::new)).await;
+            let response = answer_request(routes, request.map(Body::new)).await;
             Ok::<_, Infallible>(response.map(|inner| {
-                Body::new(HeldBody {
+                Body::new(ResponseBody {
                     inner,
                     _request: active,
                 })
             }))
         })
     });
-    let io = TokioIo::new(Stall::new(stream, limits.send));
+    let io = TokioIo::new(WriteTimeout::new(stream, limits.send));
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.headers)
-        .max_headers(HEADERS)
-        .max_buf_size(HEADER_BYTES)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEADER_BYTES)
         .serve_connection(io, service);
     let outcome = {
         let mut ended = pin!(std::future::poll_fn(|context| connection.poll_without_shutdown(context)));
@@ -75,12 +75,12 @@ pub(crate) async fn serve(
     match outcome {
         // When the server stops, the connection does not linger.
         Ok(()) if *closing.borrow() => {}
-        Ok(()) => linger(connection.into_parts().io.into_inner().into_inner()).await,
+        Ok(()) => linger_close(connection.into_parts().io.into_inner().into_inner()).await,
         Err(error) => tracing::debug!(%error, "a connection broke"),
     }
 }
 
-async fn answer(mut routes: Router, request: Request<Body>) -> Response<Body> {
+async fn answer_request(mut routes: Router, request: Request<Body>) -> Response<Body> {
     use tower_service::Service as _;
     match routes.call(request).await {
         Ok(response) => response,
@@ -89,13 +89,13 @@ async fn answer(mut routes: Router, request: Request<Body>) -> Response<Body> {
 }
 
 /// Shuts down the write side and reads a little of what the client still sends: closing at once would discard the answer.
-async fn linger(mut stream: TcpStream) {
+async fn linger_close(mut stream: TcpStream) {
     if stream.shutdown().await.is_err() {
         return;
     }
     let rest = async {
         let mut buffer = vec![0; 64 * 1024];
-        let mut left = LINGER_BYTES;
+        let mut left = MAX_LINGER_BYTES;
         while let Ok(count @ 1..) = stream.read(&mut buffer).await {
             left = left.saturating_sub(count);
             if left == 0 {
@@ -104,5 +104,5 @@ async fn linger(mut stream: TcpStream) {
         }
     };
     // After the timeout, the client may lose its answer.
-    let _ = tokio::time::timeout(LINGER, rest).await;
+    let _ = tokio::time::timeout(LINGER_TIMEOUT, rest).await;
 }

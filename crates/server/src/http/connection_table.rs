@@ -33,11 +33,11 @@ struct Connections {
 pub(crate) struct ConnectionSlot {
     table: Arc<ConnectionTable>,
     evicted: CancellationToken,
-    stage: Mutex<Stage>,
+    state: Mutex<SlotState>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Stage {
+enum SlotState {
     Waiting(u64),
     Busy,
 }
@@ -63,11 +63,11 @@ impl ConnectionTable {
             oldest.cancel();
         }
         let evicted = CancellationToken::new();
-        let turn = connections.wait(evicted.clone());
+        let turn = connections.add_waiting(evicted.clone());
         Some(Arc::new(ConnectionSlot {
             table: Arc::clone(self),
             evicted,
-            stage: Mutex::new(Stage::Waiting(turn)),
+            state: Mutex::new(SlotState::Waiting(turn)),
         }))
     }
 
@@ -77,7 +77,7 @@ impl ConnectionTable {
 }
 
 impl Connections {
-    fn wait(&mut self, evicted: CancellationToken) -> u64 {
+    fn add_waiting(&mut self, evicted: CancellationToken) -> u64 {
         let turn = self.next_turn;
         self.next_turn += 1;
         self.waiting.insert(turn, evicted);
@@ -94,29 +94,29 @@ impl ConnectionSlot {
     /// Marks the connection as busy; `None` if it already has to make room.
     pub(crate) fn begin_request(self: &Arc<Self>) -> Option<ActiveRequest> {
         let mut connections = self.table.connections();
-        let mut stage = self.stage();
-        if let Stage::Waiting(turn) = *stage {
+        let mut stage = self.state();
+        if let SlotState::Waiting(turn) = *stage {
             connections.waiting.remove(&turn)?;
             connections.busy += 1;
-            *stage = Stage::Busy;
+            *stage = SlotState::Busy;
         }
         drop((stage, connections));
         Some(ActiveRequest(Arc::clone(self)))
     }
 
-    fn stage(&self) -> MutexGuard<'_, Stage> {
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, SlotState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let stage = *self.stage();
+        let stage = *self.state();
         let mut connections = self.table.connections();
         match stage {
             // A connection that was closed to make room is no longer in the table.
-            Stage::Waiting(turn) => drop(connections.waiting.remove(&turn)),
-            Stage::Busy => connections.busy = connections.busy.saturating_sub(1),
+            SlotState::Waiting(turn) => drop(connections.waiting.remove(&turn)),
+            SlotState::Busy => connections.busy = connections.busy.saturating_sub(1),
         }
     }
 }
@@ -125,21 +125,21 @@ impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let slot = &self.0;
         let mut connections = slot.table.connections();
-        let mut stage = slot.stage();
-        if let Stage::Busy = *stage {
+        let mut stage = slot.state();
+        if let SlotState::Busy = *stage {
             connections.busy = connections.busy.saturating_sub(1);
-            *stage = Stage::Waiting(connections.wait(slot.evicted.clone()));
+            *stage = SlotState::Waiting(connections.add_waiting(slot.evicted.clone()));
         }
     }
 }
 
 /// The body of a response, which keeps its request in progress until it is sent or dropped.
-pub(crate) struct HeldBody {
+pub(crate) struct ResponseBody {
     pub(crate) inner: Body,
     pub(crate) _request: ActiveRequest,
 }
 
-impl http_body::Body for HeldBody {
+impl http_body::Body for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -11,46 +11,46 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::hosts::Hosts;
 
-const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
-const HEADERS: HeaderValue = HeaderValue::from_static(
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, \
      Mcp-Session-Id, Range, Traceparent, X-Request-Id",
 );
-const EXPOSED: HeaderValue = HeaderValue::from_static(
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Content-Range, Idempotent-Replayed, Location, Mcp-Session-Id, Retry-After, WWW-Authenticate",
 );
 /// How long browsers cache a preflight response, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 /// The header of a page in a public network that requests an address in a private one.
-const REQUEST_PRIVATE: HeaderName = HeaderName::from_static("access-control-request-private-network");
-const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
 /// The origin of a request, if the operator listed it.
-pub(super) fn listed(hosts: &Hosts, headers: &HeaderMap) -> Option<HeaderValue> {
+pub(super) fn listed_origin(hosts: &Hosts, headers: &HeaderMap) -> Option<HeaderValue> {
     let mut origins = headers.get_all(ORIGIN).iter();
     let origin = origins.next().filter(|_| origins.next().is_none())?;
-    hosts.lists(origin.to_str().ok()?).then(|| origin.clone())
+    hosts.is_listed_origin(origin.to_str().ok()?).then(|| origin.clone())
 }
 
 /// The response to a preflight request, which carries no token and has no effect.
-pub(super) fn preflight(method: &Method, asked: &HeaderMap) -> Option<Response> {
+pub(super) fn preflight_response(method: &Method, asked: &HeaderMap) -> Option<Response> {
     if method != Method::OPTIONS || !asked.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return None;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
     headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
-    if asked.contains_key(REQUEST_PRIVATE) {
-        headers.insert(ALLOW_PRIVATE, HeaderValue::from_static("true"));
+    if asked.contains_key(REQUEST_PRIVATE_NETWORK) {
+        headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
     }
     Some(response)
 }
 
 /// Allows a page of this origin to read the response.
-pub(super) fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
+pub(super) fn allow_origin(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
     headers.append(VARY, HeaderValue::from_static("Origin"));
 }

@@ -15,83 +15,88 @@ use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::auth::{Caller, Gate, Need};
+use super::auth::{Authenticator, Caller, RequiredAccess};
 use super::cors;
 use super::hosts::Hosts;
-use super::limits::{Accounts, Limits, Place};
+use super::limits::{HttpLimits, PrincipalAccounts, RequestPermit};
 use super::metrics::Metrics;
-use super::problem::Problem;
+use super::problem::HttpProblem;
 
 /// The unit in which the bytes of bodies are counted.
-const UNIT: usize = 1024;
+const WEIGHT_UNIT_BYTES: usize = 1024;
 /// The interval at which the caller of a streamed response is authenticated again.
-const AGAIN: Duration = Duration::from_secs(5);
+const REAUTH_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The checks that a request passes before its route.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(crate) struct RequestGuard {
     hosts: Hosts,
-    gate: Arc<Gate>,
-    accounts: Arc<Accounts>,
-    limits: Limits,
+    gate: Arc<Authenticator>,
+    accounts: Arc<PrincipalAccounts>,
+    limits: HttpLimits,
     bodies: Arc<Semaphore>,
     metrics: Arc<Metrics>,
 }
 
-impl Guard {
-    pub(crate) fn new(hosts: Hosts, gate: Arc<Gate>, limits: &Limits, metrics: Arc<Metrics>) -> Guard {
-        Guard {
+impl RequestGuard {
+    pub(crate) fn new(
+        hosts: Hosts,
+        gate: Arc<Authenticator>,
+        limits: &HttpLimits,
+        metrics: Arc<Metrics>,
+    ) -> RequestGuard {
+        RequestGuard {
             hosts,
             gate,
-            accounts: Arc::new(Accounts::new(limits)),
-            bodies: Arc::new(Semaphore::new(limits.bodies.div_ceil(UNIT))),
+            accounts: Arc::new(PrincipalAccounts::new(limits)),
+            bodies: Arc::new(Semaphore::new(limits.bodies.div_ceil(WEIGHT_UNIT_BYTES))),
             limits: limits.clone(),
             metrics,
         }
     }
 
-    async fn answer(&self, request: Request, route: &str, is_listed: bool, next: Next) -> Response {
-        if let Err(problem) = self.hosts.check(request.uri(), request.headers()) {
+    async fn answer_request(&self, request: Request, route: &str, is_listed: bool, next: Next) -> Response {
+        if let Err(problem) = self.hosts.check_request(request.uri(), request.headers()) {
             return problem.into_response();
         }
-        let preflight = is_listed.then(|| cors::preflight(request.method(), request.headers()));
+        let preflight = is_listed.then(|| cors::preflight_response(request.method(), request.headers()));
         if let Some(answer) = preflight.flatten() {
             return answer;
         }
-        match self.admit(request, route).await {
-            Ok(Admitted {
+        match self.admit_request(request, route).await {
+            Ok(AdmittedRequest {
                 request,
                 caller,
                 weight,
             }) => {
                 let response = next.run(request).await;
                 drop(weight);
-                hold(response, caller, &self.gate)
+                guard_response(response, caller, &self.gate)
             }
             Err(problem) => problem.into_response(),
         }
     }
 
     /// Admits a request with its whole body, or returns the reason for its refusal.
-    async fn admit(&self, request: Request, route: &str) -> Result<Admitted, Problem> {
-        let need = Need::of(request.method(), route);
-        if need == Need::Nothing {
-            return Ok(Admitted {
+    async fn admit_request(&self, request: Request, route: &str) -> Result<AdmittedRequest, HttpProblem> {
+        let need = RequiredAccess::for_route(request.method(), route);
+        if need == RequiredAccess::Nothing {
+            return Ok(AdmittedRequest {
                 request,
                 caller: None,
                 weight: None,
             });
         }
-        let caller = self.gate.caller(request.headers())?;
-        self.gate.scope(caller, need, request.headers())?;
+        let caller = self.gate.authenticate(request.headers())?;
+        self.gate.require_scope(caller, need, request.headers())?;
         let place = self.accounts.admit(caller.principal, Instant::now())?;
         let (mut parts, body) = request.into_parts();
         let declared = parts.headers.get(CONTENT_LENGTH);
         let declared = declared.and_then(|length| length.to_str().ok()?.parse().ok());
-        let (bytes, weight) = self.receive(body, declared).await?;
+        let (bytes, weight) = self.receive_body(body, declared).await?;
         parts.extensions.insert(caller);
         parts.extensions.insert(caller.principal);
-        Ok(Admitted {
+        Ok(AdmittedRequest {
             request: Request::from_parts(parts, Body::from(bytes)),
             caller: Some((caller, place)),
             weight,
@@ -99,28 +104,29 @@ impl Guard {
     }
 
     /// Reads the whole body, within its size limit, its time limit and the limit of all bodies together.
-    async fn receive(
+    async fn receive_body(
         &self,
         body: Body,
         declared: Option<usize>,
-    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Problem> {
+    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), HttpProblem> {
         if declared.is_some_and(|length| length > self.limits.body) {
             return Err(self.too_large());
         }
-        let received = tokio::time::timeout(self.limits.receive, self.collect(body)).await;
+        let received = tokio::time::timeout(self.limits.receive, self.collect_body(body)).await;
         received.unwrap_or_else(|_| {
             let message = format!("the body did not come within {} s", self.limits.receive.as_secs());
-            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "http.slow", message)
-                .hint("send it faster")
-                .last())
+            Err(HttpProblem::new(StatusCode::REQUEST_TIMEOUT, "http.slow", message)
+                .with_hint("send it faster")
+                .closing_connection())
         })
     }
 
-    async fn collect(&self, mut body: Body) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Problem> {
+    async fn collect_body(&self, mut body: Body) -> Result<(Bytes, Option<OwnedSemaphorePermit>), HttpProblem> {
         let mut bytes = Vec::new();
         let mut weight: Option<OwnedSemaphorePermit> = None;
         while let Some(frame) = body.frame().await {
-            let broken = |_| Problem::new(StatusCode::BAD_REQUEST, "http.body", "the body ended early").last();
+            let broken =
+                |_| HttpProblem::new(StatusCode::BAD_REQUEST, "http.body", "the body ended early").closing_connection();
             let Ok(data) = frame.map_err(broken)?.into_data() else {
                 continue;
             };
@@ -129,14 +135,14 @@ impl Guard {
             }
             bytes.extend_from_slice(&data);
             let held = weight.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-            let units = bytes.len().div_ceil(UNIT).saturating_sub(held);
+            let units = bytes.len().div_ceil(WEIGHT_UNIT_BYTES).saturating_sub(held);
             let units = u32::try_from(units).unwrap_or(u32::MAX);
             let Ok(more) = Arc::clone(&self.bodies).try_acquire_many_owned(units) else {
                 let message = "the server holds as many requests as it can";
-                return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "http.full", message)
-                    .hint("try again soon")
-                    .retry(Duration::from_secs(1))
-                    .last());
+                return Err(HttpProblem::new(StatusCode::SERVICE_UNAVAILABLE, "http.full", message)
+                    .with_hint("try again soon")
+                    .with_retry_after(Duration::from_secs(1))
+                    .closing_connection());
             };
             match &mut weight {
                 Some(weight) => weight.merge(more),
@@ -146,78 +152,79 @@ impl Guard {
         Ok((bytes.into(), weight))
     }
 
-    fn too_large(&self) -> Problem {
+    fn too_large(&self) -> HttpProblem {
         let message = format!("the body has more than {} bytes", self.limits.body);
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "http.size", message)
-            .rule("listen.limits.body")
-            .hint("send less: large data belongs into the sandbox by a tool or a mounted folder")
-            .last()
+        HttpProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "http.size", message)
+            .with_rule("listen.limits.body")
+            .with_hint("send less: large data belongs into the sandbox by a tool or a mounted folder")
+            .closing_connection()
     }
 }
 
 /// An admitted request, with the permits that its response releases.
-struct Admitted {
+struct AdmittedRequest {
     request: Request,
-    caller: Option<(Caller, Place)>,
+    caller: Option<(Caller, RequestPermit)>,
     weight: Option<OwnedSemaphorePermit>,
 }
 
 /// The middleware that guards every request.
-pub(crate) async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+pub(crate) async fn guard_request(State(guard): State<Arc<RequestGuard>>, request: Request, next: Next) -> Response {
     let (method, began) = (request.method().clone(), Instant::now());
     let route = request
         .extensions()
         .get::<MatchedPath>()
         .map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
-    let page = cors::listed(&guard.hosts, request.headers());
-    let mut response = guard.answer(request, &route, page.is_some(), next).await;
+    let page = cors::listed_origin(&guard.hosts, request.headers());
+    let mut response = guard.answer_request(request, &route, page.is_some(), next).await;
     let headers = response.headers_mut();
     if let Some(origin) = page {
-        cors::allow(headers, origin);
+        cors::allow_origin(headers, origin);
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
-    guard.metrics.answered(&route, response.status());
+    guard.metrics.count_request(&route, response.status());
     tracing::debug!(%method, route, status = response.status().as_u16(), ms = began.elapsed().as_millis(), "answered");
     response
 }
 
 /// Keeps the caller's permit until the response is sent. A streamed response ends when the caller loses access.
-fn hold(response: Response, caller: Option<(Caller, Place)>, gate: &Arc<Gate>) -> Response {
+fn guard_response(response: Response, caller: Option<(Caller, RequestPermit)>, gate: &Arc<Authenticator>) -> Response {
     let Some((caller, place)) = caller else {
         return response;
     };
     response.map(|inner| {
         let streams = inner.size_hint().exact().is_none();
         let gate = Arc::clone(gate);
-        Body::new(Held {
+        Body::new(GuardedBody {
             inner,
             _place: place,
-            end: streams.then(|| Box::pin(refused(gate, caller)) as Pin<Box<dyn Future<Output = ()> + Send>>),
+            end: streams
+                .then(|| Box::pin(wait_until_refused(gate, caller)) as Pin<Box<dyn Future<Output = ()> + Send>>),
         })
     })
 }
 
 /// Waits until the caller loses access.
-async fn refused(gate: Arc<Gate>, caller: Caller) {
+async fn wait_until_refused(gate: Arc<Authenticator>, caller: Caller) {
     loop {
-        tokio::time::sleep(AGAIN).await;
-        if !gate.still(caller) {
+        tokio::time::sleep(REAUTH_INTERVAL).await;
+        if !gate.is_still_allowed(caller) {
             return;
         }
     }
 }
 
 /// The body of a response in progress.
-struct Held {
+struct GuardedBody {
     inner: Body,
-    _place: Place,
+    _place: RequestPermit,
     end: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-impl http_body::Body for Held {
+impl http_body::Body for GuardedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

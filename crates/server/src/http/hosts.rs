@@ -6,7 +6,7 @@ use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
-use super::problem::Problem;
+use super::problem::HttpProblem;
 
 /// The names of the local machine, on any port.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -41,12 +41,12 @@ impl Hosts {
             });
         }
         for name in names {
-            let found = host_of(name).filter(|_| !name.contains(':') || name.starts_with('['));
+            let found = parse_host(name).filter(|_| !name.contains(':') || name.starts_with('['));
             all.push(found.ok_or_else(|| HostsError::Name(name.clone()))?);
         }
         let origins = origins.iter().map(|origin| {
-            let parsed = Origin::parse(origin).ok_or_else(|| HostsError::Origin(origin.clone()))?;
-            Ok(parsed.text())
+            let parsed = WebOrigin::parse(origin).ok_or_else(|| HostsError::Origin(origin.clone()))?;
+            Ok(parsed.to_text())
         });
         Ok(Hosts {
             names: all,
@@ -55,21 +55,21 @@ impl Hosts {
     }
 
     /// Refuses a request for another host, or from a web page of another origin.
-    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(crate) fn check_request(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpProblem> {
         let mut hosts = headers.get_all(HOST).iter();
         let given = hosts.next().filter(|_| hosts.next().is_none());
-        let host = given.and_then(|value| value.to_str().ok()).and_then(host_of);
+        let host = given.and_then(|value| value.to_str().ok()).and_then(parse_host);
         let named = uri
             .authority()
-            .is_none_or(|authority| host_of(authority.as_str()) == host);
+            .is_none_or(|authority| parse_host(authority.as_str()) == host);
         match host {
             Some(host) if named && self.names.contains(&host) => {}
-            _ => return Err(refuse("http.host", "Host", given, "listen.hosts")),
+            _ => return Err(host_problem("http.host", "Host", given, "listen.hosts")),
         }
         for origin in headers.get_all(ORIGIN) {
-            let parsed = origin.to_str().ok().and_then(Origin::parse);
-            if !parsed.is_some_and(|origin| self.may(&origin)) {
-                return Err(refuse("http.origin", "Origin", Some(origin), "listen.origins"));
+            let parsed = origin.to_str().ok().and_then(WebOrigin::parse);
+            if !parsed.is_some_and(|origin| self.is_allowed_origin(&origin)) {
+                return Err(host_problem("http.origin", "Origin", Some(origin), "listen.origins"));
             }
         }
         Ok(())
@@ -90,31 +90,31 @@ impl Hosts {
     }
 
     /// Whether the operator listed this origin.
-    pub(crate) fn lists(&self, origin: &str) -> bool {
-        Origin::parse(origin).is_some_and(|origin| self.origins.contains(&origin.text()))
+    pub(crate) fn is_listed_origin(&self, origin: &str) -> bool {
+        WebOrigin::parse(origin).is_some_and(|origin| self.origins.contains(&origin.to_text()))
     }
 
-    fn may(&self, origin: &Origin) -> bool {
-        LOOPBACK.contains(&origin.host.as_str()) || self.origins.contains(&origin.text())
+    fn is_allowed_origin(&self, origin: &WebOrigin) -> bool {
+        LOOPBACK.contains(&origin.host.as_str()) || self.origins.contains(&origin.to_text())
     }
 }
 
-fn refuse(code: &'static str, header: &str, value: Option<&HeaderValue>, key: &'static str) -> Problem {
+fn host_problem(code: &'static str, header: &str, value: Option<&HeaderValue>, key: &'static str) -> HttpProblem {
     let shown = value.map_or_else(
         || "none, or several".to_owned(),
         |value| value.to_str().unwrap_or("…").chars().take(100).collect(),
     );
     let message = format!("`{header}: {shown}` is not a name that this server answers to");
-    Problem::new(StatusCode::FORBIDDEN, code, message)
-        .rule(key)
-        .hint(format!(
+    HttpProblem::new(StatusCode::FORBIDDEN, code, message)
+        .with_rule(key)
+        .with_hint(format!(
             "use a name of this machine, or add it to `{key}` in `ringfence.yaml`"
         ))
-        .last()
+        .closing_connection()
 }
 
 /// The lower-case host of `host[:port]`; `None` for any other form.
-fn host_of(text: &str) -> Option<String> {
+fn parse_host(text: &str) -> Option<String> {
     let authority: Authority = text.parse().ok()?;
     let plain = !text.contains('@') && !authority.host().is_empty();
     let port = text.get(authority.host().len()..)?;
@@ -123,29 +123,29 @@ fn host_of(text: &str) -> Option<String> {
 }
 
 /// The origin of a web page.
-struct Origin {
+struct WebOrigin {
     scheme: &'static str,
     host: String,
     port: u16,
 }
 
-impl Origin {
-    fn parse(text: &str) -> Option<Origin> {
+impl WebOrigin {
+    fn parse(text: &str) -> Option<WebOrigin> {
         let (scheme, usual, rest) = match text.split_once("://")? {
             ("http", rest) => ("http", 80, rest),
             ("https", rest) => ("https", 443, rest),
             _ => return None,
         };
-        let host = host_of(rest)?;
+        let host = parse_host(rest)?;
         let authority: Authority = rest.parse().ok()?;
-        Some(Origin {
+        Some(WebOrigin {
             scheme,
             host,
             port: authority.port_u16().unwrap_or(usual),
         })
     }
 
-    fn text(&self) -> String {
+    fn to_text(&self) -> String {
         format!("{}://{}:{}", self.scheme, self.host, self.port)
     }
 }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use ringfence_journal::Principal;
 
-use super::problem::Problem;
+use super::problem::HttpProblem;
 
 /// The limits of the HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct HttpLimits {
     /// The longest request body, in bytes.
     pub body: usize,
     /// The most bytes of all bodies in memory at the same time.
@@ -32,9 +32,9 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for HttpLimits {
+    fn default() -> HttpLimits {
+        HttpLimits {
             body: 4 << 20,
             bodies: 64 << 20,
             connections: 512,
@@ -50,30 +50,30 @@ impl Default for Limits {
 
 /// The open requests of a principal, and its remaining rate.
 #[derive(Debug)]
-struct Account {
+struct PrincipalAccount {
     under_way: usize,
-    left: f64,
-    at: Instant,
+    tokens: f64,
+    refilled_at: Instant,
 }
 
 /// The accounts of all principals.
 #[derive(Debug)]
-pub(crate) struct Accounts {
+pub(crate) struct PrincipalAccounts {
     requests: usize,
     rate: u32,
-    open: Mutex<HashMap<Principal, Account>>,
+    open: Mutex<HashMap<Principal, PrincipalAccount>>,
 }
 
 /// The permit of one request, released when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RequestPermit {
     principal: Principal,
-    accounts: Arc<Accounts>,
+    accounts: Arc<PrincipalAccounts>,
 }
 
-impl Accounts {
-    pub(crate) fn new(limits: &Limits) -> Accounts {
-        Accounts {
+impl PrincipalAccounts {
+    pub(crate) fn new(limits: &HttpLimits) -> PrincipalAccounts {
+        PrincipalAccounts {
             requests: limits.requests,
             rate: limits.rate.max(1),
             open: Mutex::new(HashMap::new()),
@@ -81,53 +81,53 @@ impl Accounts {
     }
 
     /// Admits a request that arrives now, or returns the reason for its refusal.
-    pub(crate) fn admit(self: &Arc<Self>, principal: Principal, now: Instant) -> Result<Place, Problem> {
+    pub(crate) fn admit(self: &Arc<Self>, principal: Principal, now: Instant) -> Result<RequestPermit, HttpProblem> {
         let rate = f64::from(self.rate);
         let most = 2.0 * rate;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let account = open.entry(principal).or_insert(Account {
+        let account = open.entry(principal).or_insert(PrincipalAccount {
             under_way: 0,
-            left: most,
-            at: now,
+            tokens: most,
+            refilled_at: now,
         });
-        let passed = now.saturating_duration_since(account.at).as_secs_f64();
-        account.left = (account.left + passed * rate).min(most);
-        account.at = now;
+        let passed = now.saturating_duration_since(account.refilled_at).as_secs_f64();
+        account.tokens = (account.tokens + passed * rate).min(most);
+        account.refilled_at = now;
         if account.under_way >= self.requests {
-            return Err(too_many(
+            return Err(too_many_problem(
                 "http.busy",
                 format!("{} requests of this access token are under way", self.requests),
                 "wait for some of them to end",
                 Duration::from_secs(1),
             )
-            .rule("listen.limits.requests"));
+            .with_rule("listen.limits.requests"));
         }
-        if account.left < 1.0 {
-            let wait = Duration::from_secs_f64((1.0 - account.left) / rate);
-            return Err(too_many(
+        if account.tokens < 1.0 {
+            let wait = Duration::from_secs_f64((1.0 - account.tokens) / rate);
+            return Err(too_many_problem(
                 "http.rate",
                 format!("this access token asks more than {} times per second", self.rate),
                 "ask less often",
                 wait,
             )
-            .rule("listen.limits.rate"));
+            .with_rule("listen.limits.rate"));
         }
-        account.left -= 1.0;
+        account.tokens -= 1.0;
         account.under_way += 1;
-        Ok(Place {
+        Ok(RequestPermit {
             principal,
             accounts: Arc::clone(self),
         })
     }
 }
 
-fn too_many(code: &'static str, message: String, hint: &'static str, wait: Duration) -> Problem {
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, code, message)
-        .hint(hint)
-        .retry(wait)
+fn too_many_problem(code: &'static str, message: String, hint: &'static str, wait: Duration) -> HttpProblem {
+    HttpProblem::new(StatusCode::TOO_MANY_REQUESTS, code, message)
+        .with_hint(hint)
+        .with_retry_after(wait)
 }
 
-impl Drop for Place {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
         let mut open = self.accounts.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = open.get_mut(&self.principal) {

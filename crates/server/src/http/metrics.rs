@@ -16,39 +16,39 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use ringfence_engine::Engine;
-use ringfence_engine::kept::{ReadError, Tail};
+use ringfence_engine::storage::{JournalTail, QueryError};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use super::problem::Problem;
+use super::problem::HttpProblem;
 
-const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The histogram buckets for the seconds of a run: from a warm one to the longest usual limits.
-const SECONDS: [f64; 14] = [
+const RUN_SECONDS_BUCKETS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0,
 ];
 
 /// The interval at which the journal is counted without a request for metrics.
-const EVERY: Duration = Duration::from_secs(2);
+const COUNT_INTERVAL: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
+struct RequestLabels {
     route: String,
     status: u16,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Ended {
+struct RunLabels {
     status: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Called {
+struct CallLabels {
     outcome: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Refused {
+struct RefusalLabels {
     code: String,
 }
 
@@ -57,10 +57,10 @@ struct Refused {
 pub(crate) struct Metrics {
     engine: Arc<Engine>,
     registry: Registry,
-    requests: Family<Answered, Counter>,
+    requests: Family<RequestLabels, Counter>,
     /// The position in the journal up to which events are counted.
-    journal: Mutex<Tail>,
-    counts: Counts,
+    journal: Mutex<JournalTail>,
+    counts: JournalCounters,
     sessions: Gauge,
     hits: Counter,
     misses: Counter,
@@ -68,34 +68,34 @@ pub(crate) struct Metrics {
 
 /// The metrics that are counted from the journal.
 #[derive(Debug)]
-struct Counts {
-    runs: Family<Ended, Counter>,
+struct JournalCounters {
+    runs: Family<RunLabels, Counter>,
     seconds: Histogram,
-    calls: Family<Called, Counter>,
-    refusals: Family<Refused, Counter>,
+    calls: Family<CallLabels, Counter>,
+    refusals: Family<RefusalLabels, Counter>,
 }
 
 /// The fields of an event that are counted.
 #[derive(Debug, Deserialize)]
-struct Line {
+struct CountedEvent {
     kind: String,
     status: Option<String>,
     outcome: Option<String>,
     code: Option<String>,
-    usage: Option<Usage>,
+    usage: Option<CountedUsage>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Usage {
+struct CountedUsage {
     wall_ms: u64,
 }
 
 impl Metrics {
     /// Starts to count at the current end of the journal.
-    pub(crate) async fn new(engine: Arc<Engine>) -> Result<Metrics, ReadError> {
-        let journal = Mutex::new(engine.store().tail(0).await?);
+    pub(crate) async fn new(engine: Arc<Engine>) -> Result<Metrics, QueryError> {
+        let journal = Mutex::new(engine.store().tail_last(0).await?);
         let mut registry = Registry::with_prefix("ringfence");
-        let counts = Counts::register(&mut registry);
+        let counts = JournalCounters::register(&mut registry);
         let (requests, sessions) = (Family::default(), Gauge::default());
         let (hits, misses) = (Counter::default(), Counter::default());
         registry.register(
@@ -126,8 +126,8 @@ impl Metrics {
         })
     }
 
-    pub(crate) fn answered(&self, route: &str, status: StatusCode) {
-        let labels = Answered {
+    pub(crate) fn count_request(&self, route: &str, status: StatusCode) {
+        let labels = RequestLabels {
             route: route.to_owned(),
             status: status.as_u16(),
         };
@@ -135,7 +135,7 @@ impl Metrics {
     }
 
     /// Counts the events since the last count.
-    async fn catch_up(&self) -> Result<(), ReadError> {
+    async fn catch_up(&self) -> Result<(), QueryError> {
         let mut tail = self.journal.lock().await;
         loop {
             let page = tail.page().await?;
@@ -144,32 +144,32 @@ impl Metrics {
             }
             for numbered in page {
                 match serde_json::from_str(&numbered.record.json) {
-                    Ok(line) => self.counts.add(line),
+                    Ok(line) => self.counts.count_event(line),
                     Err(error) => tracing::debug!(n = numbered.n, %error, "a record is not counted"),
                 }
             }
         }
     }
 
-    async fn text(&self) -> Result<String, Problem> {
-        let unread = |error: ReadError| Problem::ours("store.read", &error);
+    async fn render_text(&self) -> Result<String, HttpProblem> {
+        let unread = |error: QueryError| HttpProblem::internal("store.read", &error);
         self.catch_up().await.map_err(unread)?;
-        let open = self.engine.store().open_sessions().await.map_err(unread)?;
+        let open = self.engine.store().open_session_count().await.map_err(unread)?;
         self.sessions.set(i64::try_from(open).unwrap_or(i64::MAX));
         let pool = self.engine.pool_counts();
         self.hits.inner().store(pool.hits, Ordering::Relaxed);
         self.misses.inner().store(pool.misses, Ordering::Relaxed);
         let mut text = String::new();
-        encode(&mut text, &self.registry).map_err(|error| Problem::ours("metrics.text", &error))?;
+        encode(&mut text, &self.registry).map_err(|error| HttpProblem::internal("metrics.text", &error))?;
         Ok(text)
     }
 }
 
-impl Counts {
-    fn register(registry: &mut Registry) -> Counts {
-        let counts = Counts {
+impl JournalCounters {
+    fn register(registry: &mut Registry) -> JournalCounters {
+        let counts = JournalCounters {
             runs: Family::default(),
-            seconds: Histogram::new(SECONDS),
+            seconds: Histogram::new(RUN_SECONDS_BUCKETS),
             calls: Family::default(),
             refusals: Family::default(),
         };
@@ -184,22 +184,22 @@ impl Counts {
         counts
     }
 
-    fn add(&self, line: Line) {
+    fn count_event(&self, line: CountedEvent) {
         match line.kind.as_str() {
             "execution_ended" => {
                 let status = line.status.unwrap_or_default();
-                self.runs.get_or_create(&Ended { status }).inc();
+                self.runs.get_or_create(&RunLabels { status }).inc();
                 if let Some(usage) = line.usage {
                     self.seconds.observe(Duration::from_millis(usage.wall_ms).as_secs_f64());
                 }
             }
             "call_ended" => {
                 let outcome = line.outcome.unwrap_or_default();
-                self.calls.get_or_create(&Called { outcome }).inc();
+                self.calls.get_or_create(&CallLabels { outcome }).inc();
             }
             "refused" | "call_refused" => {
                 let code = line.code.unwrap_or_default();
-                self.refusals.get_or_create(&Refused { code }).inc();
+                self.refusals.get_or_create(&RefusalLabels { code }).inc();
             }
             _ => {}
         }
@@ -207,9 +207,9 @@ impl Counts {
 }
 
 /// Counts periodically, so that a request for metrics has little to catch up.
-pub(crate) async fn count(metrics: Arc<Metrics>) {
+pub(crate) async fn count_periodically(metrics: Arc<Metrics>) {
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(COUNT_INTERVAL).await;
         if let Err(error) = metrics.catch_up().await {
             tracing::warn!(%error, "what happened could not be counted");
         }
@@ -217,9 +217,9 @@ pub(crate) async fn count(metrics: Arc<Metrics>) {
 }
 
 /// Responds to `GET /metrics` with all metrics.
-pub(crate) async fn show(State(metrics): State<Arc<Metrics>>) -> Response {
-    match metrics.text().await {
-        Ok(text) => ([(CONTENT_TYPE, TYPE)], text).into_response(),
+pub(crate) async fn metrics_response(State(metrics): State<Arc<Metrics>>) -> Response {
+    match metrics.render_text().await {
+        Ok(text) => ([(CONTENT_TYPE, METRICS_CONTENT_TYPE)], text).into_response(),
         Err(problem) => problem.into_response(),
     }
 }

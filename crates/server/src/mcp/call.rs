@@ -4,58 +4,60 @@ use ringfence_journal::Principal;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, ErrorCode, ErrorData};
 use rmcp::service::{RequestContext, RoleServer};
 
-use super::discover::{self, Question};
-use super::face::Face;
-use super::fault::Fault;
+use super::discover::{self, DiscoveryQuery};
+use super::fault::McpFault;
+use super::handler::McpHandler;
 use super::{run, skills, tools};
 
-impl Face {
+impl McpHandler {
     /// Handles a call: a result, a fault that the model can correct, or a protocol error.
-    pub(super) async fn answer(
+    pub(super) async fn dispatch_call(
         &self,
         who: Principal,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Result<CallToolResponse, Fault>, ErrorData> {
+    ) -> Result<Result<CallToolResponse, McpFault>, ErrorData> {
         let shared = &self.shared;
-        if let tools::RUN | tools::RUN_ALIAS | tools::WAIT = request.name.as_ref()
-            && let Some(answer) = run::again(self, who, &request, context).await
+        if let tools::RUN_TOOL | tools::RUN_TOOL_ALIAS | tools::WAIT_TOOL = request.name.as_ref()
+            && let Some(answer) = run::resume_repeated_call(self, who, &request, context).await
         {
             return Ok(answer);
         }
         let name = request.name.clone();
         if let Some(direct) = self.direct_tool(&name).await {
-            return Ok(self.call_direct(who, direct, request, context).await);
+            return Ok(self.call_direct_tool(who, direct, request, context).await);
         }
         let given = request.arguments;
         Ok(match name.as_ref() {
-            tools::SEARCH => discover::ask(shared, who, Question::Search, given)
+            tools::SEARCH_TOOL => discover::answer_discovery(shared, who, DiscoveryQuery::Search, given)
                 .await
                 .map(Into::into),
-            tools::LIST => discover::ask(shared, who, Question::List, given).await.map(Into::into),
-            tools::DESCRIBE => discover::ask(shared, who, Question::Describe, given)
+            tools::LIST_TOOL => discover::answer_discovery(shared, who, DiscoveryQuery::List, given)
                 .await
                 .map(Into::into),
-            tools::RUN | tools::RUN_ALIAS => run::run(self, who, given, context).await,
-            tools::WAIT => run::wait(self, who, given, context).await,
-            tools::SAVE => skills::save(shared, who, given).await.map(Into::into),
-            tools::LIST_SKILLS => skills::list(shared, who, given).await.map(Into::into),
-            name => return Err(unknown(name)),
+            tools::DESCRIBE_TOOL => discover::answer_discovery(shared, who, DiscoveryQuery::Describe, given)
+                .await
+                .map(Into::into),
+            tools::RUN_TOOL | tools::RUN_TOOL_ALIAS => run::call_run(self, who, given, context).await,
+            tools::WAIT_TOOL => run::call_wait(self, who, given, context).await,
+            tools::SAVE_TOOL => skills::save_skill(shared, who, given).await.map(Into::into),
+            tools::LIST_SKILLS_TOOL => skills::list_skills(shared, who, given).await.map(Into::into),
+            name => return Err(unknown_tool(name)),
         })
     }
 }
 
 /// The error for an unknown tool, with the nearest name, or how to call a tool of the catalog.
-fn unknown(name: &str) -> ErrorData {
+fn unknown_tool(name: &str) -> ErrorData {
     let short: String = name.chars().take(80).collect();
     let names = [
-        tools::SEARCH,
-        tools::LIST,
-        tools::DESCRIBE,
-        tools::RUN,
-        tools::WAIT,
-        tools::SAVE,
-        tools::LIST_SKILLS,
+        tools::SEARCH_TOOL,
+        tools::LIST_TOOL,
+        tools::DESCRIBE_TOOL,
+        tools::RUN_TOOL,
+        tools::WAIT_TOOL,
+        tools::SAVE_TOOL,
+        tools::LIST_SKILLS_TOOL,
     ];
     let nearest = names
         .into_iter()
@@ -67,7 +69,7 @@ fn unknown(name: &str) -> ErrorData {
         None if name.contains('.') => {
             format!(
                 "tools of servers are called inside {}: `await tools.{short}({{…}})`",
-                tools::RUN
+                tools::RUN_TOOL
             )
         }
         None => format!("tools: {}", names.join(", ")),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// The reason why a call has no result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Fault {
+pub(crate) struct McpFault {
     /// The stable error code, such as `arguments.invalid`.
     pub(crate) code: String,
     /// The error as a sentence.
@@ -15,9 +15,9 @@ pub(crate) struct Fault {
     pub(crate) rule: Option<String>,
 }
 
-impl Fault {
-    pub(super) fn new(code: &str, message: impl Into<String>, hint: &str) -> Fault {
-        Fault {
+impl McpFault {
+    pub(super) fn new(code: &str, message: impl Into<String>, hint: &str) -> McpFault {
+        McpFault {
             code: code.to_owned(),
             message: message.into(),
             hint: Some(hint.to_owned()),

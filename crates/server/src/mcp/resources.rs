@@ -4,68 +4,80 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use ringfence_engine::{Engine, Part as Kept, Progress, WaitError};
+use ringfence_engine::{Engine, RunArtifact as Kept, RunProgress, WaitError};
 use ringfence_journal::Principal;
 use rmcp::model::{CacheScope, ErrorData, ReadResourceResponse, ReadResourceResult, ResourceContents};
 use serde_json::json;
 
-use super::link::{Link, Part};
+use super::resource_uri::{ResourcePart, ResourceUri};
 
 /// The most bytes of one resource; larger ones are available through the API or the command line.
-const MOST: usize = 8 * 1024 * 1024;
+const MAX_RESOURCE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Reads the resource with this URI.
-pub(super) async fn read(engine: &Arc<Engine>, who: Principal, uri: &str) -> Result<ReadResourceResponse, ErrorData> {
+pub(super) async fn read_resource(
+    engine: &Arc<Engine>,
+    who: Principal,
+    uri: &str,
+) -> Result<ReadResourceResponse, ErrorData> {
     let none = || ErrorData::resource_not_found(format!("there is no resource `{uri}`"), Some(json!({ "uri": uri })));
-    let link = Link::parse(uri).ok_or_else(none)?;
+    let link = ResourceUri::parse(uri).ok_or_else(none)?;
     let (part, media_type) = match &link.part {
-        Part::Stdout => (Kept::Stdout, Some("text/plain".to_owned())),
-        Part::Stderr => (Kept::Stderr, Some("text/plain".to_owned())),
-        Part::Value => (Kept::Value, Some("application/json".to_owned())),
-        Part::Enforcement => return enforcement(engine, who, &link, uri).await.ok_or_else(none),
-        Part::File(path) => {
+        ResourcePart::Stdout => (Kept::Stdout, Some("text/plain".to_owned())),
+        ResourcePart::Stderr => (Kept::Stderr, Some("text/plain".to_owned())),
+        ResourcePart::Value => (Kept::Value, Some("application/json".to_owned())),
+        ResourcePart::Enforcement => return enforcement_resource(engine, who, &link, uri).await.ok_or_else(none),
+        ResourcePart::File(path) => {
             let path = path.parse().map_err(|_| none())?;
-            let media_type = engine.media_type(who, link.execution, &path).await;
+            let media_type = engine.artifact_media_type(who, link.execution, &path).await;
             (Kept::File(path), media_type)
         }
     };
-    let found = engine.artifact(who, link.execution, part).await;
+    let found = engine.read_artifact(who, link.execution, part).await;
     let bytes = match found {
         Ok(Some(bytes)) => bytes,
         Ok(None) | Err(WaitError::Unknown(_)) => return Err(none()),
-        Err(error @ (WaitError::Forgotten { .. } | WaitError::Elsewhere(_) | WaitError::Spoiled { .. })) => {
+        Err(error @ (WaitError::Forgotten { .. } | WaitError::Elsewhere(_) | WaitError::NotResumable { .. })) => {
             return Err(ErrorData::resource_not_found(error.to_string(), None));
         }
-        Err(error @ WaitError::HeldBack(_)) => return Err(ErrorData::invalid_params(error.to_string(), None)),
-        Err(error @ WaitError::Unread(_)) => return Err(ErrorData::internal_error(error.to_string(), None)),
+        Err(error @ WaitError::Withheld(_)) => return Err(ErrorData::invalid_params(error.to_string(), None)),
+        Err(error @ WaitError::Journal(_)) => return Err(ErrorData::internal_error(error.to_string(), None)),
     };
-    if bytes.len() > MOST {
-        let message = format!("`{uri}` has {} bytes, and at most {MOST} are read at once", bytes.len());
+    if bytes.len() > MAX_RESOURCE_BYTES {
+        let message = format!(
+            "`{uri}` has {} bytes, and at most {MAX_RESOURCE_BYTES} are read at once",
+            bytes.len()
+        );
         return Err(ErrorData::invalid_params(message, None));
     }
-    Ok(unchanging(contents(uri, media_type, bytes)))
+    Ok(immutable_response(resource_contents(uri, media_type, bytes)))
 }
 
 /// The enforcement of each rule in an execution that has ended.
-async fn enforcement(engine: &Arc<Engine>, who: Principal, link: &Link, uri: &str) -> Option<ReadResourceResponse> {
-    let progress = engine.wait(who, link.execution, Duration::ZERO).await;
-    let Ok(Progress::Ended(Ok(execution))) = progress else {
+async fn enforcement_resource(
+    engine: &Arc<Engine>,
+    who: Principal,
+    link: &ResourceUri,
+    uri: &str,
+) -> Option<ReadResourceResponse> {
+    let progress = engine.wait_for_run(who, link.execution, Duration::ZERO).await;
+    let Ok(RunProgress::Ended(Ok(execution))) = progress else {
         return None;
     };
     let bytes = serde_json::to_vec(&execution.enforcement).ok()?;
     let media_type = Some("application/json".to_owned());
-    Some(unchanging(contents(uri, media_type, bytes)))
+    Some(immutable_response(resource_contents(uri, media_type, bytes)))
 }
 
 /// A response that never changes and is private to its owner.
-fn unchanging(contents: ResourceContents) -> ReadResourceResponse {
+fn immutable_response(contents: ResourceContents) -> ReadResourceResponse {
     let mut result = ReadResourceResult::new(vec![contents]);
     result.ttl_ms = Some(60_000);
     result.cache_scope = Some(CacheScope::Private);
     result.into()
 }
 
-fn contents(uri: &str, media_type: Option<String>, bytes: Vec<u8>) -> ResourceContents {
+fn resource_contents(uri: &str, media_type: Option<String>, bytes: Vec<u8>) -> ResourceContents {
     let mime = |otherwise: &str| Some(media_type.unwrap_or_else(|| otherwise.to_owned()));
     match String::from_utf8(bytes) {
         Ok(text) => ResourceContents::TextResourceContents {

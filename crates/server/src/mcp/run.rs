@@ -3,23 +3,23 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use ringfence_engine::{Ask, Language, Program, RunError, WaitError};
+use ringfence_engine::{JobLanguage, OperationError, RunProgram, RunRequest, WaitError};
 use ringfence_journal::{ApprovalId, ExecutionId, Principal};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
-use super::arguments::{Arguments, wrong};
-use super::face::Face;
-use super::fault::Fault;
-use super::form::{self, Forms};
-use super::watch::{self, Leave, Seen, Stay};
-use super::{answer, files, task, tools, trace};
+use super::arguments::{CallArguments, wrong_argument};
+use super::elicitation::{self, CallElicitation};
+use super::fault::McpFault;
+use super::handler::McpHandler;
+use super::wait::{self, OnDisconnect, WaitOptions, WaitOutcome};
+use super::{call_result, client_trace, files, task, tools};
 
 /// How long a call waits for its run: clients time out after about a minute.
-const STAY: Duration = Duration::from_secs(45);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(45);
 /// How long a call waits before a client that offers tasks gets one instead of a result.
-const SOON: Duration = Duration::from_secs(1);
+const TASK_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) const LANGUAGES: &[(&str, &[&str])] = &[
     ("typescript", &["ts", "tsx"]),
@@ -30,125 +30,129 @@ pub(super) const LANGUAGES: &[(&str, &[&str])] = &[
 ];
 
 /// Handles a call of `sandboxed_code_run`.
-pub(super) async fn run(
-    face: &Face,
+pub(super) async fn call_run(
+    face: &McpHandler,
     who: Principal,
     given: Option<JsonObject>,
     context: &RequestContext<RoleServer>,
-) -> Result<CallToolResponse, Fault> {
-    let mut ask = ask(given)?;
-    ask.trace = Some(trace::of(context));
-    let id = face.shared.engine.begin(who, ask).await?;
-    face.begun(id);
-    follow(face, who, id, HashSet::new(), context).await
+) -> Result<CallToolResponse, McpFault> {
+    let mut ask = parse_run_request(given)?;
+    ask.trace = Some(client_trace::client_trace(context));
+    let id = face.shared.engine.begin_run(who, ask).await?;
+    face.add_started(id);
+    follow_run(face, who, id, HashSet::new(), context).await
 }
 
 /// Handles a repeated call with the person's answers. It resumes waiting for its run, and starts none.
-pub(super) async fn again(
-    face: &Face,
+pub(super) async fn resume_repeated_call(
+    face: &McpHandler,
     who: Principal,
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
-) -> Option<Result<CallToolResponse, Fault>> {
-    let repeated = match form::repeated(request.request_state.as_deref()) {
+) -> Option<Result<CallToolResponse, McpFault>> {
+    let repeated = match elicitation::parse_repeated_call(request.request_state.as_deref()) {
         Ok(repeated) => repeated?,
         Err(fault) => return Some(Err(fault)),
     };
     let answers = request.input_responses.as_ref();
     if let Some(answers) = answers
-        && let Err(fault) = form::take(&face.shared.engine, who, repeated.execution, answers).await
+        && let Err(fault) = elicitation::accept_answers(&face.shared.engine, who, repeated.execution, answers).await
     {
         return Some(Err(fault));
     }
-    Some(follow(face, who, repeated.execution, repeated.asked, context).await)
+    Some(follow_run(face, who, repeated.execution, repeated.asked, context).await)
 }
 
 /// Waits for an execution that this call started. The response is its result, a task, or its state so far.
-async fn follow(
-    face: &Face,
+async fn follow_run(
+    face: &McpHandler,
     who: Principal,
     id: ExecutionId,
     asked: HashSet<ApprovalId>,
     context: &RequestContext<RoleServer>,
-) -> Result<CallToolResponse, Fault> {
+) -> Result<CallToolResponse, McpFault> {
     let offers_tasks = context
         .client_capabilities()
         .is_some_and(|client| client.supports_tasks());
-    let stay = Stay {
-        at_most: if offers_tasks { SOON } else { STAY },
-        leave: face.leave(id),
-        known: None,
-        is_one_call: false,
-        forms: Forms::new(context, asked),
+    let stay = WaitOptions {
+        timeout: if offers_tasks { TASK_AFTER } else { WAIT_TIMEOUT },
+        on_disconnect: face.on_disconnect(id),
+        known_questions: None,
+        is_single_call: false,
+        elicitation: CallElicitation::new(context, asked),
     };
-    match watch::watch(face, who, id, stay, context).await? {
+    match wait::wait_for_execution(face, who, id, stay, context).await? {
         // The client of a task sees the pending questions when it polls the task.
-        Seen::GoesOn(_) | Seen::Asks(_) if offers_tasks => Ok(task::begun(id).into()),
-        seen @ (Seen::GoesOn(_) | Seen::Ended(_) | Seen::Asks(_)) => shown(face, who, seen).await,
+        WaitOutcome::StillRunning(_) | WaitOutcome::NeedsInput(_) if offers_tasks => Ok(task::created_task(id).into()),
+        seen @ (WaitOutcome::StillRunning(_) | WaitOutcome::Ended(_) | WaitOutcome::NeedsInput(_)) => {
+            outcome_response(face, who, seen).await
+        }
     }
 }
 
-async fn shown(face: &Face, who: Principal, seen: Seen) -> Result<CallToolResponse, Fault> {
+async fn outcome_response(face: &McpHandler, who: Principal, seen: WaitOutcome) -> Result<CallToolResponse, McpFault> {
     match seen {
-        Seen::Ended(execution) => Ok(answer::ended(&face.shared.engine, who, &execution).await?.into()),
-        Seen::GoesOn(running) => Ok(answer::goes_on(running).into()),
-        Seen::Asks(question) => Ok(CallToolResponse::InputRequired(*question)),
+        WaitOutcome::Ended(execution) => Ok(call_result::ended_result(&face.shared.engine, who, &execution)
+            .await?
+            .into()),
+        WaitOutcome::StillRunning(running) => Ok(call_result::running_result(running).into()),
+        WaitOutcome::NeedsInput(question) => Ok(CallToolResponse::InputRequired(*question)),
     }
 }
 
 /// Waits for a running execution, or cancels it.
-pub(super) async fn wait(
-    face: &Face,
+pub(super) async fn call_wait(
+    face: &McpHandler,
     who: Principal,
     given: Option<JsonObject>,
     context: &RequestContext<RoleServer>,
-) -> Result<CallToolResponse, Fault> {
-    let mut given = Arguments::new(given, tools::WAIT_TAKES)?;
-    let text = given.needed("execution_id", "give the `execution_id` of a run that goes on")?;
+) -> Result<CallToolResponse, McpFault> {
+    let mut given = CallArguments::new(given, tools::WAIT_ARGUMENTS)?;
+    let text = given.take_required("execution_id", "give the `execution_id` of a run that goes on")?;
     let id: ExecutionId = text.parse().map_err(|error| {
         let hint = "use the `execution_id` that sandboxed_code_run returned";
-        Fault::new("arguments.invalid", format!("`execution_id`: {error}"), hint)
+        McpFault::new("arguments.invalid", format!("`execution_id`: {error}"), hint)
     })?;
-    let at_most = given.duration("wait")?.unwrap_or(STAY).min(STAY);
-    if given.flag("cancel")? {
-        face.shared.engine.cancel(who, id).await?;
+    let at_most = given.take_duration("wait")?.unwrap_or(WAIT_TIMEOUT).min(WAIT_TIMEOUT);
+    if given.take_flag("cancel")? {
+        face.shared.engine.cancel_run(who, id).await?;
     }
-    let stay = Stay {
-        at_most,
-        leave: Leave::Alone,
-        known: Some(face.shared.engine.waits_for(who, id).await?),
-        is_one_call: false,
-        forms: Forms::new(context, HashSet::new()),
+    let stay = WaitOptions {
+        timeout: at_most,
+        on_disconnect: OnDisconnect::Detach,
+        known_questions: Some(face.shared.engine.pending_approval_ids(who, id).await?),
+        is_single_call: false,
+        elicitation: CallElicitation::new(context, HashSet::new()),
     };
-    shown(face, who, watch::watch(face, who, id, stay, context).await?).await
+    outcome_response(face, who, wait::wait_for_execution(face, who, id, stay, context).await?).await
 }
 
 /// Parses the arguments of a call.
-fn ask(given: Option<JsonObject>) -> Result<Ask, Fault> {
-    ask_from(Arguments::new(given, tools::RUN_TAKES)?)
+fn parse_run_request(given: Option<JsonObject>) -> Result<RunRequest, McpFault> {
+    run_request_from(CallArguments::new(given, tools::RUN_ARGUMENTS)?)
 }
 
 /// Parses the body of an API request, which also accepts the inputs of a stored program.
-pub(crate) fn api_ask(given: JsonObject) -> Result<Ask, Fault> {
-    let mut given = Arguments::new(Some(given), tools::API_RUN_TAKES)?;
-    let args = given.texts("args")?.unwrap_or_default();
+pub(crate) fn parse_api_run_request(given: JsonObject) -> Result<RunRequest, McpFault> {
+    let mut given = CallArguments::new(Some(given), tools::API_RUN_ARGUMENTS)?;
+    let args = given.take_texts("args")?.unwrap_or_default();
     if args.iter().any(|arg| arg.contains('\0')) {
         let message = "`args`: an argument of a program cannot have a NUL in it";
-        return Err(Fault::new(
+        return Err(McpFault::new(
             "arguments.invalid",
             message,
             "give it in `stdin` or in `files`",
         ));
     }
-    let stdin = given.text("stdin")?;
-    let env = given.any("env");
-    let ask = ask_from(given)?;
-    if stdin.is_some() && !matches!(ask.program, Program::Shell { .. }) {
+    let stdin = given.take_text("stdin")?;
+    let env = given.take_any("env");
+    let ask = run_request_from(given)?;
+    if stdin.is_some() && !matches!(ask.program, RunProgram::Shell { .. }) {
         let hint = "give it in `files` or in `args`, or run it as `shell` or `bash`";
         let message = "`stdin`: only shell programs read a standard input";
-        return Err(Fault::new("arguments.invalid", message, hint));
+        return Err(McpFault::new("arguments.invalid", message, hint));
     }
-    Ok(Ask {
+    Ok(RunRequest {
         args,
         stdin: stdin.map(String::into_bytes),
         draft: with_env(ask.draft, env)?,
@@ -157,10 +161,10 @@ pub(crate) fn api_ask(given: JsonObject) -> Result<Ask, Fault> {
 }
 
 /// Adds environment variables to the draft, because they are part of the policy.
-fn with_env(draft: Option<Value>, env: Option<Value>) -> Result<Option<Value>, Fault> {
+fn with_env(draft: Option<Value>, env: Option<Value>) -> Result<Option<Value>, McpFault> {
     let Some(env) = env else { return Ok(draft) };
     let Value::Object(variables) = env else {
-        return Err(wrong("env", "an object of strings", &env));
+        return Err(wrong_argument("env", "an object of strings", &env));
     };
     let mut draft = draft.unwrap_or_else(|| Value::Object(JsonObject::new()));
     let Some(fields) = draft.as_object_mut() else {
@@ -174,36 +178,40 @@ fn with_env(draft: Option<Value>, env: Option<Value>) -> Result<Option<Value>, F
     Ok(Some(draft))
 }
 
-fn ask_from(mut given: Arguments) -> Result<Ask, Fault> {
-    let code = given.needed("code", "give the program as one string in `code`")?;
-    let language = given.one_of("language", LANGUAGES)?.ok_or_else(|| {
+fn run_request_from(mut given: CallArguments) -> Result<RunRequest, McpFault> {
+    let code = given.take_required("code", "give the program as one string in `code`")?;
+    let language = given.take_one_of("language", LANGUAGES)?.ok_or_else(|| {
         let hint = "say `typescript`, `javascript`, `python`, `shell` or `bash`";
-        Fault::new("arguments.missing", "`language` is missing", hint)
+        McpFault::new("arguments.missing", "`language` is missing", hint)
     })?;
     let program = match language {
-        "shell" => Program::Shell {
+        "shell" => RunProgram::Shell {
             file_name: "script.sh".to_owned(),
             source: code,
         },
-        "bash" => Program::bash("script", code),
-        "python" => program(Language::Python, "main.py", code),
-        "javascript" => program(Language::JavaScript, "main.js", code),
-        _ => program(Language::TypeScript, "main.ts", code),
+        "bash" => RunProgram::bash("script", code),
+        "python" => run_program(JobLanguage::Python, "main.py", code),
+        "javascript" => run_program(JobLanguage::JavaScript, "main.js", code),
+        _ => run_program(JobLanguage::TypeScript, "main.ts", code),
     };
-    Ok(Ask {
+    Ok(RunRequest {
         program,
         args: Vec::new(),
         stdin: None,
-        files: given.any("files").map(files::read).transpose()?.unwrap_or_default(),
-        session: given.session()?,
-        draft: draft(given.any("sandbox_policy"))?,
-        timeout: given.duration("timeout")?,
+        files: given
+            .take_any("files")
+            .map(files::parse_files)
+            .transpose()?
+            .unwrap_or_default(),
+        session: given.take_session()?,
+        draft: parse_draft(given.take_any("sandbox_policy"))?,
+        timeout: given.take_duration("timeout")?,
         trace: None,
     })
 }
 
-fn program(language: Language, file_name: &str, source: String) -> Program {
-    Program::Code {
+fn run_program(language: JobLanguage, file_name: &str, source: String) -> RunProgram {
+    RunProgram::Code {
         language,
         file_name: file_name.to_owned(),
         source,
@@ -211,7 +219,7 @@ fn program(language: Language, file_name: &str, source: String) -> Program {
 }
 
 /// Parses a draft, given as an object or as its JSON text.
-fn draft(given: Option<Value>) -> Result<Option<Value>, Fault> {
+fn parse_draft(given: Option<Value>) -> Result<Option<Value>, McpFault> {
     let value = match given {
         None => return Ok(None),
         Some(Value::String(text)) => match serde_json::from_str(&text) {
@@ -223,21 +231,23 @@ fn draft(given: Option<Value>) -> Result<Option<Value>, Fault> {
     match &value {
         Value::Object(map) if map.is_empty() => Ok(None),
         Value::Object(_) => Ok(Some(value)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(wrong("sandbox_policy", "an object of the policy's shape", &value))
-        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(wrong_argument(
+            "sandbox_policy",
+            "an object of the policy's shape",
+            &value,
+        )),
     }
 }
 
-impl From<RunError> for Fault {
-    fn from(error: RunError) -> Fault {
-        Fault::from(&error)
+impl From<OperationError> for McpFault {
+    fn from(error: OperationError) -> McpFault {
+        McpFault::from(&error)
     }
 }
 
-impl From<&RunError> for Fault {
-    fn from(error: &RunError) -> Fault {
-        Fault {
+impl From<&OperationError> for McpFault {
+    fn from(error: &OperationError) -> McpFault {
+        McpFault {
             code: error.code().to_owned(),
             message: error.chain(),
             hint: error.hint().map(str::to_owned),
@@ -246,8 +256,8 @@ impl From<&RunError> for Fault {
     }
 }
 
-impl From<WaitError> for Fault {
-    fn from(error: WaitError) -> Fault {
+impl From<WaitError> for McpFault {
+    fn from(error: WaitError) -> McpFault {
         let (code, hint) = match &error {
             WaitError::Unknown(_) => (
                 "execution.unknown",
@@ -255,13 +265,13 @@ impl From<WaitError> for Fault {
             ),
             WaitError::Forgotten { .. } => ("execution.forgotten", "run the program again"),
             WaitError::Elsewhere(_) => ("execution.elsewhere", "ask the process that began it"),
-            WaitError::Spoiled { .. } => ("execution.spoiled", "run the program again"),
-            WaitError::HeldBack(_) => ("data.blocked", "return what has no personal data in it"),
-            WaitError::Unread(_) => (
+            WaitError::NotResumable { .. } => ("execution.spoiled", "run the program again"),
+            WaitError::Withheld(_) => ("data.blocked", "return what has no personal data in it"),
+            WaitError::Journal(_) => (
                 "store.read",
                 "try again; if it stays so, the operator must look at the store",
             ),
         };
-        Fault::new(code, error.to_string(), hint)
+        McpFault::new(code, error.to_string(), hint)
     }
 }

@@ -1,71 +1,83 @@
 //! `save_skill` and `list_skills`: saved programs.
 
-use ringfence_engine::{NewScope, NewSkill, SkillLanguage, SkillProgram, SkillView, for_bash};
+use ringfence_engine::{NewSkill, NewSkillScope, SkillLanguage, SkillProgram, SkillView, for_bash};
 use ringfence_journal::Principal;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
 use serde_json::{Value, json};
 
-use super::arguments::{Arguments, wrong};
-use super::fault::Fault;
+use super::arguments::{CallArguments, wrong_argument};
+use super::fault::McpFault;
 use super::run::LANGUAGES;
-use super::{Shared, answer, files, tools};
+use super::{HandlerState, call_result, files, tools};
 
 /// The most skills of one page.
-const PAGE: usize = 50;
+const PAGE_LIMIT: usize = 50;
 
 const SCOPES: &[(&str, &[&str])] = &[("user", &["me", "mine"]), ("session", &[])];
 
 /// Handles a call of `save_skill`.
-pub(super) async fn save(shared: &Shared, who: Principal, given: Option<JsonObject>) -> Result<CallToolResult, Fault> {
-    let new = wanted(given)?;
+pub(super) async fn save_skill(
+    shared: &HandlerState,
+    who: Principal,
+    given: Option<JsonObject>,
+) -> Result<CallToolResult, McpFault> {
+    let new = parse_new_skill(given)?;
     let saved = shared.engine.save_skill(who, new).await?;
     let text = format!(
         "saved `{}` version {} ({}); call it with {}(…) in a program",
         saved.name, saved.version, saved.scope, saved.call
     );
-    Ok(answer::complete(json!(saved), vec![ContentBlock::text(text)], false))
+    Ok(call_result::complete_result(
+        json!(saved),
+        vec![ContentBlock::text(text)],
+        false,
+    ))
 }
 
 /// Parses the arguments of a call into a new skill.
-pub(crate) fn wanted(given: Option<JsonObject>) -> Result<NewSkill, Fault> {
-    let mut given = Arguments::new(given, tools::SAVE_TAKES)?;
-    let name = given.needed(
+pub(crate) fn parse_new_skill(given: Option<JsonObject>) -> Result<NewSkill, McpFault> {
+    let mut given = CallArguments::new(given, tools::SAVE_ARGUMENTS)?;
+    let name = given.take_required(
         "name",
         "give a name of lower-case letters, digits and hyphens, such as `monthly-report`",
     )?;
-    let description = given.needed("description", "say what it does and when to use it")?;
-    let program = program(&mut given)?;
-    let session = given.session()?;
-    let scope = match given.one_of("scope", SCOPES)? {
-        Some("session") => NewScope::Session(session),
-        _ => NewScope::User,
+    let description = given.take_required("description", "say what it does and when to use it")?;
+    let program = parse_program(&mut given)?;
+    let session = given.take_session()?;
+    let scope = match given.take_one_of("scope", SCOPES)? {
+        Some("session") => NewSkillScope::Session(session),
+        _ => NewSkillScope::User,
     };
     Ok(NewSkill {
         name,
         description,
         program,
-        inputs: schema(&mut given, "inputs")?,
-        outputs: schema(&mut given, "outputs")?,
+        inputs: parse_schema(&mut given, "inputs")?,
+        outputs: parse_schema(&mut given, "outputs")?,
         scope,
     })
 }
 
-fn program(given: &mut Arguments) -> Result<SkillProgram, Fault> {
-    let said = given.one_of("language", LANGUAGES)?;
+fn parse_program(given: &mut CallArguments) -> Result<SkillProgram, McpFault> {
+    let said = given.take_one_of("language", LANGUAGES)?;
     let is_bash = said == Some("bash");
     let language = said.and_then(|said| {
         if is_bash {
             Some(SkillLanguage::Shell)
         } else {
-            SkillLanguage::named(said)
+            SkillLanguage::from_name(said)
         }
     });
-    let files = given.any("files").map(files::read).transpose()?.unwrap_or_default();
-    match (given.text("code")?, given.text("execution_id")?) {
+    let files = given
+        .take_any("files")
+        .map(files::parse_files)
+        .transpose()?
+        .unwrap_or_default();
+    match (given.take_text("code")?, given.take_text("execution_id")?) {
         (Some(source), None) => Ok(SkillProgram::Code {
             language: language.ok_or_else(|| {
                 let hint = "say `typescript`, `javascript`, `python`, `shell` or `bash`";
-                Fault::new("arguments.missing", "`language` is missing", hint)
+                McpFault::new("arguments.missing", "`language` is missing", hint)
             })?,
             // A script is stored as `shell`; its first line selects bash.
             source: if is_bash { for_bash(source) } else { source },
@@ -74,13 +86,13 @@ fn program(given: &mut Arguments) -> Result<SkillProgram, Fault> {
         (None, Some(id)) if files.is_empty() => {
             let id = id.parse().map_err(|error| {
                 let hint = "use the `execution_id` that sandboxed_code_run returned";
-                Fault::new("arguments.invalid", format!("`execution_id`: {error}"), hint)
+                McpFault::new("arguments.invalid", format!("`execution_id`: {error}"), hint)
             })?;
             Ok(SkillProgram::Run(id))
         }
         (None, Some(_)) => {
             let hint = "a run brings its own files: leave `files` out";
-            Err(Fault::new(
+            Err(McpFault::new(
                 "arguments.invalid",
                 "`files` and `execution_id` exclude each other",
                 hint,
@@ -88,7 +100,7 @@ fn program(given: &mut Arguments) -> Result<SkillProgram, Fault> {
         }
         (Some(_), Some(_)) | (None, None) => {
             let hint = "give the program as `code`, or the `execution_id` of a run that did it, not both";
-            Err(Fault::new(
+            Err(McpFault::new(
                 "arguments.missing",
                 "`code` or `execution_id` is needed",
                 hint,
@@ -98,8 +110,8 @@ fn program(given: &mut Arguments) -> Result<SkillProgram, Fault> {
 }
 
 /// Parses a schema, given as an object or as its JSON text.
-fn schema(given: &mut Arguments, name: &str) -> Result<Option<Value>, Fault> {
-    let value = match given.any(name) {
+fn parse_schema(given: &mut CallArguments, name: &str) -> Result<Option<Value>, McpFault> {
+    let value = match given.take_any(name) {
         Some(Value::String(text)) => match serde_json::from_str(&text) {
             Ok(value) => value,
             Err(_) => Value::String(text),
@@ -110,19 +122,23 @@ fn schema(given: &mut Arguments, name: &str) -> Result<Option<Value>, Fault> {
     if value.is_object() {
         return Ok(Some(value));
     }
-    Err(wrong(name, "a JSON Schema", &value))
+    Err(wrong_argument(name, "a JSON Schema", &value))
 }
 
 /// Handles a call of `list_skills`.
-pub(super) async fn list(shared: &Shared, who: Principal, given: Option<JsonObject>) -> Result<CallToolResult, Fault> {
-    let mut given = Arguments::new(given, tools::LIST_SKILLS_TAKES)?;
-    let (query, cursor) = (given.text("query")?, given.text("cursor")?);
-    let session = given.session()?;
+pub(super) async fn list_skills(
+    shared: &HandlerState,
+    who: Principal,
+    given: Option<JsonObject>,
+) -> Result<CallToolResult, McpFault> {
+    let mut given = CallArguments::new(given, tools::LIST_SKILLS_ARGUMENTS)?;
+    let (query, cursor) = (given.take_text("query")?, given.take_text("cursor")?);
+    let session = given.take_session()?;
     let session = session
-        .map(|called| shared.engine.open_session_called(who, &called))
+        .map(|called| shared.engine.find_open_session(who, &called))
         .transpose()?;
-    let all = shared.engine.skills(who, session, query.as_deref()).await?;
-    let (page, next) = page(&all, cursor.as_deref(), PAGE)?;
+    let all = shared.engine.list_skills(who, session, query.as_deref()).await?;
+    let (page, next) = skills_page(&all, cursor.as_deref(), PAGE_LIMIT)?;
     let mut lines: Vec<String> = page
         .iter()
         .map(|skill| {
@@ -146,7 +162,7 @@ pub(super) async fn list(shared: &Shared, who: Principal, given: Option<JsonObje
         lines.push(format!("more: cursor {next}"));
         object["cursor"] = next.into();
     }
-    Ok(answer::complete(
+    Ok(call_result::complete_result(
         object,
         vec![ContentBlock::text(lines.join("\n"))],
         false,
@@ -154,18 +170,18 @@ pub(super) async fn list(shared: &Shared, who: Principal, given: Option<JsonObje
 }
 
 /// The page of skills after the cursor, and the next cursor.
-pub(crate) fn page<'a>(
+pub(crate) fn skills_page<'a>(
     all: &'a [SkillView],
     cursor: Option<&str>,
     most: usize,
-) -> Result<(&'a [SkillView], Option<String>), Fault> {
+) -> Result<(&'a [SkillView], Option<String>), McpFault> {
     let from = match cursor {
         None => 0,
         Some(cursor) => {
             let place = all.iter().position(|skill| skill.name.as_str() == cursor);
             place.map(|place| place + 1).ok_or_else(|| {
                 let hint = "ask again without a cursor";
-                Fault::new("arguments.invalid", "this cursor is for another list", hint)
+                McpFault::new("arguments.invalid", "this cursor is for another list", hint)
             })?
         }
     };

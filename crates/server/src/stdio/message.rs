@@ -5,73 +5,73 @@ use rmcp::model::{ErrorCode, ErrorData, NumberOrString, RequestId};
 use rmcp::service::RxJsonRpcMessage;
 use serde_json::Value;
 
-use crate::weight::{MOST_VALUES, is_too_heavy};
+use crate::json_limits::{MAX_JSON_VALUES, has_too_many_values};
 
 /// The result of parsing a line.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum ParsedMessage {
     /// A valid request, notification or response.
     Message(Box<RxJsonRpcMessage<RoleServer>>),
     /// A line without a message that needs no answer.
     Nothing,
     /// An invalid message, with the error to return and its id, if known.
-    Wrong(ErrorData, Option<RequestId>),
+    Invalid(ErrorData, Option<RequestId>),
 }
 
 /// Parses one line into a message.
-pub(super) fn read(line: &[u8]) -> Heard {
+pub(super) fn parse_message(line: &[u8]) -> ParsedMessage {
     let line = line.trim_ascii();
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     if line.is_empty() {
-        return Heard::Nothing;
+        return ParsedMessage::Nothing;
     }
-    if is_too_heavy(line) {
-        let message = format!("a message of more than {MOST_VALUES} values is not read");
-        return Heard::Wrong(ErrorData::invalid_request(message, None), edges_id(line, line));
+    if has_too_many_values(line) {
+        let message = format!("a message of more than {MAX_JSON_VALUES} values is not read");
+        return ParsedMessage::Invalid(ErrorData::invalid_request(message, None), id_from_edges(line, line));
     }
     match serde_json::from_slice(line) {
-        Ok(message) => Heard::Message(Box::new(message)),
-        Err(_) => explain(line),
+        Ok(message) => ParsedMessage::Message(Box::new(message)),
+        Err(_) => explain_invalid(line),
     }
 }
 
 /// The error for a line that was too long to read.
 pub(super) fn too_long(head: &[u8], tail: &[u8], longest: usize) -> (ErrorData, Option<RequestId>) {
     let message = format!("a message of more than {longest} bytes is not read; send large files in parts");
-    (ErrorData::invalid_request(message, None), edges_id(head, tail))
+    (ErrorData::invalid_request(message, None), id_from_edges(head, tail))
 }
 
 /// The error for a line that is not a message.
-fn explain(line: &[u8]) -> Heard {
+fn explain_invalid(line: &[u8]) -> ParsedMessage {
     let value: Value = match serde_json::from_slice(line) {
         Ok(value) => value,
         Err(error) => {
             let error = ErrorData::new(ErrorCode::PARSE_ERROR, format!("not JSON: {error}"), None);
-            return Heard::Wrong(error, None);
+            return ParsedMessage::Invalid(error, None);
         }
     };
     let Value::Object(fields) = &value else {
         let message = "a message is one JSON-RPC object; batches are not part of the protocol";
-        return Heard::Wrong(ErrorData::invalid_request(message, None), None);
+        return ParsedMessage::Invalid(ErrorData::invalid_request(message, None), None);
     };
     if fields.contains_key("method") && !fields.contains_key("id") {
         // An unknown notification, which the protocol leaves unanswered.
-        return Heard::Nothing;
+        return ParsedMessage::Nothing;
     }
-    let id = fields.get("id").and_then(id);
+    let id = fields.get("id").and_then(request_id);
     let message = "not a JSON-RPC 2.0 message: `jsonrpc`, `method` and an `id` that is a string or a number are needed";
-    Heard::Wrong(ErrorData::invalid_request(message, None), id)
+    ParsedMessage::Invalid(ErrorData::invalid_request(message, None), id)
 }
 
-fn id(value: &Value) -> Option<RequestId> {
+fn request_id(value: &Value) -> Option<RequestId> {
     serde_json::from_value::<NumberOrString>(value.clone()).ok()
 }
 
 /// Finds the id of a message whose ends alone are known: clients write it first or last.
-fn edges_id(head: &[u8], tail: &[u8]) -> Option<RequestId> {
+fn id_from_edges(head: &[u8], tail: &[u8]) -> Option<RequestId> {
     const KEY: &[u8] = b"\"id\":";
-    let params = find(head, b"\"params\"").unwrap_or(head.len());
-    let first = find(head, KEY).filter(|at| *at < params);
+    let params = find_bytes(head, b"\"params\"").unwrap_or(head.len());
+    let first = find_bytes(head, KEY).filter(|at| *at < params);
     let last = || tail.windows(KEY.len()).rposition(|part| part == KEY);
     let after = match first {
         Some(at) => head.get(at + KEY.len()..)?,
@@ -81,10 +81,10 @@ fn edges_id(head: &[u8], tail: &[u8]) -> Option<RequestId> {
         .into_iter::<Value>()
         .next()?
         .ok()?;
-    id(&value)
+    request_id(&value)
 }
 
-fn find(within: &[u8], what: &[u8]) -> Option<usize> {
+fn find_bytes(within: &[u8], what: &[u8]) -> Option<usize> {
     within.windows(what.len()).position(|part| part == what)
 }
 

@@ -10,12 +10,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
 /// A stream to read from.
-pub(super) type Read = Box<dyn AsyncRead + Send + Unpin>;
+pub(super) type StdinStream = Box<dyn AsyncRead + Send + Unpin>;
 /// A stream to write to.
-pub(super) type Write = Box<dyn AsyncWrite + Send + Unpin>;
+pub(super) type StdoutStream = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Standard input and output, as sockets or pipes if possible, otherwise through a thread.
-pub(super) fn standard() -> (Read, Write) {
+pub(super) fn standard_streams() -> (StdinStream, StdoutStream) {
     let sockets = socket(&io::stdin()).and_then(|read| Ok((read, socket(&io::stdout())?)));
     match sockets {
         Ok((read, write)) => (Box::new(read), Box::new(write)),

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ringfence_engine::kept::Scope;
+use ringfence_engine::storage::AccessScope;
 use ringfence_journal::Principal;
-use ringfence_server::{Auth, Limits};
+use ringfence_server::{ClientAuth, HttpLimits};
 
 use crate::wire::{Reply, send};
 use crate::world::World;
@@ -104,7 +104,7 @@ async fn everything_but_health_and_metadata_needs_an_access_token() {
         assert_eq!((reply.status, reply.code().as_str()), (status, code), "{value}");
     }
     // A token in the URL would appear in logs, so it is not accepted there.
-    let holder = world.holder("a", Scope::Operator).await;
+    let holder = world.holder("a", AccessScope::Operator).await;
     let secret = holder.bearer.trim_start_matches("Bearer ");
     let reply = send(
         world.address,
@@ -129,11 +129,11 @@ async fn everything_but_health_and_metadata_needs_an_access_token() {
 
 #[tokio::test]
 async fn metadata_names_the_issuers_that_the_operator_named() {
-    let auth = Auth::Tokens {
+    let auth = ClientAuth::Tokens {
         resource: Some("https://ringfence.example/".to_owned()),
         issuers: vec!["https://login.example".to_owned()],
     };
-    let world = World::made(Limits::default(), auth).await;
+    let world = World::made(HttpLimits::default(), auth).await;
     let metadata = send(world.address, "GET", "/.well-known/oauth-protected-resource", &[], "")
         .await
         .json();
@@ -153,9 +153,9 @@ async fn metadata_names_the_issuers_that_the_operator_named() {
 #[tokio::test]
 async fn each_scope_does_what_it_may() {
     let world = World::new().await;
-    let viewer = world.holder("viewer", Scope::Viewer).await;
-    let agent = world.holder("agent", Scope::Agent).await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let viewer = world.holder("viewer", AccessScope::Viewer).await;
+    let agent = world.holder("agent", AccessScope::Agent).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     let code = |reply: &Reply| {
         if reply.status == 403 {
             reply.code()
@@ -209,7 +209,7 @@ async fn each_scope_does_what_it_may() {
 #[tokio::test]
 async fn a_revoked_token_is_refused_at_the_next_request_and_its_streams_end() {
     let world = World::new().await;
-    let holder = world.holder("a", Scope::Agent).await;
+    let holder = world.holder("a", AccessScope::Agent).await;
     assert_eq!(holder.get("/api/v1/runs").await.status, 200);
     let mut events = holder.events("/api/v1/events", &[]).await;
     // Another process revokes the token in the same way.
@@ -229,7 +229,7 @@ async fn a_revoked_token_is_refused_at_the_next_request_and_its_streams_end() {
 #[tokio::test]
 async fn the_use_of_a_token_is_noted() {
     let world = World::new().await;
-    let holder = world.holder("a", Scope::Viewer).await;
+    let holder = world.holder("a", AccessScope::Viewer).await;
     holder.get("/api/v1/runs").await;
     let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
     while world
@@ -248,7 +248,7 @@ async fn the_use_of_a_token_is_noted() {
 
 #[tokio::test]
 async fn with_access_off_everybody_is_one_principal() {
-    let world = World::made(Limits::default(), Auth::Off(Principal::Local(7))).await;
+    let world = World::made(HttpLimits::default(), ClientAuth::Off(Principal::Local(7))).await;
     let body = r#"{"language":"javascript","code":"1"}"#;
     assert_eq!(send(world.address, "POST", "/api/v1/runs", &[], body).await.status, 200);
     let sessions = send(world.address, "GET", "/api/v1/sessions", &[], "").await.json();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_engine::kept::Scope;
+use ringfence_engine::storage::AccessScope;
 use serde_json::{Value, json};
 
 use crate::wire::{exchange, head, send};
@@ -12,10 +12,10 @@ use crate::world::{Holder, World};
 async fn a_run_is_begun_shown_listed_and_belongs_to_its_principal() {
     let world = World::new().await;
     let (me, other) = (
-        world.holder("me", Scope::Agent).await,
-        world.holder("other", Scope::Agent).await,
+        world.holder("me", AccessScope::Agent).await,
+        world.holder("other", AccessScope::Agent).await,
     );
-    let operator = world.holder("operator", Scope::Operator).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     let run = me.run("typescript", "console.log('hi'); 6 * 7").await;
     assert_eq!(run.status, 200, "{run:?}");
     let (body, place) = (run.json(), run.header("location").unwrap().to_owned());
@@ -54,7 +54,7 @@ async fn a_run_is_begun_shown_listed_and_belongs_to_its_principal() {
 #[tokio::test]
 async fn a_program_gets_the_arguments_the_input_and_the_variables_of_its_request() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let ask = async |body: Value| me.send("POST", "/api/v1/runs", &body.to_string()).await;
     let shell = ask(json!({
         "language": "shell", "code": "cat; echo \"$1 $2 $COLOUR\"",
@@ -93,8 +93,8 @@ async fn a_program_gets_the_arguments_the_input_and_the_variables_of_its_request
 async fn output_that_was_cut_is_fetched_whole_or_in_part_by_its_owner() {
     let world = World::new().await;
     let (me, other) = (
-        world.holder("me", Scope::Agent).await,
-        world.holder("other", Scope::Agent).await,
+        world.holder("me", AccessScope::Agent).await,
+        world.holder("other", AccessScope::Agent).await,
     );
     let run = me
         .run(
@@ -124,8 +124,8 @@ async fn output_that_was_cut_is_fetched_whole_or_in_part_by_its_owner() {
 async fn files_of_a_run_are_downloaded_as_what_they_are_and_run_nowhere() {
     let world = World::new().await;
     let (me, other) = (
-        world.holder("me", Scope::Agent).await,
-        world.holder("other", Scope::Agent).await,
+        world.holder("me", AccessScope::Agent).await,
+        world.holder("other", AccessScope::Agent).await,
     );
     let code = "files.write('plain.bin', 'made'); emit('<script>', { name: 'out/page one.html' })";
     let run = me.run("typescript", code).await;
@@ -162,7 +162,7 @@ async fn files_of_a_run_are_downloaded_as_what_they_are_and_run_nowhere() {
 #[tokio::test]
 async fn a_run_with_many_files_lists_the_first_and_hands_out_all() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let code = "const name = 'n'.repeat(150); for (let i = 1000; i < 3000; i++) files.write(name + i, 'made')";
     let run = me.run("typescript", code).await;
     let place = run.header("location").unwrap().to_owned();
@@ -185,7 +185,7 @@ async fn a_run_with_many_files_lists_the_first_and_hands_out_all() {
 #[tokio::test]
 async fn what_is_asked_wrongly_is_said() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let cases = [
         ("POST", "/api/v1/runs", "{", 400, "api.body"),
         ("POST", "/api/v1/runs", "[]", 400, "api.body"),
@@ -259,8 +259,8 @@ async fn begun(holder: &Holder, code: &str) -> Value {
 #[tokio::test]
 async fn a_run_that_goes_on_is_cancelled_by_its_owner_or_an_operator() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let me = world.holder("me", AccessScope::Agent).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     for holder in [&me, &operator] {
         let run = begun(&me, "sleep 25").await;
         let place = format!("/api/v1/runs/{}", run["execution_id"].as_str().unwrap());
@@ -286,7 +286,7 @@ async fn running(holder: &Holder, place: &str) {
 #[tokio::test]
 async fn a_session_is_stopped_and_what_runs_in_it_dies() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let run = begun(&me, "sleep 25").await;
     let place = format!("/api/v1/runs/{}", run["execution_id"].as_str().unwrap());
     running(&me, &place).await;
@@ -309,7 +309,7 @@ async fn a_session_is_stopped_and_what_runs_in_it_dies() {
 #[tokio::test]
 async fn a_client_that_leaves_before_it_hears_of_its_run_leaves_nothing_running() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let body = json!({ "language": "shell", "code": "sleep 25" }).to_string();
     let length = body.len().to_string();
     let headers = [
@@ -339,7 +339,7 @@ async fn a_client_that_leaves_before_it_hears_of_its_run_leaves_nothing_running(
 #[tokio::test]
 async fn a_list_is_paged_and_every_row_comes_once() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let mut made = Vec::new();
     for _ in 0..5 {
         made.push(me.run("javascript", "1").await.json()["execution_id"].clone());
@@ -361,7 +361,7 @@ async fn a_list_is_paged_and_every_row_comes_once() {
 #[tokio::test]
 async fn the_document_names_every_path_and_method_and_no_other() {
     let world = World::new().await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     let document = operator.get("/api/v1/openapi.json").await.json();
     assert_eq!(document["openapi"], "3.1.0");
     let paths = document["paths"].as_object().unwrap();
@@ -388,7 +388,7 @@ async fn the_document_names_every_path_and_method_and_no_other() {
 #[tokio::test]
 async fn what_the_client_says_of_its_trace_is_in_the_journal() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let headers = [
         ("Authorization", me.bearer.as_str()),
@@ -404,7 +404,7 @@ async fn what_the_client_says_of_its_trace_is_in_the_journal() {
     )
     .await;
     let session = run.json()["session_id"].as_str().unwrap().parse().unwrap();
-    let records = world.engine.store().show(session).await.unwrap();
+    let records = world.engine.store().session_records(session).await.unwrap();
     let started = records
         .iter()
         .find(|record| record.json.contains("execution_started"))
@@ -416,7 +416,7 @@ async fn what_the_client_says_of_its_trace_is_in_the_journal() {
 #[tokio::test]
 async fn numbers_of_runs_and_requests_are_counted() {
     let world = World::new().await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     operator.run("javascript", "1").await;
     operator.run("javascript", "throw new Error('no')").await;
     let text = operator.get("/metrics").await;
@@ -449,14 +449,14 @@ async fn bytes_that_are_no_request_are_answered_and_nobody_else_notices() {
         let answer = exchange(world.address, bytes).await;
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 4") || answer.starts_with(b"HTTP/1.1 5"));
     }
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     assert_eq!(me.get("/api/v1/runs").await.status, 200);
 }
 
 #[tokio::test]
 async fn what_a_request_asks_for_and_cannot_have_is_its_own_fault() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let ask = |more: Value| {
         let mut body = json!({ "language": "shell", "code": "echo no" });
         for (key, value) in more.as_object().unwrap() {

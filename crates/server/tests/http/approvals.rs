@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_engine::kept::Scope;
+use ringfence_engine::storage::AccessScope;
 use serde_json::{Value, json};
 
 use crate::world::{Holder, World};
@@ -28,9 +28,9 @@ fn at(one: &Value, what: &str) -> String {
 #[tokio::test]
 async fn an_operator_answers_and_an_agent_never_does() {
     let world = World::asking("").await;
-    let me = world.holder("me", Scope::Agent).await;
-    let viewer = world.holder("viewer", Scope::Viewer).await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let me = world.holder("me", AccessScope::Agent).await;
+    let viewer = world.holder("viewer", AccessScope::Viewer).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     let run = me.run("typescript", CODE).await;
     assert_eq!(run.status, 202, "{run:?}");
     let place = run.header("location").unwrap().to_owned();
@@ -89,8 +89,8 @@ async fn an_operator_answers_and_an_agent_never_does() {
 #[tokio::test]
 async fn what_is_wrong_with_an_answer_is_said() {
     let world = World::asking("approvals: { timeout: 8s }").await;
-    let me = world.holder("me", Scope::Agent).await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let me = world.holder("me", AccessScope::Agent).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     let place = me.run("typescript", CODE).await.header("location").unwrap().to_owned();
     let one = waiting(&operator).await;
     let other = json!({ "shown": "0".repeat(64) }).to_string();
@@ -134,8 +134,8 @@ async fn what_is_wrong_with_an_answer_is_said() {
 #[tokio::test]
 async fn of_many_who_answer_at_once_one_does() {
     let world = World::asking("").await;
-    let me = world.holder("me", Scope::Agent).await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let me = world.holder("me", AccessScope::Agent).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     me.run("typescript", CODE).await;
     let one = waiting(&operator).await;
     let answers = (0..8).map(|number| {
@@ -160,8 +160,8 @@ async fn of_many_who_answer_at_once_one_does() {
 #[tokio::test]
 async fn a_yes_for_good_is_shown_first_and_asked_no_more() {
     let world = World::asking("").await;
-    let me = world.holder("me", Scope::Agent).await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let me = world.holder("me", AccessScope::Agent).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     me.run("typescript", CODE).await;
     let one = waiting(&operator).await;
     assert_eq!(me.send("POST", &at(&one, "/preview"), "").await.status, 403);

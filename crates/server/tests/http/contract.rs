@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use jsonschema::Validator;
-use ringfence_engine::kept::Scope;
+use ringfence_engine::storage::AccessScope;
 use serde_json::{Value, json};
 
 use self::cases::{Operation, operations};
@@ -271,7 +271,7 @@ fn judge(document: &Value) -> Judge<'_> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_operation_answers_what_its_document_says() {
     let world = World::asking(MORE).await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     let document = operator.get("/api/v1/openapi.json").await.json();
     let things = Things::make(&operator, "valid").await;
     let mut all = operations(&document);
@@ -304,7 +304,7 @@ async fn every_operation_answers_what_its_document_says() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_is_wrong_with_a_request_is_said_in_one_shape() {
     let world = World::asking(MORE).await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     let document = operator.get("/api/v1/openapi.json").await.json();
     let things = Things::make(&operator, "invalid").await;
     let mut judge = judge(&document);
@@ -339,11 +339,11 @@ async fn whatever_is_wrong_with_a_request_is_said_in_one_shape() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scope_that_is_too_small_is_refused_at_every_operation() {
     let world = World::asking(MORE).await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     let document = operator.get("/api/v1/openapi.json").await.json();
     let things = Things::make(&operator, "scopes").await;
     let mut judge = judge(&document);
-    for scope in [Scope::Viewer, Scope::Agent] {
+    for scope in [AccessScope::Viewer, AccessScope::Agent] {
         let holder = world.holder(&scope.to_string(), scope).await;
         for operation in &operations(&document) {
             let request = operation.request(&holder.bearer, &things.id(operation), body(operation).as_ref());
@@ -352,8 +352,8 @@ async fn a_scope_that_is_too_small_is_refused_at_every_operation() {
             let is_people = operation.path.starts_with("/api/v1/approvals");
             let is_rule = operation.path == "/api/v1/sessions/{id}/policy";
             let refused = match scope {
-                Scope::Viewer => operation.method != "get" || is_people,
-                Scope::Agent | Scope::Operator => is_people || is_rule,
+                AccessScope::Viewer => operation.method != "get" || is_people,
+                AccessScope::Agent | AccessScope::Operator => is_people || is_rule,
             };
             assert_eq!(
                 code.as_deref() == Some("auth.scope"),
@@ -363,7 +363,7 @@ async fn a_scope_that_is_too_small_is_refused_at_every_operation() {
             // A resource of another principal is unknown to an agent, and nobody sees the skills of another.
             if operation.path.contains("{id}") && !refused {
                 let is_missing = response.status == 404;
-                let is_own = scope == Scope::Agent || operation.path.starts_with("/api/v1/skills");
+                let is_own = scope == AccessScope::Agent || operation.path.starts_with("/api/v1/skills");
                 assert_eq!(
                     is_missing,
                     is_own,

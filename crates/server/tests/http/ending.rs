@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use ringfence_engine::kept::Scope;
-use ringfence_server::Limits;
+use ringfence_engine::storage::AccessScope;
+use ringfence_server::HttpLimits;
 use serde_json::json;
 use tokio::net::TcpStream;
 
@@ -12,7 +12,7 @@ use crate::world::World;
 #[tokio::test]
 async fn what_runs_may_end_and_nothing_new_begins() {
     let mut world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let mut events = me.events("/api/v1/events", &[]).await;
     let run = tokio::spawn({
         let me = me.clone();
@@ -32,12 +32,12 @@ async fn what_runs_may_end_and_nothing_new_begins() {
 
 #[tokio::test]
 async fn what_does_not_end_in_time_is_ended() {
-    let limits = Limits {
+    let limits = HttpLimits {
         drain: Duration::from_millis(300),
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let mut world = World::with(limits).await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let mut events = me.events("/api/v1/events", &[]).await;
     let run = tokio::spawn({
         let me = me.clone();
@@ -54,7 +54,7 @@ async fn what_does_not_end_in_time_is_ended() {
 #[tokio::test]
 async fn a_conversation_of_the_older_era_does_not_hold_the_server() {
     let mut world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
     } });

@@ -1,14 +1,14 @@
 //! The stream of events: no loss, no duplicates, no events of others.
 
-use ringfence_engine::kept::Scope;
+use ringfence_engine::storage::AccessScope;
 
 use crate::world::World;
 
 #[tokio::test]
 async fn a_stream_that_breaks_goes_on_where_it_broke() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let me = world.holder("me", AccessScope::Agent).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     let runner = tokio::spawn({
         let me = me.clone();
         async move {
@@ -37,8 +37,8 @@ async fn a_stream_that_breaks_goes_on_where_it_broke() {
 async fn a_stream_shows_what_is_the_callers_own() {
     let world = World::new().await;
     let (me, other) = (
-        world.holder("me", Scope::Agent).await,
-        world.holder("other", Scope::Agent).await,
+        world.holder("me", AccessScope::Agent).await,
+        world.holder("other", AccessScope::Agent).await,
     );
     let mut live = me.events("/api/v1/events", &[]).await;
     let mut blind = other.events("/api/v1/events?after=0", &[]).await;
@@ -67,7 +67,7 @@ async fn a_stream_shows_what_is_the_callers_own() {
 #[tokio::test]
 async fn an_event_that_never_was_cannot_be_gone_on_from() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     for id in ["7", "-1", "x", ""] {
         let headers = [("Authorization", me.bearer.as_str()), ("Last-Event-ID", id)];
         let reply = crate::wire::send(world.address, "GET", "/api/v1/events", &headers, "").await;

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use ringfence_engine::kept::Scope;
-use ringfence_server::Limits;
+use ringfence_engine::storage::AccessScope;
+use ringfence_server::HttpLimits;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use crate::wire::{PATIENCE, exchange, head, read_all, reply, send};
+use crate::wire::{TEST_TIMEOUT, exchange, head, read_all, reply, send};
 use crate::world::World;
 
 /// The memory of this process, in bytes.
@@ -20,7 +20,7 @@ fn memory() -> u64 {
 #[tokio::test]
 async fn a_body_of_100_mb_is_refused_and_not_kept() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let before = memory();
     for chunked in [false, true] {
         let how = if chunked {
@@ -76,7 +76,7 @@ async fn a_body_of_100_mb_is_refused_and_not_kept() {
 #[tokio::test]
 async fn the_configured_body_limit_is_the_only_one() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     for (mib, expected) in [(3, (200, String::new())), (5, (413, "http.size".to_owned()))] {
         let body = format!(r#"{{"language":"js","code":"1"{}}}"#, " ".repeat(mib << 20));
         let answer = me.send("POST", "/api/v1/runs", &body).await;
@@ -88,24 +88,24 @@ async fn the_configured_body_limit_is_the_only_one() {
         assert_eq!((answer.status, code), expected, "{mib} MiB");
     }
     // A larger limit works too: no other limit refuses such a request.
-    let limits = Limits {
+    let limits = HttpLimits {
         body: 8 << 20,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let world = World::with(limits).await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let body = format!(r#"{{"language":"js","code":"1"{}}}"#, " ".repeat(7 << 20));
     assert_eq!(me.send("POST", "/api/v1/runs", &body).await.status, 200);
 }
 
 #[tokio::test]
 async fn bodies_together_have_a_weight() {
-    let limits = Limits {
+    let limits = HttpLimits {
         bodies: 8 << 10,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let world = World::with(limits).await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let body = format!(r#"{{"language":"js","code":"1{}"}}"#, " ".repeat(20_000));
     let refused = me.send("POST", "/api/v1/runs", &body).await;
     assert_eq!((refused.status, refused.code().as_str()), (503, "http.full"));
@@ -118,13 +118,13 @@ async fn bodies_together_have_a_weight() {
 
 #[tokio::test]
 async fn a_client_that_sends_slowly_is_let_go() {
-    let limits = Limits {
+    let limits = HttpLimits {
         headers: Duration::from_millis(300),
         receive: Duration::from_millis(300),
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let world = World::with(limits).await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     // Half a head without more, nothing at all, and single bytes at intervals.
     for begun in ["GET /healthz HTTP/1.1\r\nHost: local", ""] {
         let started = Instant::now();
@@ -163,14 +163,14 @@ async fn headers_have_a_number_and_a_size() {
 
 #[tokio::test]
 async fn one_token_has_its_share_and_others_have_theirs() {
-    let limits = Limits {
+    let limits = HttpLimits {
         requests: 2,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let world = World::with(limits).await;
     let (me, other) = (
-        world.holder("me", Scope::Agent).await,
-        world.holder("other", Scope::Agent).await,
+        world.holder("me", AccessScope::Agent).await,
+        world.holder("other", AccessScope::Agent).await,
     );
     let streams = (
         me.events("/api/v1/events", &[]).await,
@@ -190,14 +190,14 @@ async fn one_token_has_its_share_and_others_have_theirs() {
 
 #[tokio::test]
 async fn a_token_that_asks_too_often_is_told_when_to_come_back() {
-    let limits = Limits {
+    let limits = HttpLimits {
         rate: 1,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let world = World::with(limits).await;
     let (me, other) = (
-        world.holder("me", Scope::Viewer).await,
-        world.holder("other", Scope::Viewer).await,
+        world.holder("me", AccessScope::Viewer).await,
+        world.holder("other", AccessScope::Viewer).await,
     );
     let mut refused = None;
     for _ in 0..20 {
@@ -217,12 +217,12 @@ async fn a_token_that_asks_too_often_is_told_when_to_come_back() {
 
 #[tokio::test]
 async fn too_many_connections_are_turned_away_with_a_word() {
-    let limits = Limits {
+    let limits = HttpLimits {
         connections: 2,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let world = World::with(limits).await;
-    let me = world.holder("me", Scope::Viewer).await;
+    let me = world.holder("me", AccessScope::Viewer).await;
     let held = (
         me.events("/api/v1/events", &[]).await,
         me.events("/api/v1/events", &[]).await,
@@ -240,7 +240,7 @@ async fn too_many_connections_are_turned_away_with_a_word() {
 #[tokio::test]
 async fn half_sent_heads_make_room_for_a_request() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Viewer).await;
+    let me = world.holder("me", AccessScope::Viewer).await;
     // A stream in progress is not an idle connection, so it stays.
     let mut events = me.events("/api/v1/events", &[]).await;
     let mut held = Vec::new();
@@ -261,9 +261,9 @@ async fn half_sent_heads_make_room_for_a_request() {
 
 #[tokio::test]
 async fn idle_connections_make_room_for_a_request() {
-    let limits = Limits {
+    let limits = HttpLimits {
         connections: 4,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let world = World::with(limits).await;
     let mut idle = Vec::new();
@@ -286,20 +286,20 @@ async fn idle_connections_make_room_for_a_request() {
 
 #[tokio::test]
 async fn a_client_that_never_reads_is_let_go_and_gives_its_place_back() {
-    let limits = Limits {
+    let limits = HttpLimits {
         send: Duration::from_millis(500),
         requests: 1,
-        ..Limits::default()
+        ..HttpLimits::default()
     };
     let world = World::with(limits).await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let run = me.run("javascript", "console.log('x'.repeat(900_000))").await;
     let place = run.header("location").unwrap().to_owned();
     // Forty requests for nearly a megabyte at once, without reading any of it.
     let mut stream = TcpStream::connect(world.address).await.unwrap();
     let text = head("GET", &place, &[("Authorization", me.bearer.as_str())]).repeat(40);
     stream.write_all(text.as_bytes()).await.unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     tokio::time::sleep(Duration::from_secs(1)).await;
     while me.get("/api/v1/runs").await.status != 200 {
         assert!(Instant::now() < deadline, "it is still waited for");

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ringfence_engine::kept::Scope;
+use ringfence_engine::storage::AccessScope;
 
 use crate::wire::send;
 use crate::world::World;
@@ -18,7 +18,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 async fn others_are_answered_while_what_a_program_left_is_looked_through() {
     let policy = "fs: { mounts: [{ path: /workspace, access: rw, quota: 16MiB }] }";
     let world = World::under(policy, policy).await;
-    let holder = world.holder("agent", Scope::Agent).await;
+    let holder = world.holder("agent", AccessScope::Agent).await;
     let run = holder.run("shell", LEAVE);
     let others = async {
         let mut slowest = Duration::ZERO;

@@ -1,6 +1,6 @@
 //! A run as a stream: several readers, live output, and resumption after a broken stream.
 
-use ringfence_engine::kept::Scope;
+use ringfence_engine::storage::AccessScope;
 use serde_json::{Value, json};
 
 use crate::world::{Holder, World};
@@ -34,7 +34,7 @@ async fn to_the_end(me: &Holder, path: &str, more: &[(&str, &str)]) -> (String, 
 #[tokio::test]
 async fn a_run_is_followed_by_several_and_taken_up_where_a_stream_broke() {
     let world = World::new().await;
-    let me = world.holder("me", Scope::Agent).await;
+    let me = world.holder("me", AccessScope::Agent).await;
     let place = begun(&me).await;
     let path = format!("{place}/events");
     let whole = tokio::spawn({
@@ -80,8 +80,8 @@ async fn a_run_is_followed_by_several_and_taken_up_where_a_stream_broke() {
 async fn a_run_is_followed_by_its_owner_from_a_place_that_there_is() {
     let world = World::new().await;
     let (me, other) = (
-        world.holder("me", Scope::Agent).await,
-        world.holder("other", Scope::Agent).await,
+        world.holder("me", AccessScope::Agent).await,
+        world.holder("other", AccessScope::Agent).await,
     );
     let place = begun(&me).await;
     let path = format!("{place}/events");

@@ -1,6 +1,6 @@
 //! Repeated requests with the same idempotency key.
 
-use ringfence_engine::kept::Scope;
+use ringfence_engine::storage::AccessScope;
 use serde_json::json;
 
 use crate::wire::{Reply, send};
@@ -16,8 +16,8 @@ async fn ask(world: &World, me: &Holder, key: &str, code: &str) -> Reply {
 async fn a_request_that_is_sent_again_begins_no_second_run() {
     let world = World::new().await;
     let (me, other) = (
-        world.holder("me", Scope::Agent).await,
-        world.holder("other", Scope::Agent).await,
+        world.holder("me", AccessScope::Agent).await,
+        world.holder("other", AccessScope::Agent).await,
     );
     // An impatient client repeats its request at once.
     let code = "1 + 1";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_engine::kept::Scope;
+use ringfence_engine::storage::AccessScope;
 use serde_json::{Value, json};
 
 use crate::wire::Reply;
@@ -54,8 +54,8 @@ async fn met_rules(holder: &Holder, session: &Value) {
 #[tokio::test]
 async fn rules_change_under_a_program_that_runs() {
     let world = World::under(POLICY, CEILING).await;
-    let me = world.holder("me", Scope::Agent).await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let me = world.holder("me", AccessScope::Agent).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     let (run, session) = tokio::join!(me.run("shell", ASKS), async {
         let session = running(&me).await;
         met_rules(&me, &session).await;
@@ -83,8 +83,8 @@ async fn rules_change_under_a_program_that_runs() {
 #[tokio::test]
 async fn rules_are_widened_under_the_ceiling_only() {
     let world = World::under(POLICY, CEILING).await;
-    let me = world.holder("me", Scope::Agent).await;
-    let operator = world.holder("operator", Scope::Operator).await;
+    let me = world.holder("me", AccessScope::Agent).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     let body = json!({ "language": "shell", "code": "true", "session_id": "work" }).to_string();
     let ran = me.send("POST", "/api/v1/runs", &body).await;
     let session = ran.json()["session_id"].clone();

@@ -1,6 +1,6 @@
 //! Skills over the JSON API: those of each caller, and those of the team, which an operator keeps.
 
-use ringfence_engine::kept::Scope;
+use ringfence_engine::storage::AccessScope;
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -9,10 +9,10 @@ use crate::world::World;
 async fn skills_are_saved_listed_shown_and_removed() {
     let world = World::new().await;
     let (me, viewer) = (
-        world.holder("me", Scope::Agent).await,
-        world.holder("viewer", Scope::Viewer).await,
+        world.holder("me", AccessScope::Agent).await,
+        world.holder("viewer", AccessScope::Viewer).await,
     );
-    let operator = world.holder("operator", Scope::Operator).await;
+    let operator = world.holder("operator", AccessScope::Operator).await;
     let ask = |name: &str, scope: &str| {
         let ask = json!({ "name": name, "description": "Adds.", "code": "export default 1", "language": "ts", "scope": scope });
         ask.to_string()

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpStream;
 
 /// The longest time that a test waits for a response.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A response as the server sent it.
 #[derive(Debug, Clone)]
@@ -64,7 +64,10 @@ pub(crate) async fn read_all(stream: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        match tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap() {
+        match tokio::time::timeout(TEST_TIMEOUT, stream.read(&mut buffer))
+            .await
+            .unwrap()
+        {
             Ok(0) | Err(_) => return all,
             Ok(count) => all.extend_from_slice(&buffer[..count]),
         }
@@ -126,7 +129,7 @@ impl Events {
         let (mut name, mut id) = (String::new(), String::new());
         loop {
             let mut line = String::new();
-            let read = tokio::time::timeout(PATIENCE, self.lines.read_line(&mut line))
+            let read = tokio::time::timeout(TEST_TIMEOUT, self.lines.read_line(&mut line))
                 .await
                 .unwrap();
             if read.unwrap_or(0) == 0 {

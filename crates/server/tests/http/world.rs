@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_engine::kept::Scope;
-use ringfence_engine::{Engine, Front, Settings};
+use ringfence_engine::storage::AccessScope;
+use ringfence_engine::{Engine, EngineConfig, ServeConfig};
 use ringfence_gateway::{Credentials, Servers};
 use ringfence_journal::{Principal, TokenId};
 use ringfence_policy::{Ceiling, Draft, Policy};
-use ringfence_server::{App, Auth, Endpoint, Hosts, Limits, Mcp, McpOptions};
+use ringfence_server::{ClientAuth, Endpoint, Hosts, HttpLimits, HttpServer, McpOptions, McpService};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -56,20 +56,20 @@ pub(crate) struct Holder {
 
 impl World {
     pub(crate) async fn new() -> World {
-        World::with(Limits::default()).await
+        World::with(HttpLimits::default()).await
     }
 
-    pub(crate) async fn with(limits: Limits) -> World {
-        let auth = Auth::Tokens {
+    pub(crate) async fn with(limits: HttpLimits) -> World {
+        let auth = ClientAuth::Tokens {
             resource: None,
             issuers: Vec::new(),
         };
         World::made(limits, auth).await
     }
 
-    pub(crate) async fn made(limits: Limits, auth: Auth) -> World {
-        let policy = Arc::new(Draft::builtin().under(&Ceiling::own_word()).unwrap());
-        let ceiling = Ceiling::of(&policy);
+    pub(crate) async fn made(limits: HttpLimits, auth: ClientAuth) -> World {
+        let policy = Arc::new(Draft::builtin().under(&Ceiling::unlimited()).unwrap());
+        let ceiling = Ceiling::from_policy(&policy);
         World::ruled(limits, auth, (policy, ceiling), None).await
     }
 
@@ -77,45 +77,50 @@ impl World {
     pub(crate) async fn asking(more: &str) -> World {
         let text = format!("tools: {{ rules: [{{ ask: 'mail.*' }}] }}\n{more}");
         let draft = Draft::builtin().layer(&Draft::parse(&text, "test").unwrap());
-        let policy = draft.under(&Ceiling::own_word()).unwrap();
-        let ceiling = Ceiling::of(&policy);
-        let auth = Auth::Tokens {
+        let policy = draft.under(&Ceiling::unlimited()).unwrap();
+        let ceiling = Ceiling::from_policy(&policy);
+        let auth = ClientAuth::Tokens {
             resource: None,
             issuers: Vec::new(),
         };
-        World::ruled(Limits::default(), auth, (Arc::new(policy), ceiling), Some(SERVER)).await
+        World::ruled(HttpLimits::default(), auth, (Arc::new(policy), ceiling), Some(SERVER)).await
     }
 
     /// A world with its own policy and ceiling.
     pub(crate) async fn under(policy: &str, ceiling: &str) -> World {
         let full = |text: &str| {
             let draft = Draft::builtin().layer(&Draft::parse(text, "test").unwrap());
-            draft.under(&Ceiling::own_word()).unwrap()
+            draft.under(&Ceiling::unlimited()).unwrap()
         };
-        let auth = Auth::Tokens {
+        let auth = ClientAuth::Tokens {
             resource: None,
             issuers: Vec::new(),
         };
-        let rules = (Arc::new(full(policy)), Ceiling::of(&full(ceiling)));
-        World::ruled(Limits::default(), auth, rules, None).await
+        let rules = (Arc::new(full(policy)), Ceiling::from_policy(&full(ceiling)));
+        World::ruled(HttpLimits::default(), auth, rules, None).await
     }
 
-    async fn ruled(limits: Limits, auth: Auth, (policy, ceiling): (Arc<Policy>, Ceiling), mail: Option<&str>) -> World {
+    async fn ruled(
+        limits: HttpLimits,
+        auth: ClientAuth,
+        (policy, ceiling): (Arc<Policy>, Ceiling),
+        mail: Option<&str>,
+    ) -> World {
         let home = tempfile::tempdir().unwrap();
         let servers = mail.map_or_else(Servers::default, |source| {
             let path = home.path().join("server.py");
             std::fs::write(&path, source).unwrap();
             let servers = serde_json::json!({ "mail": { "command": "/usr/bin/python3", "args": [path] } });
-            Servers::section(&servers, home.path()).unwrap()
+            Servers::from_section(&servers, home.path()).unwrap()
         });
-        let front = Front {
+        let front = ServeConfig {
             ceiling,
             policy: Arc::clone(&policy),
             idle: Duration::from_mins(10),
             warm: 1,
             budget: ringfence_engine::BudgetOverrides::default(),
         };
-        let settings = Settings {
+        let settings = EngineConfig {
             home: home.path().to_owned(),
             sinks: Vec::new(),
             principal: Principal::Local(1),
@@ -123,19 +128,19 @@ impl World {
             servers,
             server_policies: BTreeMap::new(),
             credentials: Credentials::default(),
-            checkers: ringfence_engine::Tools::default(),
+            checkers: ringfence_engine::CheckerTools::default(),
             environment: Arc::new(|_| None),
-            front: Some(front),
+            serve: Some(front),
         };
-        let engine = Engine::serve(settings).await.unwrap();
+        let engine = Engine::open_for_serving(settings).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let options = McpOptions {
             policy,
             direct: Vec::new(),
         };
-        let mcp = Mcp::new(Arc::clone(&engine), options);
-        let app = App {
+        let mcp = McpService::new(Arc::clone(&engine), options);
+        let app = HttpServer {
             engine: Arc::clone(&engine),
             auth,
             hosts: Hosts::new(
@@ -164,7 +169,7 @@ impl World {
         }
     }
 
-    pub(crate) async fn holder(&self, name: &str, scope: Scope) -> Holder {
+    pub(crate) async fn holder(&self, name: &str, scope: AccessScope) -> Holder {
         let (token, secret) = self.engine.store().create_token(name, scope).await.unwrap();
         Holder {
             id: token.id,
@@ -181,7 +186,7 @@ impl World {
     /// Waits for the server to stop.
     pub(crate) async fn ended(self) {
         let engine = Arc::clone(&self.engine);
-        tokio::time::timeout(wire::PATIENCE, self.served)
+        tokio::time::timeout(wire::TEST_TIMEOUT, self.served)
             .await
             .unwrap()
             .unwrap();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ringfence_engine::approvals::{self, ApprovalState, Approvals, Say, Shown};
+use ringfence_engine::approvals::{self, AnswerSubmission, ApprovalQuery, ApprovalState, ApprovalView};
 use ringfence_journal::{ApprovalScope, ApprovalVia, Principal};
 use rmcp::ClientHandler;
 use rmcp::model::{
@@ -23,16 +23,16 @@ async fn asking(by: &str) -> Setting {
     Setting::asking(by, &[]).await
 }
 
-async fn questions(setting: &Setting, state: ApprovalState) -> Vec<Shown> {
-    let which = Approvals {
+async fn questions(setting: &Setting, state: ApprovalState) -> Vec<ApprovalView> {
+    let which = ApprovalQuery {
         state: Some(state),
-        ..Approvals::default()
+        ..ApprovalQuery::default()
     };
-    approvals::list(setting.engine.store(), which).await.unwrap()
+    approvals::list_approvals(setting.engine.store(), which).await.unwrap()
 }
 
 /// Waits for the only pending approval request.
-async fn waiting(setting: &Setting) -> Shown {
+async fn waiting(setting: &Setting) -> ApprovalView {
     for _ in 0..1000 {
         if let Some(one) = questions(setting, ApprovalState::Pending).await.pop() {
             return one;
@@ -42,8 +42,8 @@ async fn waiting(setting: &Setting) -> Shown {
     panic!("nothing waits");
 }
 
-async fn answer(setting: &Setting, one: &Shown, approve: bool) {
-    let say = Say {
+async fn answer(setting: &Setting, one: &ApprovalView, approve: bool) {
+    let say = AnswerSubmission {
         approve,
         scope: ApprovalScope::Once,
         shown: None,
@@ -51,7 +51,9 @@ async fn answer(setting: &Setting, one: &Shown, approve: bool) {
         via: ApprovalVia::Cli,
         note: None,
     };
-    approvals::answer(setting.engine.store(), one.id, say).await.unwrap();
+    approvals::answer_approval(setting.engine.store(), one.id, say)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

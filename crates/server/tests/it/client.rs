@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::task::JoinHandle;
 
 /// The longest wait for a message, sufficient for a loaded machine.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) struct Client {
     read: BufReader<ReadHalf<DuplexStream>>,
@@ -67,7 +67,7 @@ impl Client {
     pub(crate) async fn hear(&mut self) -> Option<Value> {
         let mut line = String::new();
         let read = self.read.read_line(&mut line);
-        let length = tokio::time::timeout(PATIENCE, read).await.unwrap().unwrap();
+        let length = tokio::time::timeout(TEST_TIMEOUT, read).await.unwrap().unwrap();
         (length > 0).then(|| serde_json::from_str(&line).unwrap())
     }
 
@@ -119,7 +119,7 @@ impl Client {
             let mut rest = Vec::new();
             let _rest = tokio::io::AsyncReadExt::read_to_end(&mut read, &mut rest).await;
         });
-        let ended = tokio::time::timeout(PATIENCE, served).await.unwrap().unwrap();
+        let ended = tokio::time::timeout(TEST_TIMEOUT, served).await.unwrap().unwrap();
         drain.abort();
         ended
     }

@@ -192,21 +192,26 @@ async fn a_large_result_is_cut_and_the_whole_of_it_can_be_read() {
 /// The final status of an execution, if it has ended.
 pub(crate) async fn status(setting: &Setting, id: &str) -> String {
     let id = id.parse().unwrap();
-    match setting.engine.wait(ME, id, Duration::from_secs(10)).await.unwrap() {
-        ringfence_engine::Progress::Ended(ended) => ended.unwrap().status.name().to_owned(),
-        ringfence_engine::Progress::Running(_) => "running".to_owned(),
+    match setting
+        .engine
+        .wait_for_run(ME, id, Duration::from_secs(10))
+        .await
+        .unwrap()
+    {
+        ringfence_engine::RunProgress::Ended(ended) => ended.unwrap().status.name().to_owned(),
+        ringfence_engine::RunProgress::Running(_) => "running".to_owned(),
     }
 }
 
 /// The id of the running execution in the session of this name.
 pub(crate) async fn running(setting: &Setting) -> String {
     loop {
-        let open = ringfence_store::Sessions {
+        let open = ringfence_store::SessionQuery {
             state: Some(ringfence_journal::SessionState::Open),
             ..Default::default()
         };
-        for session in setting.engine.store().sessions(open).await.unwrap() {
-            for record in setting.engine.store().show(session.id).await.unwrap() {
+        for session in setting.engine.store().list_sessions(open).await.unwrap() {
+            for record in setting.engine.store().session_records(session.id).await.unwrap() {
                 let event = record.event().unwrap();
                 if event.kind.name() == "execution_started" {
                     return event.execution.unwrap().to_string();
@@ -294,7 +299,7 @@ async fn waiting_for_a_run_gives_new_words_and_then_its_end() {
     let setting = Setting::new().await;
     let mut client = setting.client().await;
     let ask = super::setting::shell("echo one; sleep 2; echo two; sleep 1");
-    let id = setting.engine.begin(ME, ask).await.unwrap().to_string();
+    let id = setting.engine.begin_run(ME, ask).await.unwrap().to_string();
     let wait = |wait: Value| json!({ "execution_id": id, "wait": wait });
     let first = client.call("wait_run", wait(json!("1s"))).await;
     let structured = &first["structuredContent"];
@@ -323,7 +328,7 @@ async fn waiting_with_cancel_kills() {
     let mut client = setting.client().await;
     let id = setting
         .engine
-        .begin(ME, super::setting::shell("sleep 25"))
+        .begin_run(ME, super::setting::shell("sleep 25"))
         .await
         .unwrap()
         .to_string();
@@ -355,7 +360,7 @@ async fn a_clients_own_names_for_a_call_are_written_down() {
         .unwrap()
         .parse()
         .unwrap();
-    let records = setting.engine.store().show(session).await.unwrap();
+    let records = setting.engine.store().session_records(session).await.unwrap();
     let started = records
         .iter()
         .map(|record| record.event().unwrap())

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_engine::{Ask, Engine, Front, Program, Settings};
+use ringfence_engine::{Engine, EngineConfig, RunProgram, RunRequest, ServeConfig};
 use ringfence_gateway::{Credentials, Servers};
 use ringfence_journal::Principal;
 use ringfence_policy::{Ceiling, Draft};
-use ringfence_server::{Mcp, McpOptions, ServeError, serve_streams};
+use ringfence_server::{McpOptions, McpService, ServeError, serve_streams};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::DuplexStream;
@@ -62,7 +62,7 @@ for line in sys.stdin:
 /// An engine, and the resources that it needs.
 pub(crate) struct Setting {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) mcp: Mcp,
+    pub(crate) mcp: McpService,
     _home: TempDir,
 }
 
@@ -103,19 +103,19 @@ impl Setting {
         let servers = servers
             .to_string()
             .replace("server.py", home.path().join("server.py").to_str().unwrap());
-        let servers = Servers::section(&serde_json::from_str(&servers).unwrap(), home.path()).unwrap();
+        let servers = Servers::from_section(&serde_json::from_str(&servers).unwrap(), home.path()).unwrap();
         let draft = policy
             .iter()
             .fold(Draft::builtin(), |draft, (key, value)| draft.set(key, value).unwrap());
-        let policy = Arc::new(draft.under(&Ceiling::own_word()).unwrap());
-        let front = Front {
-            ceiling: Ceiling::of(&policy),
+        let policy = Arc::new(draft.under(&Ceiling::unlimited()).unwrap());
+        let front = ServeConfig {
+            ceiling: Ceiling::from_policy(&policy),
             policy: Arc::clone(&policy),
             idle: Duration::from_mins(10),
             warm: 1,
             budget: ringfence_engine::BudgetOverrides::default(),
         };
-        let settings = Settings {
+        let settings = EngineConfig {
             home: home.path().to_owned(),
             sinks: Vec::new(),
             principal: ME,
@@ -123,13 +123,13 @@ impl Setting {
             servers,
             server_policies: BTreeMap::new(),
             credentials: Credentials::default(),
-            checkers: ringfence_engine::Tools::default(),
+            checkers: ringfence_engine::CheckerTools::default(),
             environment: Arc::new(|_| None),
-            front: Some(front),
+            serve: Some(front),
         };
-        let engine = Engine::serve(settings).await.unwrap();
+        let engine = Engine::open_for_serving(settings).await.unwrap();
         let direct = direct.iter().map(|pattern| pattern.parse().unwrap()).collect();
-        let mcp = Mcp::new(Arc::clone(&engine), McpOptions { policy, direct });
+        let mcp = McpService::new(Arc::clone(&engine), McpOptions { policy, direct });
         Setting {
             engine,
             mcp,
@@ -162,11 +162,11 @@ impl Setting {
 }
 
 /// A request to the engine to run a shell script.
-pub(crate) fn shell(source: &str) -> Ask {
-    Ask {
+pub(crate) fn shell(source: &str) -> RunRequest {
+    RunRequest {
         args: Vec::new(),
         stdin: None,
-        program: Program::Shell {
+        program: RunProgram::Shell {
             file_name: "script".to_owned(),
             source: source.to_owned(),
         },

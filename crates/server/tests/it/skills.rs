@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_engine::approvals::{self, ApprovalState, Approvals, Say};
+use ringfence_engine::approvals::{self, AnswerSubmission, ApprovalQuery, ApprovalState};
 use ringfence_journal::{ApprovalScope, ApprovalVia, Principal};
 use ringfence_store::{RequiredTool, SkillBody, SkillLanguage, SkillMeta, SkillName, SkillScope};
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ async fn skills_are_found_listed_and_described_like_tools() {
 async fn a_skill_whose_tool_changed_is_marked_and_refused_and_so_is_one_that_may_not_call_its_tool() {
     let setting = Setting::with_tools(&[]).await;
     let mut client = setting.client().await;
-    let known = setting.engine.gateway().unwrap().known().await;
+    let known = setting.engine.tool_gateway().unwrap().catalog_snapshot().await;
     let digest = |name: &str| known.catalog.get(name).unwrap().digest.to_string();
     let keep = |name: &str, tool: &str, digest: String| {
         let meta = SkillMeta {
@@ -207,12 +207,12 @@ async fn a_question_of_a_skill_is_asked_and_its_caller_waits() {
     let store = setting.engine.store();
     let answered = async {
         loop {
-            let which = Approvals {
+            let which = ApprovalQuery {
                 state: Some(ApprovalState::Pending),
-                ..Approvals::default()
+                ..ApprovalQuery::default()
             };
-            if let Some(one) = approvals::list(store, which).await.unwrap().pop() {
-                let say = Say {
+            if let Some(one) = approvals::list_approvals(store, which).await.unwrap().pop() {
+                let say = AnswerSubmission {
                     approve: true,
                     scope: ApprovalScope::Once,
                     shown: None,
@@ -220,7 +220,7 @@ async fn a_question_of_a_skill_is_asked_and_its_caller_waits() {
                     via: ApprovalVia::Cli,
                     note: None,
                 };
-                return approvals::answer(store, one.id, say).await.unwrap();
+                return approvals::answer_approval(store, one.id, say).await.unwrap();
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -339,7 +339,7 @@ async fn what_is_said_of_a_skill_has_no_personal_data_for_who_reads_it() {
     let described = client
         .call("describe_tools", json!({ "tools": ["skills.tell"], "detail": "full" }))
         .await;
-    let whole = setting.engine.skill(ME, None, "tell").await.unwrap();
+    let whole = setting.engine.find_skill(ME, None, "tell").await.unwrap();
     for text in [saved, listed, found, described, json!(whole)].map(|value| value.to_string()) {
         assert!(text.contains("Tells ") || text.contains("tell"), "{text}");
         assert!(!text.contains("ann.lee") && !text.contains("bo.ek"), "{text}");

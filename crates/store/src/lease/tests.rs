@@ -6,8 +6,8 @@ fn home() -> tempfile::TempDir {
     folder
 }
 
-fn cgroup(number: usize) -> Resource {
-    Resource::Cgroup {
+fn cgroup(number: usize) -> LeasedResource {
+    LeasedResource::Cgroup {
         path: format!("/sys/fs/cgroup/ringfence/{number}").into(),
     }
 }
@@ -27,7 +27,7 @@ fn files(home: &tempfile::TempDir) -> usize {
 fn a_living_lease_is_nobodys_to_sweep() {
     let home = home();
     let lease = Lease::acquire(home.path()).unwrap();
-    lease.note(cgroup(1)).unwrap();
+    lease.note_resource(cgroup(1)).unwrap();
     assert!(dead_leases(&home.path().join("run")).unwrap().is_empty());
 }
 
@@ -35,9 +35,9 @@ fn a_living_lease_is_nobodys_to_sweep() {
 fn a_lease_with_nothing_left_leaves_nothing() {
     let home = home();
     let lease = Lease::acquire(home.path()).unwrap();
-    lease.note(cgroup(1)).unwrap();
-    lease.forget(&cgroup(1)).unwrap();
-    lease.forget(&cgroup(2)).unwrap();
+    lease.note_resource(cgroup(1)).unwrap();
+    lease.forget_resource(&cgroup(1)).unwrap();
+    lease.forget_resource(&cgroup(2)).unwrap();
     drop(lease);
     assert_eq!(files(&home), 0);
 }
@@ -49,9 +49,9 @@ fn a_dead_lease_tells_what_it_left_and_goes_when_removed() {
     let lease = Lease::acquire(home.path()).unwrap();
     let id = lease.id();
     for number in 1..=3 {
-        lease.note(cgroup(number)).unwrap();
+        lease.note_resource(cgroup(number)).unwrap();
     }
-    lease.forget(&cgroup(2)).unwrap();
+    lease.forget_resource(&cgroup(2)).unwrap();
     kill(lease);
     let mut dead = dead_leases(&run).unwrap();
     assert_eq!(dead.len(), 1);
@@ -70,7 +70,7 @@ fn a_line_cut_short_by_death_hides_no_other() {
     let home = home();
     let run = home.path().join("run");
     let lease = Lease::acquire(home.path()).unwrap();
-    lease.note(cgroup(1)).unwrap();
+    lease.note_resource(cgroup(1)).unwrap();
     lease
         .file
         .lock()
@@ -79,7 +79,7 @@ fn a_line_cut_short_by_death_hides_no_other() {
         .write_all(b"{\"made\":{\"reso\xff")
         .unwrap();
     lease.file.lock().unwrap().torn = true;
-    lease.note(cgroup(2)).unwrap();
+    lease.note_resource(cgroup(2)).unwrap();
     kill(lease);
     assert_eq!(dead_leases(&run).unwrap()[0].resources(), [cgroup(1), cgroup(2)]);
 }
@@ -89,10 +89,10 @@ fn a_lease_that_made_much_stays_small_and_locked() {
     let home = home();
     let run = home.path().join("run");
     let lease = Lease::acquire(home.path()).unwrap();
-    lease.note(cgroup(0)).unwrap();
+    lease.note_resource(cgroup(0)).unwrap();
     for number in 1..3000 {
-        lease.note(cgroup(number)).unwrap();
-        lease.forget(&cgroup(number)).unwrap();
+        lease.note_resource(cgroup(number)).unwrap();
+        lease.forget_resource(&cgroup(number)).unwrap();
     }
     assert!(fs::metadata(&lease.path).unwrap().len() < 2 * COMPACT_BYTES);
     assert!(dead_leases(&run).unwrap().is_empty());
@@ -122,8 +122,8 @@ fn leases_taken_while_others_sweep_are_never_taken_for_dead() {
                 scope.spawn(|| {
                     for _ in 0..100 {
                         let lease = Lease::acquire(home.path()).unwrap();
-                        lease.note(cgroup(1)).unwrap();
-                        lease.forget(&cgroup(1)).unwrap();
+                        lease.note_resource(cgroup(1)).unwrap();
+                        lease.forget_resource(&cgroup(1)).unwrap();
                     }
                 })
             })

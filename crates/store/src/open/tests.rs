@@ -1,18 +1,18 @@
-use ringfence_journal::{ExecutionId, Kind, Report, SessionId};
+use ringfence_journal::{EventKind, ExecutionId, SessionId, VerificationReport};
 
 use super::*;
-use crate::{Lease, Opening};
+use crate::{Lease, NewSession};
 
 /// A store with a short busy timeout and additional pragmas on its writer connection.
 fn store(home: &Path, pragmas: &'static str) -> Store {
-    let mut opened = Opened::at(home, OnLoss::Refuse).unwrap();
+    let mut opened = OpenedDatabase::open_at(home, LossHandling::Refuse).unwrap();
     opened.connection.execute_batch(pragmas).unwrap();
-    opened.patience = Duration::from_millis(50);
-    Store::start(opened, Sinks::start(&[], Vec::new()).unwrap())
+    opened.busy_timeout = Duration::from_millis(50);
+    Store::start(opened, SinkSet::start(&[], Vec::new()).unwrap())
 }
 
-fn opening(session: SessionId) -> Opening {
-    Opening {
+fn opening(session: SessionId) -> NewSession {
+    NewSession {
         session,
         principal: ringfence_journal::Principal::Local(1),
         policy: ringfence_journal::PolicyRef {
@@ -31,10 +31,10 @@ fn opening(session: SessionId) -> Opening {
 
 fn violation(session: SessionId) -> Event {
     let detail = "x".repeat(4000);
-    Event::host(
+    Event::from_host(
         session,
         None,
-        Kind::Violation {
+        EventKind::Violation {
             what: "w".into(),
             detail: detail.into(),
             rule: "r".into(),
@@ -44,17 +44,17 @@ fn violation(session: SessionId) -> Event {
 
 /// An event that changes more tables than its chain.
 fn started(session: SessionId) -> Event {
-    let kind = Kind::ExecutionStarted {
+    let kind = EventKind::ExecutionStarted {
         language: "typescript".into(),
         program: None,
-        code: ringfence_journal::Hash::of(b"1"),
+        code: ringfence_journal::ContentHash::digest(b"1"),
         bytes: 1,
         files: Vec::new(),
-        limits: ringfence_journal::Limits::default(),
+        limits: ringfence_journal::RecordedLimits::default(),
         client: None,
         parent: None,
     };
-    Event::host(session, Some(ExecutionId::generate().unwrap()), kind)
+    Event::from_host(session, Some(ExecutionId::generate().unwrap()), kind)
 }
 
 /// Simulates another process that continued a chain of one record.
@@ -64,7 +64,7 @@ fn go_on_elsewhere(other: &Connection, session: SessionId) {
     other.execute(forked, [session.to_string()]).unwrap();
 }
 
-async fn report(store: &Store) -> Report {
+async fn report(store: &Store) -> VerificationReport {
     store.verify(|_| ()).await.unwrap()
 }
 
@@ -108,7 +108,7 @@ impl Store {
     /// Simulates that the owning process released the session.
     async fn release_for_test(&self, session: SessionId, from: LeaseId) {
         let adopted: Result<(), crate::AdoptError> = self
-            .send(|reply| Command::Adopt {
+            .send(|reply| WriterCommand::Adopt {
                 session,
                 from: Some(from),
                 to: from,
@@ -127,7 +127,7 @@ async fn a_locked_journal_is_waited_for_then_refused_and_all_who_waited_are_told
     let lease = Lease::acquire(folder.path()).unwrap();
     let session = SessionId::generate().unwrap();
     store.open_session(&lease, opening(session)).await.unwrap();
-    let other = database::connect(&store.home.database()).unwrap();
+    let other = database::connect(&store.home.database_path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (one, two) = tokio::join!(store.record(started(session)), store.record(started(session)));
     for outcome in [one, two] {
@@ -170,7 +170,7 @@ async fn where_another_went_on_with_a_chain_nothing_more_is_added_to_it() {
     let lease = Lease::acquire(folder.path()).unwrap();
     let session = SessionId::generate().unwrap();
     store.open_session(&lease, opening(session)).await.unwrap();
-    let other = database::connect(&store.home.database()).unwrap();
+    let other = database::connect(&store.home.database_path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     for _ in 0..2 {
         store.record(violation(session)).await.unwrap();
@@ -192,7 +192,7 @@ async fn where_another_went_on_with_a_chain_what_only_adds_to_it_is_not_added_ei
     let lease = Lease::acquire(folder.path()).unwrap();
     let session = SessionId::generate().unwrap();
     store.open_session(&lease, opening(session)).await.unwrap();
-    let other = database::connect(&store.home.database()).unwrap();
+    let other = database::connect(&store.home.database_path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     // Until the write-ahead queue is full.
     while store.record(violation(session)).await.is_ok() {}
@@ -218,7 +218,7 @@ async fn nothing_goes_ahead_of_a_full_database_because_another_process_writes() 
     let session = SessionId::generate().unwrap();
     full.open_session(&lease, opening(session)).await.unwrap();
     while full.record(violation(session)).await.is_ok() {}
-    let other = database::connect(&full.home.database()).unwrap();
+    let other = database::connect(&full.home.database_path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     for _ in 0..3 {
         let error = full.record(violation(session)).await.unwrap_err();
@@ -237,11 +237,11 @@ async fn sessions_of_two_leases_share_no_file() {
     store.open_session(&leases[0], opening(one)).await.unwrap();
     store.open_session(&leases[1], opening(two)).await.unwrap();
     let sessions_ahead = |lease: &Lease| -> Vec<SessionId> {
-        let bytes = std::fs::read(ahead::file_of(&store.home.run(), lease.id())).unwrap_or_default();
-        let rows = ahead::read(&bytes);
+        let bytes = std::fs::read(write_ahead::file_path(&store.home.run_folder(), lease.id())).unwrap_or_default();
+        let rows = write_ahead::decode_rows(&bytes);
         rows.iter().map(|row| row.record.session).collect()
     };
-    let other = database::connect(&store.home.database()).unwrap();
+    let other = database::connect(&store.home.database_path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     store.record(violation(one)).await.unwrap();
     // The queue of the first lease is committed first; a commit with both leases is not written ahead.

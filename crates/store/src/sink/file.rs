@@ -7,19 +7,19 @@ use std::path::PathBuf;
 
 use ringfence_journal::Record;
 
-use super::Drain;
+use super::RecordSink;
 
-pub(super) struct Lines {
+pub(super) struct FileSink {
     path: PathBuf,
     file: File,
     /// The last line was not written completely.
     torn: bool,
 }
 
-impl Lines {
-    pub(super) fn open(path: PathBuf) -> io::Result<Lines> {
-        let file = append(&path)?;
-        Ok(Lines {
+impl FileSink {
+    pub(super) fn open(path: PathBuf) -> io::Result<FileSink> {
+        let file = open_append(&path)?;
+        Ok(FileSink {
             path,
             file,
             torn: false,
@@ -37,17 +37,17 @@ impl Lines {
     }
 }
 
-fn append(path: &std::path::Path) -> io::Result<File> {
+fn open_append(path: &std::path::Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-impl Drain for Lines {
+impl RecordSink for FileSink {
     fn send(&mut self, record: &Record) -> io::Result<()> {
         if self.is_rotated()? {
-            self.file = append(&self.path)?;
+            self.file = open_append(&self.path)?;
             self.torn = false;
         }
-        let mut line = record.line();
+        let mut line = record.to_json_line();
         line.push('\n');
         if self.torn {
             line.insert(0, '\n');

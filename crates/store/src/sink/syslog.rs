@@ -7,25 +7,25 @@ use std::time::Duration;
 
 use ringfence_journal::{Event, Record};
 
-use super::Drain;
+use super::RecordSink;
 
 /// The facility "log audit".
 const FACILITY: u8 = 13;
-const WARNING: u8 = 4;
-const INFORMATIONAL: u8 = 6;
+const WARNING_SEVERITY: u8 = 4;
+const INFORMATIONAL_SEVERITY: u8 = 6;
 
 /// How long a send waits for a full receiver before the record is dropped.
-const PATIENCE: Duration = Duration::from_millis(100);
+const SEND_TIMEOUT: Duration = Duration::from_millis(100);
 
-pub(super) struct Syslog {
+pub(super) struct SyslogSink {
     path: PathBuf,
     socket: UnixDatagram,
 }
 
-impl Syslog {
-    pub(super) fn open(path: PathBuf) -> io::Result<Syslog> {
+impl SyslogSink {
+    pub(super) fn open(path: PathBuf) -> io::Result<SyslogSink> {
         let socket = connect(&path)?;
-        Ok(Syslog { path, socket })
+        Ok(SyslogSink { path, socket })
     }
 
     /// Sends a message; reconnects once if the receiver has restarted.
@@ -52,14 +52,14 @@ impl Syslog {
 fn connect(path: &std::path::Path) -> io::Result<UnixDatagram> {
     let socket = UnixDatagram::unbound()?;
     socket.connect(path)?;
-    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(SEND_TIMEOUT))?;
     Ok(socket)
 }
 
-impl Drain for Syslog {
+impl RecordSink for SyslogSink {
     fn send(&mut self, record: &Record) -> io::Result<()> {
         let event = record.event().map_err(io::Error::other)?;
-        match self.deliver(message(&event, record, &record.line()).as_bytes()) {
+        match self.deliver(format_message(&event, record, &record.to_json_line()).as_bytes()) {
             // Too long for a datagram: send only what is needed to find the record in the journal.
             Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
                 let short = format!(
@@ -69,7 +69,7 @@ impl Drain for Syslog {
                     record.seq,
                     record.session
                 );
-                self.deliver(message(&event, record, &short).as_bytes())
+                self.deliver(format_message(&event, record, &short).as_bytes())
             }
             other => other,
         }
@@ -79,11 +79,11 @@ impl Drain for Syslog {
 /// The error number of Linux for a message that is too long for the socket.
 const EMSGSIZE: i32 = 90;
 
-fn message(event: &Event, record: &Record, text: &str) -> String {
+fn format_message(event: &Event, record: &Record, text: &str) -> String {
     let severity = if event.kind.is_warning() {
-        WARNING
+        WARNING_SEVERITY
     } else {
-        INFORMATIONAL
+        INFORMATIONAL_SEVERITY
     };
     format!(
         "<{priority}>1 {at} - ringfence {pid} {kind} [ringfence@32473 session=\"{session}\" seq=\"{seq}\"] {text}",

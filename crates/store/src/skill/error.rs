@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::SkillScope;
-use crate::OpenError;
+use crate::OpenStoreError;
 
 /// Why an operation on a skill failed.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +75,7 @@ pub enum SkillError {
     },
     /// The folder of skills cannot be used.
     #[error(transparent)]
-    Folder(#[from] OpenError),
+    Folder(#[from] OpenStoreError),
     /// A file or folder cannot be used.
     #[error("cannot {act} `{}`", path.display())]
     File {

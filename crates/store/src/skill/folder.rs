@@ -9,57 +9,57 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use ringfence_journal::Hash;
+use ringfence_journal::ContentHash;
 use ringfence_policy::RelPath;
 use serde::{Deserialize, Serialize};
 
 use super::SkillError;
 
 /// The file name of the manifest; no other file of a skill may have it.
-pub(super) const LIST: &str = ".ringfence.json";
+pub(super) const MANIFEST: &str = ".ringfence.json";
 /// The name prefixes of a folder while it is created, and while it is removed.
-const NEW: &str = ".new-";
-const GONE: &str = ".gone-";
-const MOST_LIST: u64 = 1 << 20;
+const NEW_PREFIX: &str = ".new-";
+const REMOVED_PREFIX: &str = ".gone-";
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 const FORMAT: u32 = 1;
 
 /// The files of a skill: paths in its folder, and contents.
-pub(super) type Parts = Vec<(RelPath, Vec<u8>)>;
+pub(super) type SkillFiles = Vec<(RelPath, Vec<u8>)>;
 
 /// The manifest of a version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct List {
+pub(super) struct SkillManifest {
     format: u32,
-    pub(super) digest: Hash,
+    pub(super) digest: ContentHash,
     pub(super) saved: Timestamp,
-    files: Vec<Listed>,
+    files: Vec<ManifestEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Listed {
+struct ManifestEntry {
     path: RelPath,
     bytes: u64,
-    hash: Hash,
+    hash: ContentHash,
 }
 
 /// The way in which a version differs from what was saved.
 #[derive(Debug)]
-pub(super) struct Fault(pub(super) String);
+pub(super) struct SkillDamage(pub(super) String);
 
-impl List {
-    pub(super) fn of(parts: &Parts, saved: Timestamp) -> List {
-        let listed = |(path, content): &(RelPath, Vec<u8>)| Listed {
+impl SkillManifest {
+    pub(super) fn new(parts: &SkillFiles, saved: Timestamp) -> SkillManifest {
+        let listed = |(path, content): &(RelPath, Vec<u8>)| ManifestEntry {
             path: path.clone(),
             bytes: content.len() as u64,
-            hash: Hash::of(content),
+            hash: ContentHash::digest(content),
         };
-        let mut files: Vec<Listed> = parts.iter().map(listed).collect();
+        let mut files: Vec<ManifestEntry> = parts.iter().map(listed).collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
-        List {
+        SkillManifest {
             format: FORMAT,
-            digest: digest(&files),
+            digest: manifest_digest(&files),
             saved,
             files,
         }
@@ -74,101 +74,107 @@ impl List {
     }
 }
 
-fn digest(files: &[Listed]) -> Hash {
+fn manifest_digest(files: &[ManifestEntry]) -> ContentHash {
     let mut text = String::from("ringfence skill v1\n");
     for file in files {
         // A path has no control characters, so lines are unambiguous.
         let _ = writeln!(text, "{} {} {}", file.hash, file.bytes, file.path);
     }
-    Hash::of(text.as_bytes())
+    ContentHash::digest(text.as_bytes())
 }
 
 /// Reads the manifest of a version.
-pub(super) fn list(folder: &Path) -> Result<List, Fault> {
-    let bytes = plain(folder, LIST, None)?;
-    let list: List = serde_json::from_slice(&bytes).map_err(|_| Fault(format!("`{LIST}` cannot be read")))?;
-    if list.format != FORMAT || list.digest != digest(&list.files) {
-        return Err(Fault(format!("`{LIST}` was changed")));
+pub(super) fn read_manifest(folder: &Path) -> Result<SkillManifest, SkillDamage> {
+    let bytes = read_plain_file(folder, MANIFEST, None)?;
+    let list: SkillManifest =
+        serde_json::from_slice(&bytes).map_err(|_| SkillDamage(format!("`{MANIFEST}` cannot be read")))?;
+    if list.format != FORMAT || list.digest != manifest_digest(&list.files) {
+        return Err(SkillDamage(format!("`{MANIFEST}` was changed")));
     }
     Ok(list)
 }
 
 /// Reads one file of a version and checks it against the manifest.
-pub(super) fn file(folder: &Path, list: &List, path: &str) -> Result<Vec<u8>, Fault> {
+pub(super) fn read_file(folder: &Path, list: &SkillManifest, path: &str) -> Result<Vec<u8>, SkillDamage> {
     let listed = list.files.iter().find(|file| file.path.as_str() == path);
-    let listed = listed.ok_or_else(|| Fault(format!("`{path}` is not in it")))?;
-    let content = plain(folder, path, Some(listed.bytes))?;
-    if Hash::of(&content) == listed.hash {
+    let listed = listed.ok_or_else(|| SkillDamage(format!("`{path}` is not in it")))?;
+    let content = read_plain_file(folder, path, Some(listed.bytes))?;
+    if ContentHash::digest(&content) == listed.hash {
         Ok(content)
     } else {
-        Err(Fault(format!("`{path}` was changed")))
+        Err(SkillDamage(format!("`{path}` was changed")))
     }
 }
 
 /// Reads all files of a version; fails if one has changed or another file is there.
-pub(super) fn everything(folder: &Path, list: &List) -> Result<Parts, Fault> {
+pub(super) fn read_all(folder: &Path, list: &SkillManifest) -> Result<SkillFiles, SkillDamage> {
     let mut found = 0;
-    walk(folder, &mut |_| found += 1).map_err(|error| unread("it", &error))?;
+    walk_file_sizes(folder, &mut |_| found += 1).map_err(|error| unreadable("it", &error))?;
     if found > list.files.len() + 1 {
-        return Err(Fault("it has files that were not saved with it".to_owned()));
+        return Err(SkillDamage("it has files that were not saved with it".to_owned()));
     }
     let paths = list.paths().cloned();
     paths
-        .map(|path| file(folder, list, path.as_str()).map(|content| (path, content)))
+        .map(|path| read_file(folder, list, path.as_str()).map(|content| (path, content)))
         .collect()
 }
 
 /// Reads a plain file of the expected size; without one, the manifest's limit applies.
-fn plain(folder: &Path, path: &str, expected: Option<u64>) -> Result<Vec<u8>, Fault> {
+fn read_plain_file(folder: &Path, path: &str, expected: Option<u64>) -> Result<Vec<u8>, SkillDamage> {
     let at = folder.join(path);
-    let data = fs::symlink_metadata(&at).map_err(|error| unread(path, &error))?;
+    let data = fs::symlink_metadata(&at).map_err(|error| unreadable(path, &error))?;
     if !data.is_file() || expected.is_some_and(|expected| expected != data.len()) {
-        return Err(Fault(format!("`{path}` was changed")));
+        return Err(SkillDamage(format!("`{path}` was changed")));
     }
-    let most = expected.unwrap_or(MOST_LIST);
+    let most = expected.unwrap_or(MAX_MANIFEST_BYTES);
     let mut content = Vec::new();
     let read = File::open(&at).and_then(|file| file.take(most + 1).read_to_end(&mut content));
-    read.map_err(|error| unread(path, &error))?;
+    read.map_err(|error| unreadable(path, &error))?;
     if content.len() as u64 > most {
-        return Err(Fault(format!("`{path}` was changed")));
+        return Err(SkillDamage(format!("`{path}` was changed")));
     }
     Ok(content)
 }
 
-fn unread(path: &str, error: &io::Error) -> Fault {
+fn unreadable(path: &str, error: &io::Error) -> SkillDamage {
     if error.kind() == io::ErrorKind::NotFound {
-        Fault(format!("`{path}` is gone"))
+        SkillDamage(format!("`{path}` is gone"))
     } else {
-        Fault(format!("`{path}` cannot be read: {error}"))
+        SkillDamage(format!("`{path}` cannot be read: {error}"))
     }
 }
 
 /// Calls `see` with the size of every file below a folder, of any type; does not follow links.
-fn walk(folder: &Path, see: &mut dyn FnMut(u64)) -> io::Result<()> {
+fn walk_file_sizes(folder: &Path, see: &mut dyn FnMut(u64)) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let data = entry.metadata()?;
         if data.is_dir() {
-            walk(&entry.path(), see)?;
+            walk_file_sizes(&entry.path(), see)?;
         } else {
-            see(if entry.file_name() == LIST { 0 } else { data.len() });
+            see(if entry.file_name() == MANIFEST { 0 } else { data.len() });
         }
     }
     Ok(())
 }
 
 /// Size of a version's files on disk in bytes.
-pub(super) fn size(folder: &Path) -> Result<u64, SkillError> {
+pub(super) fn folder_size(folder: &Path) -> Result<u64, SkillError> {
     let mut bytes = 0;
-    walk(folder, &mut |size| bytes += size).map_err(failed("look at", folder))?;
+    walk_file_sizes(folder, &mut |size| bytes += size).map_err(io_failure("look at", folder))?;
     Ok(bytes)
 }
 
 /// Creates a version: everything is written and synced before the folder gets its name.
-pub(super) fn make(parent: &Path, version: u32, list: &List, parts: &Parts) -> Result<(), SkillError> {
-    let folder = parent.join(format!("{NEW}{version}"));
+pub(super) fn create_version(
+    parent: &Path,
+    version: u32,
+    list: &SkillManifest,
+    parts: &SkillFiles,
+) -> Result<(), SkillError> {
+    let folder = parent.join(format!("{NEW_PREFIX}{version}"));
     let mut folders = vec![folder.clone()];
-    create(&folder)?;
+    create_folder(&folder)?;
     for (path, content) in parts {
         let file = folder.join(path.as_path());
         let mut missing = Vec::new();
@@ -178,84 +184,84 @@ pub(super) fn make(parent: &Path, version: u32, list: &List, parts: &Parts) -> R
             above = at.parent();
         }
         for at in missing.into_iter().rev() {
-            create(&at)?;
+            create_folder(&at)?;
             folders.push(at);
         }
-        put(&file, content)?;
+        write_file(&file, content)?;
     }
-    let text = serde_json::to_vec(list).map_err(|error| SkillError::format(LIST, error.to_string()))?;
-    put(&folder.join(LIST), &text)?;
+    let text = serde_json::to_vec(list).map_err(|error| SkillError::format(MANIFEST, error.to_string()))?;
+    write_file(&folder.join(MANIFEST), &text)?;
     for at in folders.iter().rev() {
-        let sealed = fs::set_permissions(at, Permissions::from_mode(0o500)).and_then(|()| sync(at));
-        sealed.map_err(failed("write", at))?;
+        let sealed = fs::set_permissions(at, Permissions::from_mode(0o500)).and_then(|()| sync_folder(at));
+        sealed.map_err(io_failure("write", at))?;
     }
     let place = parent.join(version.to_string());
     fs::rename(&folder, &place)
-        .and_then(|()| sync(parent))
-        .map_err(failed("make", &place))
+        .and_then(|()| sync_folder(parent))
+        .map_err(io_failure("make", &place))
 }
 
-fn create(folder: &Path) -> Result<(), SkillError> {
+fn create_folder(folder: &Path) -> Result<(), SkillError> {
     DirBuilder::new()
         .mode(0o700)
         .create(folder)
-        .map_err(failed("make", folder))
+        .map_err(io_failure("make", folder))
 }
 
-fn put(path: &Path, content: &[u8]) -> Result<(), SkillError> {
+fn write_file(path: &Path, content: &[u8]) -> Result<(), SkillError> {
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o400)
         .open(path)
         .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()));
-    written.map_err(failed("write", path))
+    written.map_err(io_failure("write", path))
 }
 
-fn sync(folder: &Path) -> io::Result<()> {
+fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
 /// Removes a folder: it is renamed first, so that nobody sees half of it.
-pub(super) fn take_away(parent: &Path, name: &str) -> Result<(), SkillError> {
-    delete_gone(parent, name)?;
+pub(super) fn remove_folder(parent: &Path, name: &str) -> Result<(), SkillError> {
+    delete_removed(parent, name)?;
     let place = parent.join(name);
-    fs::rename(&place, parent.join(format!("{GONE}{name}")))
-        .and_then(|()| sync(parent))
-        .map_err(failed("remove", &place))?;
-    delete_gone(parent, name)
+    fs::rename(&place, parent.join(format!("{REMOVED_PREFIX}{name}")))
+        .and_then(|()| sync_folder(parent))
+        .map_err(io_failure("remove", &place))?;
+    delete_removed(parent, name)
 }
 
 /// Deletes a folder that was renamed for removal.
-pub(super) fn delete_gone(parent: &Path, name: &str) -> Result<(), SkillError> {
-    delete(&parent.join(format!("{GONE}{name}")))
+pub(super) fn delete_removed(parent: &Path, name: &str) -> Result<(), SkillError> {
+    delete_folder(&parent.join(format!("{REMOVED_PREFIX}{name}")))
 }
 
 /// The name of a folder without the removal prefix.
 pub(super) fn plain_name(name: &str) -> &str {
-    name.strip_prefix(GONE).unwrap_or(name)
+    name.strip_prefix(REMOVED_PREFIX).unwrap_or(name)
 }
 
 /// Deletes folders that a dead process was creating or removing. The caller must hold the lock.
-pub(super) fn tidy(folder: &Path) -> Result<(), SkillError> {
-    for name in names(folder)? {
-        if name.starts_with(NEW) || name.starts_with(GONE) {
-            delete(&folder.join(name))?;
+pub(super) fn delete_leftovers(folder: &Path) -> Result<(), SkillError> {
+    for name in entry_names(folder)? {
+        if name.starts_with(NEW_PREFIX) || name.starts_with(REMOVED_PREFIX) {
+            delete_folder(&folder.join(name))?;
         }
     }
     Ok(())
 }
 
 /// Deletes a folder with all its content, although it is read-only.
-fn delete(folder: &Path) -> Result<(), SkillError> {
-    let deleted = writable(folder).and_then(|()| fs::remove_dir_all(folder));
+fn delete_folder(folder: &Path) -> Result<(), SkillError> {
+    let deleted = make_writable(folder).and_then(|()| fs::remove_dir_all(folder));
     match deleted {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        deleted => deleted.map_err(failed("remove", folder)),
+        deleted => deleted.map_err(io_failure("remove", folder)),
     }
 }
 
-fn writable(folder: &Path) -> io::Result<()> {
+fn make_writable(folder: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(folder)?.is_dir() {
         return Ok(());
     }
@@ -263,21 +269,21 @@ fn writable(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            writable(&entry.path())?;
+            make_writable(&entry.path())?;
         }
     }
     Ok(())
 }
 
 /// The names in a folder, sorted; empty if there is no folder. Names that are not UTF-8 are skipped.
-pub(super) fn names(folder: &Path) -> Result<Vec<String>, SkillError> {
+pub(super) fn entry_names(folder: &Path) -> Result<Vec<String>, SkillError> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(failed("look at", folder))?,
+        entries => entries.map_err(io_failure("look at", folder))?,
     };
     let mut names = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(failed("look at", folder))?;
+        let entry = entry.map_err(io_failure("look at", folder))?;
         names.extend(entry.file_name().into_string());
     }
     names.sort();
@@ -286,7 +292,7 @@ pub(super) fn names(folder: &Path) -> Result<Vec<String>, SkillError> {
 
 /// The versions in a skill's folder, oldest first.
 pub(super) fn versions(folder: &Path) -> Result<Vec<u32>, SkillError> {
-    let names = names(folder)?;
+    let names = entry_names(folder)?;
     let number = |name: &String| name.parse().ok().filter(|number: &u32| number.to_string() == *name);
     let mut versions: Vec<u32> = names.iter().filter_map(number).collect();
     versions.sort_unstable();
@@ -294,7 +300,7 @@ pub(super) fn versions(folder: &Path) -> Result<Vec<u32>, SkillError> {
 }
 
 /// Maps an I/O error to a `SkillError` with the operation and the path.
-pub(super) fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SkillError + use<> {
+pub(super) fn io_failure(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SkillError + use<> {
     let path: PathBuf = path.to_owned();
     move |source| SkillError::File { act, path, source }
 }

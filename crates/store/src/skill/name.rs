@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::SkillError;
 
-const MOST: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// The name of a skill: lower-case letters, digits and single hyphens.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,14 +18,14 @@ impl SkillName {
     pub fn parse(text: &str) -> Result<SkillName, SkillError> {
         let refuse = |why| {
             Err(SkillError::Name {
-                name: shortened(text),
+                name: truncated(text),
                 why,
             })
         };
         if text.is_empty() {
             return refuse("it is empty");
         }
-        if text.len() > MOST {
+        if text.len() > MAX_NAME_LENGTH {
             return refuse("it is longer than 64 characters");
         }
         let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -39,8 +39,8 @@ impl SkillName {
     }
 
     /// Parses a name as people write it, or as programs do, with underscores for hyphens.
-    pub(super) fn meant(text: &str) -> Option<SkillName> {
-        if text.len() > MOST * 2 {
+    pub(super) fn parse_lenient(text: &str) -> Option<SkillName> {
+        if text.len() > MAX_NAME_LENGTH * 2 {
             return None;
         }
         if let Ok(name) = SkillName::parse(text) {
@@ -72,13 +72,13 @@ impl SkillName {
 }
 
 /// A short form of a text for messages.
-fn shortened(text: &str) -> String {
+fn truncated(text: &str) -> String {
     let mut short: String = text
         .chars()
-        .take(MOST + 1)
+        .take(MAX_NAME_LENGTH + 1)
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect();
-    if short.chars().count() > MOST {
+    if short.chars().count() > MAX_NAME_LENGTH {
         short.push('…');
     }
     short

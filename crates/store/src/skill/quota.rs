@@ -5,34 +5,34 @@ use super::{SkillError, SkillScope};
 const MIB: u64 = 1 << 20;
 
 /// The most bytes of one version of a skill, all files included.
-pub(super) const SKILL_BYTES: u64 = MIB;
+pub(super) const MAX_SKILL_BYTES: u64 = MIB;
 /// The most files of a skill beside `SKILL.md` and the program.
-pub(super) const SKILL_FILES: usize = 64;
+pub(super) const MAX_SKILL_FILES: usize = 64;
 /// The most versions that are kept; the oldest are removed.
-pub(super) const VERSIONS: usize = 20;
+pub(super) const MAX_VERSIONS: usize = 20;
 
 /// The limits of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quota {
+pub struct SkillQuota {
     /// The most skills of the scope.
     pub skills: usize,
     /// The most bytes of all their versions.
     pub bytes: u64,
 }
 
-impl Quota {
+impl SkillQuota {
     /// The quota of a scope.
-    pub fn of(scope: &SkillScope) -> Quota {
+    pub fn for_scope(scope: &SkillScope) -> SkillQuota {
         match scope {
-            SkillScope::Session(_) => Quota {
+            SkillScope::Session(_) => SkillQuota {
                 skills: 20,
                 bytes: 2 * MIB,
             },
-            SkillScope::User(_) => Quota {
+            SkillScope::User(_) => SkillQuota {
                 skills: 200,
                 bytes: 16 * MIB,
             },
-            SkillScope::Team => Quota {
+            SkillScope::Team => SkillQuota {
                 skills: 500,
                 bytes: 64 * MIB,
             },
@@ -40,7 +40,7 @@ impl Quota {
     }
 
     /// Refuses a scope that would exceed its limits.
-    pub(super) fn admit(self, scope: SkillScope, skills: usize, bytes: u64) -> Result<(), SkillError> {
+    pub(super) fn check(self, scope: SkillScope, skills: usize, bytes: u64) -> Result<(), SkillError> {
         let refuse = |what, most| Err(SkillError::Quota { scope, what, most });
         if skills > self.skills {
             return refuse(format!("it would have {skills} skills"), self.skills.to_string());
@@ -56,17 +56,17 @@ impl Quota {
 }
 
 /// Refuses a skill that is too large by itself.
-pub(super) fn admit_skill(files: usize, bytes: u64) -> Result<(), SkillError> {
-    if files > SKILL_FILES {
+pub(super) fn check_skill_size(files: usize, bytes: u64) -> Result<(), SkillError> {
+    if files > MAX_SKILL_FILES {
         return Err(SkillError::Large {
             what: format!("{files} files"),
-            most: SKILL_FILES.to_string(),
+            most: MAX_SKILL_FILES.to_string(),
         });
     }
-    if bytes > SKILL_BYTES {
+    if bytes > MAX_SKILL_BYTES {
         return Err(SkillError::Large {
             what: format!("{bytes} bytes"),
-            most: SKILL_BYTES.to_string(),
+            most: MAX_SKILL_BYTES.to_string(),
         });
     }
     Ok(())

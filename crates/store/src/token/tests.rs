@@ -9,9 +9,9 @@ async fn store() -> (tempfile::TempDir, Store) {
 #[tokio::test]
 async fn a_secret_finds_its_token_and_nothing_else_does() {
     let (_folder, store) = store().await;
-    let (one, secret) = store.create_token("one", Scope::Agent).await.unwrap();
-    let (_, other) = store.create_token("other", Scope::Viewer).await.unwrap();
-    assert_eq!(store.token_of(secret.reveal()).unwrap(), Some(one));
+    let (one, secret) = store.create_token("one", AccessScope::Agent).await.unwrap();
+    let (_, other) = store.create_token("other", AccessScope::Viewer).await.unwrap();
+    assert_eq!(store.token_by_secret(secret.reveal()).unwrap(), Some(one));
     // One digit more, less or different; the id of one token with the secret of another.
     let text = secret.reveal();
     let mixed = format!("{}{}", &text[..29], &other.reveal()[29..]);
@@ -28,14 +28,14 @@ async fn a_secret_finds_its_token_and_nothing_else_does() {
         "ä".repeat(93),
     ];
     for case in cases {
-        assert_eq!(store.token_of(&case).unwrap(), None, "{case}");
+        assert_eq!(store.token_by_secret(&case).unwrap(), None, "{case}");
     }
 }
 
 #[tokio::test]
 async fn only_the_digest_of_a_secret_is_kept_and_debug_hides_it() {
     let (folder, store) = store().await;
-    let (_, secret) = store.create_token("one", Scope::Operator).await.unwrap();
+    let (_, secret) = store.create_token("one", AccessScope::Operator).await.unwrap();
     assert_eq!(format!("{secret:?}"), "Secret(…)");
     store.close().await;
     for file in std::fs::read_dir(folder.path()).unwrap().flatten() {
@@ -51,10 +51,10 @@ async fn only_the_digest_of_a_secret_is_kept_and_debug_hides_it() {
 async fn what_one_process_revokes_another_refuses_at_once() {
     let (folder, here) = store().await;
     let there = Store::open(folder.path()).await.unwrap();
-    let (token, secret) = here.create_token("one", Scope::Agent).await.unwrap();
-    assert!(there.token_of(secret.reveal()).unwrap().is_some());
+    let (token, secret) = here.create_token("one", AccessScope::Agent).await.unwrap();
+    assert!(there.token_by_secret(secret.reveal()).unwrap().is_some());
     let at = here.revoke_token(token.id).await.unwrap();
-    assert_eq!(there.token_of(secret.reveal()).unwrap(), None);
+    assert_eq!(there.token_by_secret(secret.reveal()).unwrap(), None);
     // A second revocation keeps the time of the first.
     assert_eq!(there.revoke_token(token.id).await.unwrap(), at);
     let listed = there.tokens().unwrap();
@@ -70,15 +70,15 @@ async fn what_one_process_revokes_another_refuses_at_once() {
 #[tokio::test]
 async fn a_name_belongs_to_one_token_in_use() {
     let (_folder, store) = store().await;
-    let (token, _) = store.create_token(" ci ", Scope::Agent).await.unwrap();
+    let (token, _) = store.create_token(" ci ", AccessScope::Agent).await.unwrap();
     assert_eq!(token.name, "ci");
-    let second = store.create_token("ci", Scope::Viewer).await.unwrap_err();
+    let second = store.create_token("ci", AccessScope::Viewer).await.unwrap_err();
     assert_eq!(second.code(), "token.taken");
     store.revoke_token(token.id).await.unwrap();
-    store.create_token("ci", Scope::Viewer).await.unwrap();
+    store.create_token("ci", AccessScope::Viewer).await.unwrap();
     for name in ["", "  ", "a\nb", &"x".repeat(65)] {
         assert_eq!(
-            store.create_token(name, Scope::Agent).await.unwrap_err().code(),
+            store.create_token(name, AccessScope::Agent).await.unwrap_err().code(),
             "token.name"
         );
     }
@@ -89,9 +89,9 @@ async fn a_name_belongs_to_one_token_in_use() {
 #[tokio::test]
 async fn the_last_use_is_noted() {
     let (_folder, store) = store().await;
-    let (token, secret) = store.create_token("one", Scope::Agent).await.unwrap();
-    store.token_used(token.id).await.unwrap();
-    let found = store.token_of(secret.reveal()).unwrap().unwrap();
+    let (token, secret) = store.create_token("one", AccessScope::Agent).await.unwrap();
+    store.note_token_used(token.id).await.unwrap();
+    let found = store.token_by_secret(secret.reveal()).unwrap().unwrap();
     assert!(found.last_used.is_some_and(|used| used >= token.created));
 }
 
@@ -113,6 +113,6 @@ async fn a_journal_of_the_version_before_gets_its_table() {
         .unwrap();
     drop(connection);
     let store = Store::open(folder.path()).await.unwrap();
-    store.create_token("one", Scope::Agent).await.unwrap();
+    store.create_token("one", AccessScope::Agent).await.unwrap();
     assert_eq!(store.tokens().unwrap().len(), 1);
 }

@@ -4,173 +4,187 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ringfence_journal::{
-    Event, EventError, ExecutionId, Head, HeadState, Kind, LeaseId, Link, Mark, Principal, Record, RecordError,
-    Recorded, SessionId, Signer,
+    ChainHead, ChainTip, Event, EventError, EventKind, ExecutionId, HeadMark, HeadSigner, HeadState, LeaseId,
+    Principal, Record, RecordError, RecordPosition, SessionId,
 };
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
-use super::chain::{self, Chain, SESSION_BYTES};
-use super::row::{digest, maybe, number, parsed};
-use super::sealing::Sealed;
-use super::{Answer, Command, Reply, asking, claiming, keeping, project, pruning, working};
-use crate::database::{Trouble, signed};
-use crate::prune::{Prune, Pruned};
-use crate::session::{AdoptError, Opening};
-use crate::stop::Target;
+use super::chain::{self, MAX_SESSION_BYTES, OwnedChain};
+use super::row::{hash_at, optional_text_at, text_at, unsigned_at};
+use super::sealing::SealedChange;
+use super::{
+    CommitCallback, ReplySender, WriterCommand, approvals, idempotency, projection, pruning, recordings, workspaces,
+};
+use crate::database::{SqliteErrorClass, to_signed};
+use crate::prune::{PruneRequest, PruneSummary};
+use crate::session::{AdoptError, NewSession};
+use crate::stop::StopTarget;
 
-pub(super) const INSERT: &str = "INSERT INTO events (session, seq, prev, json, hash) VALUES (?, ?, ?, ?, ?)";
+pub(super) const INSERT_RECORD: &str = "INSERT INTO events (session, seq, prev, json, hash) VALUES (?, ?, ?, ?, ?)";
 
 /// The result of one command; a database error fails the whole commit.
-pub(super) type Step<T, E = RecordError> = Result<Result<T, E>, rusqlite::Error>;
+pub(super) type CommandResult<T, E = RecordError> = Result<Result<T, E>, rusqlite::Error>;
 
 /// The changes of a commit, applied in memory only after it has succeeded.
-pub(super) struct Done {
+pub(super) struct BatchEffects {
     /// New chain tips; `None` for sessions that this process no longer owns.
-    pub(super) changed: HashMap<SessionId, Option<Chain>>,
+    pub(super) changed: HashMap<SessionId, Option<OwnedChain>>,
     /// The mark of the last head that was signed.
-    pub(super) mark: Option<Mark>,
+    pub(super) mark: Option<HeadMark>,
     /// The committed records, in order.
     pub(super) records: Vec<Record>,
     /// The sealed changes that were stored with them.
-    pub(super) kept: Vec<Sealed>,
+    pub(super) kept: Vec<SealedChange>,
     pub(super) over: Vec<ExecutionId>,
 }
 
-pub(super) struct Batch<'a> {
+pub(super) struct CommitBatch<'a> {
     pub(super) connection: &'a Connection,
-    signer: &'a Signer,
-    owned: &'a HashMap<SessionId, Chain>,
-    pub(super) done: Done,
+    signer: &'a HeadSigner,
+    owned: &'a HashMap<SessionId, OwnedChain>,
+    pub(super) effects: BatchEffects,
     /// Executions with a piece that was not stored: a later piece would leave a gap.
     pub(super) holes: HashSet<ExecutionId>,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> CommitBatch<'a> {
     pub(super) fn new(
         connection: &'a Connection,
-        signer: &'a Signer,
-        owned: &'a HashMap<SessionId, Chain>,
-    ) -> Batch<'a> {
-        let done = Done {
+        signer: &'a HeadSigner,
+        owned: &'a HashMap<SessionId, OwnedChain>,
+    ) -> CommitBatch<'a> {
+        let effects = BatchEffects {
             changed: HashMap::new(),
             mark: None,
             records: Vec::new(),
             kept: Vec::new(),
             over: Vec::new(),
         };
-        Batch {
+        CommitBatch {
             connection,
             signer,
             owned,
-            done,
+            effects,
             holes: HashSet::new(),
         }
     }
 
-    pub(super) fn finish(self) -> Done {
-        self.done
+    pub(super) fn finish(self) -> BatchEffects {
+        self.effects
     }
 
     /// Applies a command and queues its reply; an error fails the whole commit.
     pub(super) fn apply(
         &mut self,
-        command: Command,
-        sealed: Option<Result<Sealed, RecordError>>,
-        answers: &mut Vec<Answer>,
+        command: WriterCommand,
+        sealed: Option<Result<SealedChange, RecordError>>,
+        answers: &mut Vec<CommitCallback>,
     ) -> Result<(), rusqlite::Error> {
         match command {
-            Command::Record { event, change, reply } => match change {
-                Some(change) => settle(reply, self.record_with(&event, &change, sealed), answers),
-                None => settle(reply, self.record(&event), answers),
+            WriterCommand::Record { event, change, reply } => match change {
+                Some(change) => queue_result(reply, self.record_with(&event, &change, sealed), answers),
+                None => queue_result(reply, self.record(&event), answers),
             },
-            Command::Change { change, reply } => settle(reply, self.change(&change, sealed), answers),
-            Command::Alias { reply, .. } => settle(reply, self.alias(sealed), answers),
-            Command::Resume { execution, to, reply } => settle(reply, self.resume(execution, to), answers),
-            Command::Spare { session, lease, reply } => settle(reply, self.spare(session, lease).map(Ok), answers),
-            Command::Forget {
+            WriterCommand::Change { change, reply } => queue_result(reply, self.apply_change(&change, sealed), answers),
+            WriterCommand::KeepAliases { reply, .. } => queue_result(reply, self.keep_aliases(sealed), answers),
+            WriterCommand::Resume { execution, to, reply } => {
+                queue_result(reply, self.resume_execution(execution, to), answers)
+            }
+            WriterCommand::LeaveUnfinished { session, lease, reply } => {
+                queue_result(reply, self.leave_unfinished(session, lease).map(Ok), answers)
+            }
+            WriterCommand::Forget {
                 session,
                 execution: None,
                 reply,
-            } => settle(reply, keeping::forget(self.connection, session), answers),
-            Command::Forget {
+            } => queue_result(reply, recordings::forget_session(self.connection, session), answers),
+            WriterCommand::Forget {
                 session,
                 execution: Some(execution),
                 reply,
-            } => settle(reply, self.forget_one(session, execution), answers),
-            Command::Answer { id, shown, said, reply } => {
-                settle(reply, asking::take(self.connection, id, shown, &said, sealed), answers)
+            } => queue_result(reply, self.forget_execution(session, execution), answers),
+            WriterCommand::Answer { id, shown, said, reply } => queue_result(
+                reply,
+                approvals::accept_answer(self.connection, id, shown, &said, sealed),
+                answers,
+            ),
+            WriterCommand::Settle { id, state, reply } => queue_result(
+                reply,
+                approvals::settle_question(self.connection, id, state).map(Ok),
+                answers,
+            ),
+            WriterCommand::Open { opening, lease, reply } => {
+                queue_result(reply, self.open_session(&opening, lease), answers)
             }
-            Command::Settle { id, state, reply } => {
-                settle(reply, asking::settle(self.connection, id, state).map(Ok), answers)
-            }
-            Command::Open { opening, lease, reply } => settle(reply, self.open(&opening, lease), answers),
-            Command::Adopt {
+            WriterCommand::Adopt {
                 session,
                 from,
                 to,
                 reply,
-            } => settle(reply, self.adopt(session, from, to), answers),
-            Command::Enter { session, to, reply } => settle(reply, self.enter(session, to), answers),
-            Command::Park { session, reply } => settle(reply, self.park(session), answers),
-            Command::Counted {
+            } => queue_result(reply, self.adopt_session(session, from, to), answers),
+            WriterCommand::Enter { session, to, reply } => {
+                queue_result(reply, self.enter_session(session, to), answers)
+            }
+            WriterCommand::Park { session, reply } => queue_result(reply, self.park_session(session), answers),
+            WriterCommand::NoteWorkspace {
                 session,
                 bytes,
                 files,
                 reply,
-            } => settle(
+            } => queue_result(
                 reply,
-                working::counted(self.connection, session, bytes, files).map(Ok),
+                workspaces::note_usage(self.connection, session, bytes, files).map(Ok),
                 answers,
             ),
-            Command::Release { session, reply } => settle(reply, self.release(session), answers),
-            Command::Claim { claim, lease, reply } => {
-                settle(reply, claiming::claim(self.connection, &claim, lease), answers)
+            WriterCommand::Release { session, reply } => queue_result(reply, self.release_session(session), answers),
+            WriterCommand::Claim { claim, lease, reply } => {
+                queue_result(reply, idempotency::claim_key(self.connection, &claim, lease), answers)
             }
-            Command::Reclaim {
+            WriterCommand::Reclaim {
                 execution,
                 from,
                 to,
                 reply,
             } => {
-                let taken = claiming::reclaim(self.connection, execution, from, to);
-                settle(reply, taken.map(Ok), answers)
+                let taken = idempotency::reclaim(self.connection, execution, from, to);
+                queue_result(reply, taken.map(Ok), answers)
             }
-            Command::Keep {
+            WriterCommand::KeepPolicy {
                 session,
                 policy,
                 json,
                 reply,
             } => {
-                let kept = project::keep(self.connection, session, &policy, &json);
-                settle(reply, kept.map(Ok), answers)
+                let kept = projection::keep_policy(self.connection, session, &policy, &json);
+                queue_result(reply, kept.map(Ok), answers)
             }
-            Command::Stop { target, by, reply } => settle(reply, self.stop(target, by), answers),
-            Command::Prune { what, reply } => settle(reply, self.prune(what), answers),
-            Command::CatchUp { reply } => settle(reply, Ok(Ok(())), answers),
-            Command::Close { .. } => Ok(()),
+            WriterCommand::Stop { target, by, reply } => queue_result(reply, self.request_stop(target, by), answers),
+            WriterCommand::Prune { what, reply } => queue_result(reply, self.prune(what), answers),
+            WriterCommand::CatchUp { reply } => queue_result(reply, Ok(Ok(())), answers),
+            WriterCommand::Close { .. } => Ok(()),
         }
     }
 
-    pub(super) fn chain(&self, session: SessionId) -> Option<Chain> {
-        match self.done.changed.get(&session) {
+    pub(super) fn chain(&self, session: SessionId) -> Option<OwnedChain> {
+        match self.effects.changed.get(&session) {
             Some(changed) => *changed,
             None => self.owned.get(&session).copied(),
         }
     }
 
-    fn record(&mut self, event: &Event) -> Step<Recorded> {
+    fn record(&mut self, event: &Event) -> CommandResult<RecordPosition> {
         let session = event.session;
-        if let Err(error) = self.hear(event)? {
+        if let Err(error) = self.record_unheard_answers(event)? {
             return Ok(Err(error));
         }
         match self.chain(session) {
             Some(chain) => self.append(chain, event),
             // An event outside any opened session, such as a refusal or a sweep, is a chain of its own.
             None if event.kind.stands_alone() => {
-                let record = match Link::start(session).next(event) {
-                    Ok(record) => self.insert(record)?,
-                    Err(error) => Err(unwritable(error)),
+                let record = match ChainTip::start(session).next(event) {
+                    Ok(record) => self.insert_record(record)?,
+                    Err(error) => Err(event_error(error)),
                 };
                 let record = match record {
                     Ok(record) => record,
@@ -179,15 +193,15 @@ impl<'a> Batch<'a> {
                     }
                     Err(error) => return Ok(Err(error)),
                 };
-                self.sign(record.link(), HeadState::Closed)?;
-                Ok(Ok(self.keep(record)))
+                self.append_head(record.tip(), HeadState::Closed)?;
+                Ok(Ok(self.keep_record(record)))
             }
-            None => Ok(Err(self.absent(session)?)),
+            None => Ok(Err(self.missing_session_error(session)?)),
         }
     }
 
     /// The error for a session that this process does not own.
-    pub(super) fn absent(&mut self, session: SessionId) -> Result<RecordError, rusqlite::Error> {
+    pub(super) fn missing_session_error(&mut self, session: SessionId) -> Result<RecordError, rusqlite::Error> {
         let state: Option<String> = self
             .connection
             .prepare_cached("SELECT state FROM sessions WHERE id = ?")?
@@ -199,63 +213,65 @@ impl<'a> Batch<'a> {
         })
     }
 
-    pub(super) fn append(&mut self, chain: Chain, event: &Event) -> Step<Recorded> {
-        let (record, after) = match chain.next(event) {
+    pub(super) fn append(&mut self, chain: OwnedChain, event: &Event) -> CommandResult<RecordPosition> {
+        let (record, after) = match chain.append(event) {
             Ok(next) => next,
             Err(error) => return Ok(Err(error)),
         };
-        let record = match self.insert(record)? {
+        let record = match self.insert_record(record)? {
             Ok(record) => record,
             Err(error) => return Ok(Err(error)),
         };
-        project::apply(self.connection, event)?;
-        let closed = matches!(event.kind, Kind::SessionClosed { .. });
+        projection::apply_event(self.connection, event)?;
+        let closed = matches!(event.kind, EventKind::SessionClosed { .. });
         if event.kind.is_signed() {
             let state = if closed {
                 HeadState::Closed
             } else {
                 HeadState::Checkpoint
             };
-            self.sign(record.link(), state)?;
+            self.append_head(record.tip(), state)?;
         }
-        if matches!(event.kind, Kind::ExecutionEnded { .. }) {
-            self.done.over.extend(event.execution);
+        if matches!(event.kind, EventKind::ExecutionEnded { .. }) {
+            self.effects.over.extend(event.execution);
         }
-        self.done.changed.insert(event.session, (!closed).then_some(after));
-        Ok(Ok(self.keep(record)))
+        self.effects.changed.insert(event.session, (!closed).then_some(after));
+        Ok(Ok(self.keep_record(record)))
     }
 
-    fn keep(&mut self, record: Record) -> Recorded {
-        let recorded = Recorded {
+    fn keep_record(&mut self, record: Record) -> RecordPosition {
+        let recorded = RecordPosition {
             seq: record.seq,
             hash: record.hash,
         };
-        self.done.records.push(record);
+        self.effects.records.push(record);
         recorded
     }
 
-    fn insert(&mut self, record: Record) -> Step<Record> {
+    fn insert_record(&mut self, record: Record) -> CommandResult<Record> {
         let inserted = self
             .connection
-            .prepare_cached(INSERT)?
-            .execute(params_from_iter(values(&record)));
+            .prepare_cached(INSERT_RECORD)?
+            .execute(params_from_iter(record_values(&record)));
         match inserted {
             Ok(_) => Ok(Ok(record)),
-            Err(error) if Trouble::of_write(&error) == Trouble::Taken => Ok(Err(RecordError::Forked {
-                session: record.session,
-                seq: record.seq,
-            })),
+            Err(error) if SqliteErrorClass::from_rusqlite(&error) == SqliteErrorClass::ConstraintViolated => {
+                Ok(Err(RecordError::Forked {
+                    session: record.session,
+                    seq: record.seq,
+                }))
+            }
             Err(error) => Err(error),
         }
     }
 
     /// Appends a signed head. The write lock is held, so the last known head is the newest.
-    fn sign(&mut self, link: Link, state: HeadState) -> Result<(), rusqlite::Error> {
-        let last = match self.done.mark {
+    fn append_head(&mut self, link: ChainTip, state: HeadState) -> Result<(), rusqlite::Error> {
+        let last = match self.effects.mark {
             Some(mark) => mark,
             None => last_head(self.connection)?,
         };
-        let signed_head = self.signer.sign(Head {
+        let signed_head = self.signer.sign(ChainHead {
             n: last.n + 1,
             prev: last.hash,
             session: link.session,
@@ -269,41 +285,41 @@ impl<'a> Batch<'a> {
                 "INSERT INTO heads (n, prev, session, seq, record, closed, signature) VALUES (?, ?, ?, ?, ?, ?, ?)",
             )?
             .execute(params![
-                signed(head.n),
+                to_signed(head.n),
                 head.prev.as_bytes(),
                 head.session.to_string(),
-                signed(head.seq),
+                to_signed(head.seq),
                 head.record.as_bytes(),
                 head.state == HeadState::Closed,
                 signed_head.signature
             ])?;
-        self.done.mark = Some(Mark::after(head));
+        self.effects.mark = Some(HeadMark::after(head));
         Ok(())
     }
 
-    fn open(&mut self, opening: &Opening, lease: LeaseId) -> Step<Recorded> {
-        let event = opening.event();
+    fn open_session(&mut self, opening: &NewSession, lease: LeaseId) -> CommandResult<RecordPosition> {
+        let event = opening.opening_event();
         let session = event.session;
         if self.chain(session).is_some() {
             return Ok(Err(RecordError::Forked { session, seq: 1 }));
         }
         let name = opening.keeping.as_ref().and_then(|keeping| keeping.name.as_deref());
-        if let Some(other) = working::named(self.connection, opening.principal, name)? {
+        if let Some(other) = workspaces::find_named(self.connection, opening.principal, name)? {
             // Another process opened a session with this name first.
             return Ok(Err(RecordError::NotOwned { session: other }));
         }
-        let record = match Link::start(session).next(&event) {
-            Ok(record) => self.insert(record)?,
-            Err(error) => Err(unwritable(error)),
+        let record = match ChainTip::start(session).next(&event) {
+            Ok(record) => self.insert_record(record)?,
+            Err(error) => Err(event_error(error)),
         };
         let record = match record {
             Ok(record) => record,
             Err(error) => return Ok(Err(error)),
         };
-        project::open(self.connection, opening, lease, &event)?;
-        chain::limit(self.connection, session, opening.journal_bytes)?;
-        let chain = Chain {
-            link: record.link(),
+        projection::insert_session(self.connection, opening, lease, &event)?;
+        chain::set_limit(self.connection, session, opening.journal_bytes)?;
+        let chain = OwnedChain {
+            link: record.tip(),
             lease,
             durable: opening.durable,
             at: event.at,
@@ -311,20 +327,25 @@ impl<'a> Batch<'a> {
             sealed: 0,
             limit: opening.journal_bytes,
         };
-        self.done.changed.insert(session, Some(chain));
-        Ok(Ok(self.keep(record)))
+        self.effects.changed.insert(session, Some(chain));
+        Ok(Ok(self.keep_record(record)))
     }
 
-    pub(super) fn adopt(&mut self, session: SessionId, from: Option<LeaseId>, to: LeaseId) -> Step<(), AdoptError> {
+    pub(super) fn adopt_session(
+        &mut self,
+        session: SessionId,
+        from: Option<LeaseId>,
+        to: LeaseId,
+    ) -> CommandResult<(), AdoptError> {
         let row = self
             .connection
             .prepare_cached("SELECT state, lease, durable, coalesce(journal_bytes, ?2) FROM sessions WHERE id = ?1")?
-            .query_row((session.to_string(), signed(SESSION_BYTES)), |row| {
+            .query_row((session.to_string(), to_signed(MAX_SESSION_BYTES)), |row| {
                 Ok((
                     row.get::<_, String>(0)?,
-                    maybe::<LeaseId>(row, 1)?,
-                    number(row, 2)? != 0,
-                    number(row, 3)?,
+                    optional_text_at::<LeaseId>(row, 1)?,
+                    unsigned_at(row, 2)? != 0,
+                    unsigned_at(row, 3)?,
                 ))
             })
             .optional()?;
@@ -341,29 +362,29 @@ impl<'a> Batch<'a> {
         self.connection
             .prepare_cached("UPDATE sessions SET lease = ? WHERE id = ?")?
             .execute(params![to.to_string(), session.to_string()])?;
-        working::taken(self.connection, &session.to_string())?;
-        let chain = Chain::read(self.connection, session, (to, durable, limit))?;
-        self.done.changed.insert(session, Some(chain));
+        workspaces::note_taken(self.connection, &session.to_string())?;
+        let chain = OwnedChain::load(self.connection, session, (to, durable, limit))?;
+        self.effects.changed.insert(session, Some(chain));
         Ok(Ok(()))
     }
 
-    pub(super) fn release(&mut self, session: SessionId) -> Step<()> {
+    pub(super) fn release_session(&mut self, session: SessionId) -> CommandResult<()> {
         if self.chain(session).is_none() {
             return Ok(Err(RecordError::NotOwned { session }));
         }
         self.connection
             .prepare_cached("UPDATE sessions SET lease = NULL WHERE id = ?")?
             .execute([session.to_string()])?;
-        self.done.changed.insert(session, None);
+        self.effects.changed.insert(session, None);
         Ok(Ok(()))
     }
 
     /// Removes a part of the old records and records what is removed.
-    fn prune(&mut self, what: Prune) -> Step<Pruned> {
+    fn prune(&mut self, what: PruneRequest) -> CommandResult<PruneSummary> {
         self.connection.execute_batch("SAVEPOINT prune")?;
-        let removed = match pruning::remove(self.connection, what)? {
+        let removed = match pruning::remove_oldest(self.connection, what)? {
             Some((event, pruned)) => self.record(&event)?.map(|_| pruned),
-            None => Ok(Pruned::default()),
+            None => Ok(PruneSummary::default()),
         };
         if removed.is_err() {
             // Nothing is removed without a record of it.
@@ -373,61 +394,67 @@ impl<'a> Batch<'a> {
         Ok(removed)
     }
 
-    fn stop(&mut self, target: Target, by: Principal) -> Step<Vec<(SessionId, Option<LeaseId>)>> {
-        project::stop(self.connection, target, by).map(Ok)
+    fn request_stop(&mut self, target: StopTarget, by: Principal) -> CommandResult<Vec<(SessionId, Option<LeaseId>)>> {
+        projection::insert_stops(self.connection, target, by).map(Ok)
     }
 }
 
 /// Queues the reply of a catch-up command, which has succeeded by now.
-pub(super) fn caught_up(command: Command, answers: &mut Vec<Answer>) {
-    if let Command::CatchUp { reply } = command {
-        answer(reply, Ok(()), answers);
+pub(super) fn queue_catch_up(command: WriterCommand, answers: &mut Vec<CommitCallback>) {
+    if let WriterCommand::CatchUp { reply } = command {
+        queue_reply(reply, Ok(()), answers);
     }
 }
 
 /// Queues the reply of a command after a failure: it gets the error of that failure.
-pub(super) fn skip(command: Command, answers: &mut Vec<Answer>) {
+pub(super) fn queue_skipped(command: WriterCommand, answers: &mut Vec<CommitCallback>) {
     let ended = RecordError::Ended;
     match command {
-        Command::Record { reply, .. } | Command::Open { reply, .. } => answer(reply, Err(ended), answers),
-        Command::Adopt { reply, .. } | Command::Resume { reply, .. } | Command::Enter { reply, .. } => {
-            answer(reply, Err(ended.into()), answers);
+        WriterCommand::Record { reply, .. } | WriterCommand::Open { reply, .. } => {
+            queue_reply(reply, Err(ended), answers)
         }
-        Command::Change { reply, .. }
-        | Command::Alias { reply, .. }
-        | Command::Forget { reply, .. }
-        | Command::Park { reply, .. }
-        | Command::Counted { reply, .. }
-        | Command::Release { reply, .. }
-        | Command::Keep { reply, .. }
-        | Command::CatchUp { reply } => answer(reply, Err(ended), answers),
-        Command::Spare { reply, .. } | Command::Reclaim { reply, .. } => answer(reply, Err(ended), answers),
-        Command::Answer { reply, .. } => answer(reply, Err(ended), answers),
-        Command::Settle { reply, .. } => answer(reply, Err(ended), answers),
-        Command::Claim { reply, .. } => answer(reply, Err(ended), answers),
-        Command::Stop { reply, .. } => answer(reply, Err(ended), answers),
-        Command::Prune { reply, .. } => answer(reply, Err(ended), answers),
-        Command::Close { .. } => {}
+        WriterCommand::Adopt { reply, .. }
+        | WriterCommand::Resume { reply, .. }
+        | WriterCommand::Enter { reply, .. } => {
+            queue_reply(reply, Err(ended.into()), answers);
+        }
+        WriterCommand::Change { reply, .. }
+        | WriterCommand::KeepAliases { reply, .. }
+        | WriterCommand::Forget { reply, .. }
+        | WriterCommand::Park { reply, .. }
+        | WriterCommand::NoteWorkspace { reply, .. }
+        | WriterCommand::Release { reply, .. }
+        | WriterCommand::KeepPolicy { reply, .. }
+        | WriterCommand::CatchUp { reply } => queue_reply(reply, Err(ended), answers),
+        WriterCommand::LeaveUnfinished { reply, .. } | WriterCommand::Reclaim { reply, .. } => {
+            queue_reply(reply, Err(ended), answers)
+        }
+        WriterCommand::Answer { reply, .. } => queue_reply(reply, Err(ended), answers),
+        WriterCommand::Settle { reply, .. } => queue_reply(reply, Err(ended), answers),
+        WriterCommand::Claim { reply, .. } => queue_reply(reply, Err(ended), answers),
+        WriterCommand::Stop { reply, .. } => queue_reply(reply, Err(ended), answers),
+        WriterCommand::Prune { reply, .. } => queue_reply(reply, Err(ended), answers),
+        WriterCommand::Close { .. } => {}
     }
 }
 
-fn settle<T: Send + 'static, E: From<RecordError> + Send + 'static>(
-    reply: Reply<T, E>,
-    step: Step<T, E>,
-    answers: &mut Vec<Answer>,
+fn queue_result<T: Send + 'static, E: From<RecordError> + Send + 'static>(
+    reply: ReplySender<T, E>,
+    step: CommandResult<T, E>,
+    answers: &mut Vec<CommitCallback>,
 ) -> Result<(), rusqlite::Error> {
     let (result, outcome) = match step {
         Ok(result) => (result, Ok(())),
         Err(error) => (Err(RecordError::Ended.into()), Err(error)),
     };
-    answer(reply, result, answers);
+    queue_reply(reply, result, answers);
     outcome
 }
 
-pub(super) fn answer<T: Send + 'static, E: From<RecordError> + Send + 'static>(
-    reply: Reply<T, E>,
+pub(super) fn queue_reply<T: Send + 'static, E: From<RecordError> + Send + 'static>(
+    reply: ReplySender<T, E>,
     result: Result<T, E>,
-    answers: &mut Vec<Answer>,
+    answers: &mut Vec<CommitCallback>,
 ) {
     answers.push(Box::new(move |failed| {
         // The caller may have stopped waiting; the commit stays valid.
@@ -438,17 +465,17 @@ pub(super) fn answer<T: Send + 'static, E: From<RecordError> + Send + 'static>(
     }));
 }
 
-fn unwritable(error: EventError) -> RecordError {
+fn event_error(error: EventError) -> RecordError {
     RecordError::Event {
         source: Arc::new(error),
     }
 }
 
 /// The column values of a record, in the order of the insert statement.
-pub(super) fn values(record: &Record) -> [ToSqlOutput<'_>; 5] {
+pub(super) fn record_values(record: &Record) -> [ToSqlOutput<'_>; 5] {
     [
         record.session.to_string().into(),
-        signed(record.seq).into(),
+        to_signed(record.seq).into(),
         record.prev.as_bytes().as_slice().into(),
         record.json.as_str().into(),
         record.hash.as_bytes().as_slice().into(),
@@ -456,23 +483,23 @@ pub(super) fn values(record: &Record) -> [ToSqlOutput<'_>; 5] {
 }
 
 /// The mark of the last signed head.
-pub(crate) fn last_head(connection: &Connection) -> Result<Mark, rusqlite::Error> {
+pub(crate) fn last_head(connection: &Connection) -> Result<HeadMark, rusqlite::Error> {
     let head = connection
         .prepare_cached("SELECT n, prev, session, seq, record, closed FROM heads ORDER BY n DESC LIMIT 1")?
         .query_row([], head_row)
         .optional()?;
-    Ok(head.map_or_else(Mark::start, |head| Mark::after(&head)))
+    Ok(head.map_or_else(HeadMark::start, |head| HeadMark::after(&head)))
 }
 
 /// Reads a head from its row, without the signature.
-pub(crate) fn head_row(row: &Row<'_>) -> Result<Head, rusqlite::Error> {
-    Ok(Head {
-        n: number(row, 0)?,
-        prev: digest(row, 1)?,
-        session: parsed(row, 2)?,
-        seq: number(row, 3)?,
-        record: digest(row, 4)?,
-        state: if number(row, 5)? == 0 {
+pub(crate) fn head_row(row: &Row<'_>) -> Result<ChainHead, rusqlite::Error> {
+    Ok(ChainHead {
+        n: unsigned_at(row, 0)?,
+        prev: hash_at(row, 1)?,
+        session: text_at(row, 2)?,
+        seq: unsigned_at(row, 3)?,
+        record: hash_at(row, 4)?,
+        state: if unsigned_at(row, 5)? == 0 {
             HeadState::Checkpoint
         } else {
             HeadState::Closed
@@ -482,12 +509,12 @@ pub(crate) fn head_row(row: &Row<'_>) -> Result<Head, rusqlite::Error> {
 
 /// Writes the only record of a session that was never opened, and its head; returns the mark of that head. The caller holds the write lock,
 /// commits, and moves the mark.
-pub(crate) fn record_alone(connection: &Connection, signer: &Signer, event: &Event) -> Step<Mark> {
+pub(crate) fn record_alone(connection: &Connection, signer: &HeadSigner, event: &Event) -> CommandResult<HeadMark> {
     let owned = HashMap::new();
-    let mut batch = Batch::new(connection, signer, &owned);
+    let mut batch = CommitBatch::new(connection, signer, &owned);
     if let Err(error) = batch.record(event)? {
         return Ok(Err(error));
     }
     let session = event.session;
-    Ok(batch.done.mark.ok_or(RecordError::NotOwned { session }))
+    Ok(batch.effects.mark.ok_or(RecordError::NotOwned { session }))
 }

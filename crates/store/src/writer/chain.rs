@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use ringfence_journal::{Event, Kind, LeaseId, Link, Record, RecordError, SessionId};
+use ringfence_journal::{ChainTip, Event, EventKind, LeaseId, Record, RecordError, SessionId};
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::row::{digest, number};
-use crate::database::signed;
+use super::row::{hash_at, unsigned_at};
+use crate::database::to_signed;
 
 /// The journal budget in bytes of a session without one, which an earlier version opened.
-pub(super) const SESSION_BYTES: u64 = 64 * 1024 * 1024;
+pub(super) const MAX_SESSION_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The tip of a chain that this process owns.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Chain {
-    pub(super) link: Link,
+pub(crate) struct OwnedChain {
+    pub(super) link: ChainTip,
     pub(super) lease: LeaseId,
     /// Whether commits of this session reach the disk before they are answered.
     pub(super) durable: bool,
@@ -29,9 +29,9 @@ pub(crate) struct Chain {
     pub(super) limit: u64,
 }
 
-impl Chain {
+impl OwnedChain {
     /// The record that appends this event, and the chain after it. Final events are written even beyond the budget.
-    pub(super) fn next(&self, event: &Event) -> Result<(Record, Chain), RecordError> {
+    pub(super) fn append(&self, event: &Event) -> Result<(Record, OwnedChain), RecordError> {
         let later;
         let event = if event.at < self.at {
             later = Event {
@@ -47,7 +47,7 @@ impl Chain {
         })?;
         let bytes = self.bytes.saturating_add(record.json.len() as u64);
         // A running execution is not stopped because of its recording, which has a limit of its own.
-        let begins = matches!(event.kind, Kind::ExecutionStarted { parent: None, .. });
+        let begins = matches!(event.kind, EventKind::ExecutionStarted { parent: None, .. });
         let sealed = if begins { self.sealed } else { 0 };
         if bytes.saturating_add(sealed) > self.limit && !event.kind.is_final() {
             return Err(RecordError::Budget {
@@ -55,8 +55,8 @@ impl Chain {
                 limit: self.limit,
             });
         }
-        let chain = Chain {
-            link: record.link(),
+        let chain = OwnedChain {
+            link: record.tip(),
             at: event.at,
             bytes,
             ..*self
@@ -65,19 +65,19 @@ impl Chain {
     }
 
     /// The chain after this many bytes of a recording were stored.
-    pub(super) fn with_sealed(self, bytes: usize) -> Chain {
-        Chain {
+    pub(super) fn with_sealed(self, bytes: usize) -> OwnedChain {
+        OwnedChain {
             sealed: self.sealed.saturating_add(bytes as u64),
             ..self
         }
     }
 
     /// Loads the tip of a chain and its sizes from the database.
-    pub(super) fn read(
+    pub(super) fn load(
         connection: &Connection,
         session: SessionId,
         (lease, durable, limit): (LeaseId, bool, u64),
-    ) -> Result<Chain, rusqlite::Error> {
+    ) -> Result<OwnedChain, rusqlite::Error> {
         let last: Option<String> = connection
             .prepare_cached("SELECT json FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1")?
             .query_row([session.to_string()], |row| row.get(0))
@@ -85,8 +85,8 @@ impl Chain {
         let at = last.and_then(|json| Event::parse(&json).ok()).map(|event| event.at);
         let bytes = connection
             .prepare_cached("SELECT coalesce(sum(octet_length(json)), 0) FROM events WHERE session = ?")?
-            .query_row([session.to_string()], |row| number(row, 0))?;
-        Ok(Chain {
+            .query_row([session.to_string()], |row| unsigned_at(row, 0))?;
+        Ok(OwnedChain {
             link: last_record(connection, session)?,
             lease,
             durable,
@@ -106,29 +106,29 @@ pub(super) fn sealed_bytes(connection: &Connection, session: SessionId) -> Resul
                 + (SELECT coalesce(sum(octet_length(sealed)), 0) FROM entries
                     WHERE execution IN (SELECT execution FROM recordings WHERE session = ?1))",
         )?
-        .query_row([session.to_string()], |row| number(row, 0))
+        .query_row([session.to_string()], |row| unsigned_at(row, 0))
 }
 
 /// The tip of a session's chain in the database.
-pub(crate) fn last_record(connection: &Connection, session: SessionId) -> Result<Link, rusqlite::Error> {
+pub(crate) fn last_record(connection: &Connection, session: SessionId) -> Result<ChainTip, rusqlite::Error> {
     let link = connection
         .prepare_cached("SELECT seq, hash FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1")?
         .query_row([session.to_string()], |row| {
-            Ok(Link {
+            Ok(ChainTip {
                 session,
-                seq: number(row, 0)?,
-                hash: digest(row, 1)?,
+                seq: unsigned_at(row, 0)?,
+                hash: hash_at(row, 1)?,
             })
         })
         .optional()?;
-    Ok(link.unwrap_or_else(|| Link::start(session)))
+    Ok(link.unwrap_or_else(|| ChainTip::start(session)))
 }
 
 /// Stores the journal budget of a session.
-pub(super) fn limit(connection: &Connection, session: SessionId, bytes: u64) -> Result<(), rusqlite::Error> {
+pub(super) fn set_limit(connection: &Connection, session: SessionId, bytes: u64) -> Result<(), rusqlite::Error> {
     connection
         .prepare_cached("UPDATE sessions SET journal_bytes = ? WHERE id = ?")?
-        .execute((signed(bytes), session.to_string()))
+        .execute((to_signed(bytes), session.to_string()))
         .map(drop)
 }
 

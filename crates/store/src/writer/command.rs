@@ -4,236 +4,248 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ringfence_journal::{
-    ApprovalId, Cause, Entry, Event, ExecutionId, Hash, LeaseId, PolicyRef, Principal, RecordError, Recorded, SessionId,
+    ApprovalId, ContentHash, Event, ExecutionId, LeaseId, PolicyRef, Principal, RecordError, RecordPosition,
+    ReplayEntry, SessionId, SharedCause,
 };
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
-use super::Ending;
-use crate::approval::{Answer, ApprovalState, Question, Told};
-use crate::claim::{Claim, Claimed};
-use crate::prune::{Prune, Pruned};
-use crate::recording::Recording;
+use super::ShutdownMode;
+use crate::approval::{AnswerStatus, ApprovalQuestion, ApprovalResponse, ApprovalState};
+use crate::idempotency::{IdempotencyClaim, IdempotencyOutcome};
+use crate::prune::{PruneRequest, PruneSummary};
+use crate::recording::NewRecording;
 use crate::seal::SealError;
-use crate::session::{AdoptError, Opening};
-use crate::stop::Target;
+use crate::session::{AdoptError, NewSession};
+use crate::stop::StopTarget;
 
 /// From this size on, sealing and writing take longer than a switch to another thread.
-const HEAVY: usize = 128 * 1024;
+const HEAVY_BYTES: usize = 128 * 1024;
 
-pub(crate) type Reply<T, E = RecordError> = oneshot::Sender<Result<T, E>>;
+pub(crate) type ReplySender<T, E = RecordError> = oneshot::Sender<Result<T, E>>;
 
 /// A request to the writer, with the channel for its reply.
-pub(crate) enum Command {
+pub(crate) enum WriterCommand {
     /// Write an event of a session that this process owns, with an accompanying change.
     Record {
         event: Box<Event>,
-        change: Option<Box<Change>>,
-        reply: Reply<Recorded>,
+        change: Option<Box<RecordingChange>>,
+        reply: ReplySender<RecordPosition>,
     },
     /// Write a change without an event, of a session that this process owns.
-    Change { change: Box<Change>, reply: Reply<()> },
+    Change {
+        change: Box<RecordingChange>,
+        reply: ReplySender<()>,
+    },
     /// Create a session with its first event.
     Open {
-        opening: Box<Opening>,
+        opening: Box<NewSession>,
         lease: LeaseId,
-        reply: Reply<Recorded>,
+        reply: ReplySender<RecordPosition>,
     },
     /// Adopt a session that no process owns, or that belongs to a lease whose lock is held.
     Adopt {
         session: SessionId,
         from: Option<LeaseId>,
         to: LeaseId,
-        reply: Reply<(), AdoptError>,
+        reply: ReplySender<(), AdoptError>,
     },
     /// Resume an execution that waits or was interrupted.
     Resume {
         execution: ExecutionId,
         to: LeaseId,
-        reply: Reply<(), AdoptError>,
+        reply: ReplySender<(), AdoptError>,
     },
     /// Release a session of a lease, if every execution in progress can be run again.
-    Spare {
+    LeaveUnfinished {
         session: SessionId,
         lease: LeaseId,
-        reply: Reply<bool>,
+        reply: ReplySender<bool>,
     },
     /// Store one more part of the aliases of a session that this process owns.
-    Alias {
+    KeepAliases {
         session: SessionId,
         part: Zeroizing<Vec<u8>>,
-        reply: Reply<()>,
+        reply: ReplySender<()>,
     },
     /// Delete the recordings of a closed session, or of one ended execution.
     Forget {
         session: SessionId,
         execution: Option<ExecutionId>,
-        reply: Reply<()>,
+        reply: ReplySender<()>,
     },
     /// Answer an approval question.
     Answer {
         id: ApprovalId,
-        shown: Hash,
-        said: Box<Answer>,
-        reply: Reply<Told>,
+        shown: ContentHash,
+        said: Box<ApprovalResponse>,
+        reply: ReplySender<AnswerStatus>,
     },
     /// Settle an approval question without a person.
     Settle {
         id: ApprovalId,
         state: ApprovalState,
-        reply: Reply<Option<ApprovalState>>,
+        reply: ReplySender<Option<ApprovalState>>,
     },
     /// Adopt a session that no process owns and in which nothing waits for a person.
     Enter {
         session: SessionId,
         to: LeaseId,
-        reply: Reply<(), AdoptError>,
+        reply: ReplySender<(), AdoptError>,
     },
     /// Release a session without executions in progress to the process that uses its files next.
-    Park { session: SessionId, reply: Reply<()> },
+    Park { session: SessionId, reply: ReplySender<()> },
     /// Note the size of a session's workspace.
-    Counted {
+    NoteWorkspace {
         session: SessionId,
         bytes: u64,
         files: u64,
-        reply: Reply<()>,
+        reply: ReplySender<()>,
     },
     /// Release a session, so that another process can adopt it.
-    Release { session: SessionId, reply: Reply<()> },
+    Release { session: SessionId, reply: ReplySender<()> },
     /// Promise a run to a client, unless its key already started another.
     Claim {
-        claim: Box<Claim>,
+        claim: Box<IdempotencyClaim>,
         lease: LeaseId,
-        reply: Reply<Claimed>,
+        reply: ReplySender<IdempotencyOutcome>,
     },
     /// Move a promise to another lease.
     Reclaim {
         execution: ExecutionId,
         from: LeaseId,
         to: LeaseId,
-        reply: Reply<bool>,
+        reply: ReplySender<bool>,
     },
     /// Store a policy of a session under its digest.
-    Keep {
+    KeepPolicy {
         session: SessionId,
         policy: PolicyRef,
         json: String,
-        reply: Reply<()>,
+        reply: ReplySender<()>,
     },
     /// Record stop requests for sessions; replies with the leases that own them.
     Stop {
-        target: Target,
+        target: StopTarget,
         by: Principal,
-        reply: Reply<Vec<(SessionId, Option<LeaseId>)>>,
+        reply: ReplySender<Vec<(SessionId, Option<LeaseId>)>>,
     },
     /// Remove a part of the old records.
-    Prune { what: Prune, reply: Reply<Pruned> },
+    Prune {
+        what: PruneRequest,
+        reply: ReplySender<PruneSummary>,
+    },
     /// Commit the write-ahead queue.
-    CatchUp { reply: Reply<()> },
+    CatchUp { reply: ReplySender<()> },
     /// Write what is queued, then end the writer.
-    Close { ending: Ending, reply: oneshot::Sender<()> },
+    Close {
+        ending: ShutdownMode,
+        reply: oneshot::Sender<()>,
+    },
 }
 
-impl Command {
+impl WriterCommand {
     /// The change that is stored beside or without an event.
-    pub(super) fn change(&self) -> Option<&Change> {
+    pub(super) fn change(&self) -> Option<&RecordingChange> {
         match self {
-            Command::Record { change, .. } => change.as_deref(),
-            Command::Change { change, .. } => Some(change),
-            Command::Open { .. }
-            | Command::Alias { .. }
-            | Command::Adopt { .. }
-            | Command::Resume { .. }
-            | Command::Spare { .. }
-            | Command::Forget { .. }
-            | Command::Answer { .. }
-            | Command::Settle { .. }
-            | Command::Enter { .. }
-            | Command::Park { .. }
-            | Command::Counted { .. }
-            | Command::Release { .. }
-            | Command::Claim { .. }
-            | Command::Reclaim { .. }
-            | Command::Keep { .. }
-            | Command::Stop { .. }
-            | Command::Prune { .. }
-            | Command::CatchUp { .. }
-            | Command::Close { .. } => None,
+            WriterCommand::Record { change, .. } => change.as_deref(),
+            WriterCommand::Change { change, .. } => Some(change),
+            WriterCommand::Open { .. }
+            | WriterCommand::KeepAliases { .. }
+            | WriterCommand::Adopt { .. }
+            | WriterCommand::Resume { .. }
+            | WriterCommand::LeaveUnfinished { .. }
+            | WriterCommand::Forget { .. }
+            | WriterCommand::Answer { .. }
+            | WriterCommand::Settle { .. }
+            | WriterCommand::Enter { .. }
+            | WriterCommand::Park { .. }
+            | WriterCommand::NoteWorkspace { .. }
+            | WriterCommand::Release { .. }
+            | WriterCommand::Claim { .. }
+            | WriterCommand::Reclaim { .. }
+            | WriterCommand::KeepPolicy { .. }
+            | WriterCommand::Stop { .. }
+            | WriterCommand::Prune { .. }
+            | WriterCommand::CatchUp { .. }
+            | WriterCommand::Close { .. } => None,
         }
     }
 
     pub(super) fn is_catching_up(&self) -> bool {
-        matches!(self, Command::CatchUp { .. })
+        matches!(self, WriterCommand::CatchUp { .. })
     }
 
     /// Whether the command takes so long that it runs on a blocking thread.
     pub(super) fn is_heavy(&self) -> bool {
-        matches!(self, Command::Forget { .. } | Command::Prune { .. })
-            || self.change().is_some_and(|change| change.weight() > HEAVY)
+        matches!(self, WriterCommand::Forget { .. } | WriterCommand::Prune { .. })
+            || self.change().is_some_and(|change| change.bytes_to_seal() > HEAVY_BYTES)
     }
 }
 
 /// A change to recordings or questions, written with an event or alone.
 #[derive(Debug)]
-pub(crate) enum Change {
+pub(crate) enum RecordingChange {
     /// Begin the recording of an execution.
-    Begin(Recording),
+    Begin(NewRecording),
     /// Append replay entries of an execution.
     Keep {
         session: SessionId,
         execution: ExecutionId,
-        entries: Vec<Entry>,
+        entries: Vec<ReplayEntry>,
     },
     /// End a recording with its outcome.
     Finish {
         execution: ExecutionId,
         outcome: Vec<u8>,
-        entries: Vec<Entry>,
+        entries: Vec<ReplayEntry>,
     },
     /// Mark an execution that cannot be run again.
-    Spoil { execution: ExecutionId, why: String },
+    MarkUnrepeatable { execution: ExecutionId, why: String },
     /// Mark an execution that only waits.
     Suspend {
         execution: ExecutionId,
         wake: Option<Timestamp>,
-        entries: Vec<Entry>,
+        entries: Vec<ReplayEntry>,
     },
     /// Insert an approval question.
     Ask {
-        question: Box<Question>,
-        entries: Vec<Entry>,
+        question: Box<ApprovalQuestion>,
+        entries: Vec<ReplayEntry>,
     },
 }
 
-impl Change {
+impl RecordingChange {
     pub(super) fn execution(&self) -> ExecutionId {
         match self {
-            Change::Begin(recording) => recording.execution,
-            Change::Ask { question, .. } => question.execution,
-            Change::Keep { execution, .. }
-            | Change::Finish { execution, .. }
-            | Change::Spoil { execution, .. }
-            | Change::Suspend { execution, .. } => *execution,
+            RecordingChange::Begin(recording) => recording.execution,
+            RecordingChange::Ask { question, .. } => question.execution,
+            RecordingChange::Keep { execution, .. }
+            | RecordingChange::Finish { execution, .. }
+            | RecordingChange::MarkUnrepeatable { execution, .. }
+            | RecordingChange::Suspend { execution, .. } => *execution,
         }
     }
 
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[ReplayEntry] {
         match self {
-            Change::Keep { entries, .. }
-            | Change::Finish { entries, .. }
-            | Change::Suspend { entries, .. }
-            | Change::Ask { entries, .. } => entries,
-            Change::Begin(_) | Change::Spoil { .. } => &[],
+            RecordingChange::Keep { entries, .. }
+            | RecordingChange::Finish { entries, .. }
+            | RecordingChange::Suspend { entries, .. }
+            | RecordingChange::Ask { entries, .. } => entries,
+            RecordingChange::Begin(_) | RecordingChange::MarkUnrepeatable { .. } => &[],
         }
     }
 
     /// The number of bytes to seal.
-    fn weight(&self) -> usize {
+    fn bytes_to_seal(&self) -> usize {
         let body = match self {
-            Change::Begin(recording) => recording.request.len(),
-            Change::Finish { outcome, .. } => outcome.len(),
-            Change::Ask { question, .. } => question.arguments.len() + question.program.len(),
-            Change::Keep { .. } | Change::Spoil { .. } | Change::Suspend { .. } => 0,
+            RecordingChange::Begin(recording) => recording.request.len(),
+            RecordingChange::Finish { outcome, .. } => outcome.len(),
+            RecordingChange::Ask { question, .. } => question.arguments.len() + question.program.len(),
+            RecordingChange::Keep { .. }
+            | RecordingChange::MarkUnrepeatable { .. }
+            | RecordingChange::Suspend { .. } => 0,
         };
         body + self.entries().iter().map(|entry| entry.bytes.len()).sum::<usize>()
     }
@@ -241,7 +253,7 @@ impl Change {
 
 /// Why a recording or question cannot be stored.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum KeepError {
+pub(crate) enum RecordingError {
     #[error("execution `{execution}` has no recording")]
     NoRecording { execution: ExecutionId },
     #[error("execution `{execution}` has a recording already")]
@@ -255,7 +267,7 @@ pub(crate) enum KeepError {
     #[error("the session `{session}` is still open")]
     Open { session: SessionId },
     #[error("the question was asked before")]
-    Asked,
+    AlreadyAsked,
     #[error("an entry is longer than 4 GiB")]
     Length,
     #[error(transparent)]
@@ -264,9 +276,9 @@ pub(crate) enum KeepError {
     Question(#[source] serde_json::Error),
 }
 
-impl From<KeepError> for RecordError {
-    fn from(error: KeepError) -> RecordError {
-        let source: Cause = Arc::new(error);
+impl From<RecordingError> for RecordError {
+    fn from(error: RecordingError) -> RecordError {
+        let source: SharedCause = Arc::new(error);
         RecordError::Keep { source }
     }
 }

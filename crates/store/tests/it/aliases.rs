@@ -1,6 +1,6 @@
 //! Aliases: sealed, in order, and deleted with their session.
 
-use ringfence_journal::{KeepingRecorder as _, RecordError, Recorder as _, SessionId, Zeroizing};
+use ringfence_journal::{RecordError, Recorder as _, ReplayRecorder as _, SessionId, Zeroizing};
 
 use crate::support::{closed, world};
 
@@ -13,9 +13,9 @@ async fn parts_come_back_in_order_until_the_session_is_over() {
     let world = world().await;
     let (session, other) = (world.session().await, world.session().await);
     for text in ["ann@example.com", "bob@example.com"] {
-        world.store.keep_aliases(session, part(text)).await.unwrap();
+        world.store.store_aliases(session, part(text)).await.unwrap();
     }
-    world.store.keep_aliases(other, part("eve@example.com")).await.unwrap();
+    world.store.store_aliases(other, part("eve@example.com")).await.unwrap();
     let kept = world.store.aliases(session).await.unwrap();
     let kept: Vec<&[u8]> = kept.iter().map(|part| part.as_slice()).collect();
     assert_eq!(kept, [b"ann@example.com", b"bob@example.com"]);
@@ -29,7 +29,7 @@ async fn parts_come_back_in_order_until_the_session_is_over() {
     world.store.record(closed(session)).await.unwrap();
     assert!(world.store.aliases(session).await.unwrap().is_empty());
     assert_eq!(world.store.aliases(other).await.unwrap().len(), 1);
-    let late = world.store.keep_aliases(session, part("late")).await;
+    let late = world.store.store_aliases(session, part("late")).await;
     assert!(matches!(late, Err(RecordError::Closed { .. })), "{late:?}");
 }
 
@@ -38,7 +38,7 @@ async fn a_session_of_nobody_keeps_nothing() {
     let world = world().await;
     let unknown = world
         .store
-        .keep_aliases(SessionId::generate().unwrap(), part("x"))
+        .store_aliases(SessionId::generate().unwrap(), part("x"))
         .await;
     assert!(matches!(unknown, Err(RecordError::NotOwned { .. })), "{unknown:?}");
 }

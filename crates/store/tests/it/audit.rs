@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringfence_journal::Recorder as _;
-use ringfence_store::{Contents, Store};
+use ringfence_store::{ExportContents, Store};
 
 use crate::support::{closed, report, violation, world};
 
@@ -16,7 +16,11 @@ async fn an_export_has_every_record_and_head_as_a_line() {
     }
     world.store.record(closed(session)).await.unwrap();
     let mut bytes = Vec::new();
-    let count = world.store.export(&mut bytes, Contents::RecordsAndHeads).await.unwrap();
+    let count = world
+        .store
+        .export(&mut bytes, ExportContents::RecordsAndHeads)
+        .await
+        .unwrap();
     assert_eq!(count, 1102);
     let text = String::from_utf8(bytes).unwrap();
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -25,7 +29,7 @@ async fn an_export_has_every_record_and_head_as_a_line() {
     assert_eq!(lines[1101]["seq"], 1102);
     assert_eq!(lines[1102]["head"]["state"], "closed");
     let mut records = Vec::new();
-    world.store.export(&mut records, Contents::Records).await.unwrap();
+    world.store.export(&mut records, ExportContents::Records).await.unwrap();
     assert_eq!(String::from_utf8(records).unwrap().lines().count(), 1102);
 }
 
@@ -41,9 +45,9 @@ async fn a_tail_gives_the_last_records_and_then_what_another_process_commits() {
             .unwrap();
     }
     // A reader in this process triggers a catch-up; other processes see what is committed.
-    assert_eq!(world.store.show(session).await.unwrap().len(), 11);
+    assert_eq!(world.store.session_records(session).await.unwrap().len(), 11);
     let reader = Store::open(world.home()).await.unwrap();
-    let mut tail = reader.tail(3).await.unwrap();
+    let mut tail = reader.tail_last(3).await.unwrap();
     let page = tail.next_page().await.unwrap();
     assert_eq!(page.iter().map(|row| row.record.seq).collect::<Vec<_>>(), [9, 10, 11]);
     assert!(tail.page().await.unwrap().is_empty());
@@ -63,5 +67,15 @@ async fn an_empty_journal_is_whole() {
     let report = report(&world.store).await;
     assert!(report.is_ok());
     assert_eq!((report.sessions, report.marked), (0, true));
-    assert!(world.store.tail(10).await.unwrap().page().await.unwrap().is_empty());
+    assert!(
+        world
+            .store
+            .tail_last(10)
+            .await
+            .unwrap()
+            .page()
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }

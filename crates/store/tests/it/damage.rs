@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use ringfence_journal::Recorder as _;
-use ringfence_store::{OpenError, Store};
+use ringfence_store::{OpenStoreError, Store};
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
 use crate::support::{World, closed, violation, world};
 
 /// Damages the data folder of a closed store, and opens it again.
-async fn reopen(harm: impl FnOnce(&Path)) -> OpenError {
+async fn reopen(harm: impl FnOnce(&Path)) -> OpenStoreError {
     let world = world().await;
     fill(&world).await;
     let database = world.home().join("ringfence.db");
@@ -104,5 +104,5 @@ async fn another_programs_database_is_refused() {
     fs::copy(folder.path().join("keys/journal.key"), home.join("keys/journal.key")).unwrap();
     change(&home.join("ringfence.db"), "CREATE TABLE music (title TEXT)").await;
     let error = Store::open(&home).await.unwrap_err();
-    assert!(matches!(error, OpenError::NotOurs { .. }), "{error:?}");
+    assert!(matches!(error, OpenStoreError::NotOurs { .. }), "{error:?}");
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use ringfence_journal::{Kind, LossCause, Principal, Recorder as _, SessionId};
-use ringfence_store::{Lease, Loss, OpenError, Store, accept_loss};
+use ringfence_journal::{EventKind, LossCause, Principal, Recorder as _, SessionId};
+use ringfence_store::{JournalLoss, Lease, OpenStoreError, Store, accept_loss};
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
 use crate::support::{closed, opening, report, violation};
@@ -35,11 +35,11 @@ fn put_back(home: &Path, copy: &[u8]) {
     fs::write(home.join("ringfence.db"), copy).unwrap();
 }
 
-async fn refused(home: &Path) -> Loss {
+async fn refused(home: &Path) -> JournalLoss {
     let error = Store::open(home).await.unwrap_err();
     assert_eq!(error.code(), "journal.lost", "{error}");
     assert!(error.hint().unwrap().contains("ringfence audit accept-loss"));
-    let OpenError::Lost { loss, .. } = error else {
+    let OpenStoreError::Lost { loss, .. } = error else {
         panic!("{error}");
     };
     loss
@@ -53,7 +53,7 @@ async fn a_database_that_was_rolled_back_is_not_written_until_that_is_accepted()
     let older = copy(home);
     let lost = run(home).await;
     put_back(home, &older);
-    assert_eq!(refused(home).await, Loss::RolledBack { marked: 2, found: 1 });
+    assert_eq!(refused(home).await, JournalLoss::RolledBack { marked: 2, found: 1 });
 
     // A reader sees the remaining records; nothing is written.
     let store = Store::open_to_read(home).await.unwrap();
@@ -63,18 +63,18 @@ async fn a_database_that_was_rolled_back_is_not_written_until_that_is_accepted()
     let error = store.open_session(&lease, opening(session)).await.unwrap_err();
     assert_eq!(error.code(), "journal.lost");
     store.close().await;
-    assert_eq!(refused(home).await, Loss::RolledBack { marked: 2, found: 1 });
+    assert_eq!(refused(home).await, JournalLoss::RolledBack { marked: 2, found: 1 });
 
     let accepted = accept_loss(home, WHO).unwrap().unwrap();
-    assert_eq!(accepted.loss, Loss::RolledBack { marked: 2, found: 1 });
+    assert_eq!(accepted.loss, JournalLoss::RolledBack { marked: 2, found: 1 });
     assert_eq!(accept_loss(home, WHO).unwrap(), None, "once is enough");
     run(home).await;
     run(home).await;
     let store = Store::open(home).await.unwrap();
     assert!(report(&store).await.is_ok());
-    assert!(store.show(lost).await.unwrap().is_empty());
-    let records = store.show(accepted.record).await.unwrap();
-    let Kind::LossAccepted {
+    assert!(store.session_records(lost).await.unwrap().is_empty());
+    let records = store.session_records(accepted.record).await.unwrap();
+    let EventKind::LossAccepted {
         marked,
         found,
         cause,
@@ -148,7 +148,7 @@ async fn a_mark_that_is_gone_or_damaged_is_a_loss_and_one_that_lags_is_none() {
             None => fs::remove_file(&mark).unwrap(),
             Some(text) => fs::write(&mark, text).unwrap(),
         }
-        let Loss::MarkGone { found } = refused(home).await else {
+        let JournalLoss::MarkGone { found } = refused(home).await else {
             panic!("{damage:?}");
         };
         assert!(found >= 3);
@@ -166,10 +166,10 @@ async fn a_database_that_is_gone_is_made_anew_only_when_that_is_accepted() {
     for side in ["ringfence.db", "ringfence.db-wal", "ringfence.db-shm"] {
         let _ = fs::remove_file(home.join(side));
     }
-    assert_eq!(refused(home).await, Loss::DatabaseGone { marked: 1 });
+    assert_eq!(refused(home).await, JournalLoss::DatabaseGone { marked: 1 });
     assert!(!home.join("ringfence.db").exists());
     let accepted = accept_loss(home, WHO).unwrap().unwrap();
-    assert_eq!(accepted.loss, Loss::DatabaseGone { marked: 1 });
+    assert_eq!(accepted.loss, JournalLoss::DatabaseGone { marked: 1 });
     run(home).await;
     assert!(report(&Store::open(home).await.unwrap()).await.is_ok());
 }
@@ -197,11 +197,13 @@ async fn what_a_power_cut_took_before_it_reached_the_disk_is_written_down_and_lo
     let mut tail = store.tail_after(0).await.unwrap();
     let page = tail.page().await.unwrap();
     let kinds = page.iter().map(|numbered| numbered.record.event().unwrap().kind);
-    let accepted: Vec<Kind> = kinds.filter(|kind| matches!(kind, Kind::LossAccepted { .. })).collect();
+    let accepted: Vec<EventKind> = kinds
+        .filter(|kind| matches!(kind, EventKind::LossAccepted { .. }))
+        .collect();
     assert!(
         matches!(
             accepted[..],
-            [Kind::LossAccepted {
+            [EventKind::LossAccepted {
                 marked: Some(2),
                 found: 1,
                 cause: LossCause::PowerCut,
@@ -217,7 +219,7 @@ async fn what_a_power_cut_took_before_it_reached_the_disk_is_written_down_and_lo
     let mark = fs::read_to_string(home.join("keys/journal.mark")).unwrap();
     fs::write(&boot, mark.trim_end().replacen('{', "{\"boot\":\"another\",", 1)).unwrap();
     put_back(home, &older);
-    assert!(matches!(refused(home).await, Loss::RolledBack { found: 1, .. }));
+    assert!(matches!(refused(home).await, JournalLoss::RolledBack { found: 1, .. }));
 }
 
 #[tokio::test]
@@ -229,5 +231,5 @@ async fn a_stop_is_noted_whatever_is_missing() {
     run(home).await;
     put_back(home, &older);
     let store = Store::open_to_read(home).await.unwrap();
-    store.request_stop(ringfence_store::Target::All, WHO).await.unwrap();
+    store.request_stop(ringfence_store::StopTarget::All, WHO).await.unwrap();
 }

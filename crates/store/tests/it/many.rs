@@ -1,7 +1,9 @@
 //! Sessions and events of one process.
 
-use ringfence_journal::{ExecutionId, Kind, Recorder as _, SessionId, SessionState, SessionSummary, Status};
-use ringfence_store::{AdoptError, Opening, Sessions, Store};
+use ringfence_journal::{
+    EventKind, ExecutionId, ExecutionStatus, Recorder as _, SessionId, SessionState, SessionSummary,
+};
+use ringfence_store::{AdoptError, NewSession, SessionQuery, Store};
 
 use crate::support::{closed, ended, opening, report, started, violation, world};
 
@@ -12,7 +14,7 @@ async fn a_sessions_life_is_written_and_listed() {
     let execution = ExecutionId::generate().unwrap();
     assert_eq!(world.store.record(started(session, execution)).await.unwrap().seq, 2);
     let running = world.store.execution(execution).await.unwrap().unwrap();
-    assert_eq!((running.status, running.ended), (Status::Running, None));
+    assert_eq!((running.status, running.ended), (ExecutionStatus::Running, None));
     assert_eq!(world.store.record(ended(session, execution)).await.unwrap().seq, 3);
     world.store.record(closed(session)).await.unwrap();
 
@@ -22,14 +24,14 @@ async fn a_sessions_life_is_written_and_listed() {
         (SessionState::Closed, None, 1)
     );
     assert_eq!(listed.uid, Some(100_000));
-    let ran = world.store.executions(session).await.unwrap();
-    assert_eq!(ran[0].status, Status::Completed);
+    let ran = world.store.session_executions(session).await.unwrap();
+    assert_eq!(ran[0].status, ExecutionStatus::Completed);
     let policy = world.store.policy(&listed.policy_digest).await.unwrap();
     assert_eq!(policy.as_deref(), Some(r#"{"version":1}"#));
 
-    let records = world.store.show(session).await.unwrap();
+    let records = world.store.session_records(session).await.unwrap();
     let events: Vec<_> = records.iter().map(|record| record.event().unwrap()).collect();
-    let summary = SessionSummary::of(&events).unwrap();
+    let summary = SessionSummary::from_events(&events).unwrap();
     assert_eq!((summary.state, summary.executions.len()), (SessionState::Closed, 1));
 
     let error = world.store.record(violation(session, "late")).await.unwrap_err();
@@ -48,7 +50,7 @@ async fn the_last_runs_of_a_page_come_together() {
     last.sort();
     for (number, (session, execution)) in [one, two, one].into_iter().zip(last).enumerate() {
         let mut event = started(session, execution);
-        if let Kind::ExecutionStarted { program, .. } = &mut event.kind {
+        if let EventKind::ExecutionStarted { program, .. } = &mut event.kind {
             *program = Some(format!("{number}.ts").as_str().into());
         }
         world.store.record(event).await.unwrap();
@@ -60,8 +62,8 @@ async fn the_last_runs_of_a_page_come_together() {
         (run.execution_id, run.program.clone().unwrap(), run.status)
     };
     assert_eq!(found.len(), 2);
-    assert_eq!(told(&one), (last[2], "2.ts".to_owned(), Status::Completed));
-    assert_eq!(told(&two), (last[1], "1.ts".to_owned(), Status::Running));
+    assert_eq!(told(&one), (last[2], "2.ts".to_owned(), ExecutionStatus::Completed));
+    assert_eq!(told(&two), (last[1], "1.ts".to_owned(), ExecutionStatus::Running));
     assert!(world.store.last_runs(&[]).await.unwrap().is_empty());
 }
 
@@ -76,29 +78,29 @@ async fn sessions_are_listed_newest_first_in_pages() {
     all.reverse();
     world.store.record(closed(all[1])).await.unwrap();
     let list = async |which| {
-        let sessions = world.store.sessions(which).await.unwrap();
+        let sessions = world.store.list_sessions(which).await.unwrap();
         sessions
             .into_iter()
             .map(|session| session.id)
             .collect::<Vec<SessionId>>()
     };
-    assert_eq!(list(Sessions::default()).await, all);
-    let page = Sessions {
+    assert_eq!(list(SessionQuery::default()).await, all);
+    let page = SessionQuery {
         limit: Some(2),
         before: Some(all[0]),
-        ..Sessions::default()
+        ..SessionQuery::default()
     };
     assert_eq!(list(page).await, all[1..3]);
-    let open = Sessions {
+    let open = SessionQuery {
         state: Some(SessionState::Open),
-        ..Sessions::default()
+        ..SessionQuery::default()
     };
     assert_eq!(list(open).await, [all[0], all[2], all[3], all[4]]);
     let stranger = Some(ringfence_journal::Principal::Local(1));
     assert!(
-        list(Sessions {
+        list(SessionQuery {
             principal: stranger,
-            ..Sessions::default()
+            ..SessionQuery::default()
         })
         .await
         .is_empty()
@@ -183,12 +185,12 @@ async fn a_session_left_open_is_gone_on_with_by_one_process_at_a_time() {
 async fn a_refusal_before_a_session_opens_is_a_signed_chain_of_its_own() {
     let world = world().await;
     let session = SessionId::generate().unwrap();
-    let refused = ringfence_journal::Kind::Refused {
+    let refused = ringfence_journal::EventKind::Refused {
         code: "policy.ceiling".into(),
         rule: "net.enabled".into(),
         hint: None,
     };
-    let event = ringfence_journal::Event::host(session, None, refused);
+    let event = ringfence_journal::Event::from_host(session, None, refused);
     assert_eq!(world.store.record(event.clone()).await.unwrap().seq, 1);
     assert!(world.store.record(event).await.is_err());
     assert_eq!(world.store.session(session).await.unwrap(), None);
@@ -200,7 +202,7 @@ async fn a_refusal_before_a_session_opens_is_a_signed_chain_of_its_own() {
 async fn durable_sessions_and_others_share_the_writer() {
     let world = world().await;
     let durable = SessionId::generate().unwrap();
-    let opening = Opening {
+    let opening = NewSession {
         durable: true,
         journal_bytes: 1 << 26,
         ..opening(durable)

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use ringfence_journal::{EntryKind, ExecutionId, KeepingRecorder as _, Recorder as _, SessionId};
-use ringfence_store::{Lease, Resource, Store};
+use ringfence_journal::{ExecutionId, Recorder as _, ReplayEntryKind, ReplayRecorder as _, SessionId};
+use ringfence_store::{Lease, LeasedResource, Store};
 
 use crate::support::{call, closed, entry, opening, report, started, suspended, violation, world};
 
@@ -94,7 +94,7 @@ async fn the_other_process() {
     let store = Arc::new(Store::open(home).await.unwrap());
     let lease = Lease::acquire(home).unwrap();
     lease
-        .note(Resource::Folder {
+        .note_resource(LeasedResource::Folder {
             path: "/nowhere/left".into(),
         })
         .unwrap();
@@ -107,7 +107,7 @@ async fn the_other_process() {
             }
             store.record(closed(session)).await.unwrap();
             lease
-                .forget(&Resource::Folder {
+                .forget_resource(&LeasedResource::Folder {
                     path: "/nowhere/left".into(),
                 })
                 .unwrap();
@@ -142,7 +142,7 @@ async fn the_other_process() {
         }
         "write ahead until full" => ahead_until_full(&store, lease, session).await,
         "stop" => {
-            let mut stops = store.stops(&lease).unwrap();
+            let mut stops = store.listen_for_stops(&lease).unwrap();
             say(&format!("{session} ready"));
             let patience = std::time::Duration::from_secs(20);
             let stop = tokio::time::timeout(patience, stops.next()).await.unwrap().unwrap();
@@ -175,7 +175,10 @@ async fn ahead_until_full(store: &Store, lease: Lease, session: SessionId) {
     // A process that finds this one dead sees nothing of the refused records.
     drop(lease);
     let next = Store::open(store.home()).await.unwrap();
-    say(&format!("{length} {}", next.show(session).await.unwrap().len()));
+    say(&format!(
+        "{length} {}",
+        next.session_records(session).await.unwrap().len()
+    ));
 }
 
 /// Jobs with a recorded execution.
@@ -183,9 +186,9 @@ async fn recorded(job: &str, store: &Store, session: SessionId) {
     let execution = crate::recordings::begin_in(store, session).await;
     if job == "keep for ever" {
         for number in 1.. {
-            let entries = vec![entry(number, EntryKind::Answer, &number.to_string())];
+            let entries = vec![entry(number, ReplayEntryKind::Answer, &number.to_string())];
             store
-                .record_keeping(call(session, execution, number.into()), entries)
+                .record_with_entries(call(session, execution, number.into()), entries)
                 .await
                 .unwrap();
             say(&format!("{session} {execution} {number}"));
@@ -196,15 +199,15 @@ async fn recorded(job: &str, store: &Store, session: SessionId) {
         std::fs::write(&ballast, vec![1; 100_000]).unwrap();
         let mut kept = 0;
         let error = loop {
-            let entries = vec![entry(1, EntryKind::Answer, &"x".repeat(4000))];
-            match store.record_keeping(call(session, execution, 1), entries).await {
+            let entries = vec![entry(1, ReplayEntryKind::Answer, &"x".repeat(4000))];
+            match store.record_with_entries(call(session, execution, 1), entries).await {
                 Ok(_) => kept += 1,
                 Err(error) => break error,
             }
         };
         std::fs::remove_file(ballast).unwrap();
         let found = store.recording(execution).await.unwrap().unwrap().entries.len();
-        let events = store.show(session).await.unwrap().len() - 2;
+        let events = store.session_records(session).await.unwrap().len() - 2;
         assert_eq!(found, events);
         let whole = report(store).await.is_ok();
         return say(&format!("{} {kept} {found} {whole}", error.code()));
@@ -253,7 +256,7 @@ async fn what_was_acknowledged_survives_kill_9() {
         // The next process that opens the journal finds all of it.
         let next = Store::open(world.home()).await.unwrap();
         let kept: HashMap<u64, String> = next
-            .show(session.unwrap())
+            .session_records(session.unwrap())
             .await
             .unwrap()
             .into_iter()

@@ -1,7 +1,7 @@
 //! Old records are removed, their signed heads stay, and a signed record names what was removed; a forged one is not believed.
 
 use jiff::{SignedDuration, Timestamp};
-use ringfence_journal::{Kind, PolicyRef, Principal, Recorder as _, SessionId};
+use ringfence_journal::{EventKind, PolicyRef, Principal, Recorder as _, SessionId};
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
 use crate::support::{World, closed, report, violation, world};
@@ -36,7 +36,7 @@ async fn what_is_old_goes_and_the_journal_still_verifies_and_says_what_went() {
     assert_eq!((found.pruned_sessions, found.pruned_records), (2, 6));
     assert_eq!(found.sessions, 2, "the open one, and the record of this");
     for gone in [first, second] {
-        assert!(world.store.show(gone).await.unwrap().is_empty());
+        assert!(world.store.session_records(gone).await.unwrap().is_empty());
         assert!(world.store.session(gone).await.unwrap().is_none());
     }
     world.store.record(violation(open, "y")).await.unwrap();
@@ -47,7 +47,7 @@ async fn what_is_old_goes_and_the_journal_still_verifies_and_says_what_went() {
     let mut tail = world.store.tail_after(0).await.unwrap();
     let page = tail.page().await.unwrap();
     let pruned = page.iter().find_map(|numbered| {
-        let Kind::JournalPruned {
+        let EventKind::JournalPruned {
             sessions, records, by, ..
         } = numbered.record.event().unwrap().kind
         else {

@@ -7,9 +7,12 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use ringfence_journal::{
-    Entry, EntryKind, Event, ExecutionId, KeepingRecorder as _, Kind, Recorder as _, SessionId, SessionState, Status,
+    Event, EventKind, ExecutionId, ExecutionStatus, Recorder as _, ReplayEntry, ReplayEntryKind, ReplayRecorder as _,
+    SessionId, SessionState,
 };
-use ringfence_store::{AdoptError, Lease, Opening, Owner, Recording, RecordingState, Retention, Store, Target};
+use ringfence_store::{
+    AdoptError, Lease, NewRecording, NewSession, RecordingRetention, RecordingState, StopOwner, StopTarget, Store,
+};
 
 use crate::process::{lines, start};
 use crate::support::{World, call, closed, ended, entry, opening, report, started, suspended, violation, world};
@@ -21,14 +24,14 @@ pub(crate) async fn begin(world: &World) -> (SessionId, ExecutionId) {
 
 pub(crate) async fn begin_in(store: &Store, session: SessionId) -> ExecutionId {
     let execution = ExecutionId::generate().unwrap();
-    let recording = Recording {
+    let recording = NewRecording {
         execution,
         session,
         request: b"the request of the program".to_vec(),
         stays: None,
     };
     store
-        .record_start(started(session, execution), recording)
+        .record_start_with_recording(started(session, execution), recording)
         .await
         .unwrap();
     execution
@@ -39,25 +42,39 @@ async fn what_an_execution_met_is_kept_in_the_order_of_commits() {
     let world = world().await;
     let (session, execution) = begin(&world).await;
     let pieces = [
-        vec![entry(1, EntryKind::Call, "one"), entry(1, EntryKind::Trace, "")],
-        vec![entry(2, EntryKind::Trace, &"x".repeat(10_000))],
-        vec![entry(1, EntryKind::Answer, "two")],
+        vec![
+            entry(1, ReplayEntryKind::Call, "one"),
+            entry(1, ReplayEntryKind::Trace, ""),
+        ],
+        vec![entry(2, ReplayEntryKind::Trace, &"x".repeat(10_000))],
+        vec![entry(1, ReplayEntryKind::Answer, "two")],
     ];
     for (number, piece) in (1..).zip(&pieces) {
         let recorded = world
             .store
-            .record_keeping(call(session, execution, number), piece.clone());
+            .record_with_entries(call(session, execution, number), piece.clone());
         assert_eq!(recorded.await.unwrap().seq, number + 2);
     }
-    let alone = vec![entry(3, EntryKind::Call, "three")];
-    world.store.keep(session, execution, alone.clone()).await.unwrap();
-    assert_eq!(world.store.kept_bytes(execution).await.unwrap(), 3 + 10_000 + 3 + 5);
-    let last = vec![entry(4, EntryKind::Trace, "last")];
+    let alone = vec![entry(3, ReplayEntryKind::Call, "three")];
+    world
+        .store
+        .keep_entries(session, execution, alone.clone())
+        .await
+        .unwrap();
+    assert_eq!(
+        world.store.recording_bytes(execution).await.unwrap(),
+        3 + 10_000 + 3 + 5
+    );
+    let last = vec![entry(4, ReplayEntryKind::Trace, "last")];
     let end = ended(session, execution);
-    world.store.record_end(end, b"42".to_vec(), last.clone()).await.unwrap();
+    world
+        .store
+        .record_end_with_outcome(end, b"42".to_vec(), last.clone())
+        .await
+        .unwrap();
 
     let kept = world.store.recording(execution).await.unwrap().unwrap();
-    let all: Vec<Entry> = pieces.into_iter().flatten().chain(alone).chain(last).collect();
+    let all: Vec<ReplayEntry> = pieces.into_iter().flatten().chain(alone).chain(last).collect();
     assert_eq!(kept.entries, all);
     assert_eq!(kept.request, b"the request of the program");
     assert_eq!(kept.outcome.as_deref(), Some(&b"42"[..]));
@@ -82,8 +99,11 @@ async fn entries_of_many_executions_at_once_stay_with_their_own() {
         tasks.spawn(async move {
             for number in 0..40_u32 {
                 let bytes = format!("{execution} {number}");
-                let entry = vec![entry(number, EntryKind::Answer, &bytes)];
-                store.record_keeping(call(session, execution, 1), entry).await.unwrap();
+                let entry = vec![entry(number, ReplayEntryKind::Answer, &bytes)];
+                store
+                    .record_with_entries(call(session, execution, 1), entry)
+                    .await
+                    .unwrap();
             }
             execution
         });
@@ -104,23 +124,23 @@ async fn what_cannot_be_kept_leaves_no_event_and_says_why() {
     let world = world().await;
     let (session, execution) = begin(&world).await;
     let (other, _) = begin(&world).await;
-    let one = || vec![entry(1, EntryKind::Call, "x")];
-    let before = world.store.last_record().await.unwrap();
+    let one = || vec![entry(1, ReplayEntryKind::Call, "x")];
+    let before = world.store.last_record_number().await.unwrap();
 
     let stranger = ExecutionId::generate().unwrap();
     let error = world
         .store
-        .record_keeping(call(session, stranger, 1), one())
+        .record_with_entries(call(session, stranger, 1), one())
         .await
         .unwrap_err();
     assert_eq!(error.code(), "store.keep");
     let error = world
         .store
-        .record_keeping(call(other, execution, 1), one())
+        .record_with_entries(call(other, execution, 1), one())
         .await
         .unwrap_err();
     assert_eq!(error.code(), "store.keep");
-    let again = Recording {
+    let again = NewRecording {
         execution,
         session,
         request: Vec::new(),
@@ -132,15 +152,15 @@ async fn what_cannot_be_kept_leaves_no_event_and_says_why() {
     assert_eq!(error.code(), "store.keep");
 
     let second = Store::open(world.home()).await.unwrap();
-    let error = second.keep(session, execution, one()).await.unwrap_err();
+    let error = second.keep_entries(session, execution, one()).await.unwrap_err();
     assert_eq!(error.code(), "session.not_owned");
     let error = second
-        .record_keeping(call(session, execution, 1), one())
+        .record_with_entries(call(session, execution, 1), one())
         .await
         .unwrap_err();
     assert_eq!(error.code(), "session.not_owned");
 
-    assert_eq!(world.store.last_record().await.unwrap(), before);
+    assert_eq!(world.store.last_record_number().await.unwrap(), before);
     assert!(
         world
             .store
@@ -154,7 +174,7 @@ async fn what_cannot_be_kept_leaves_no_event_and_says_why() {
     // The refused entries leave nothing in the way of later ones.
     world
         .store
-        .record_keeping(call(session, execution, 1), one())
+        .record_with_entries(call(session, execution, 1), one())
         .await
         .unwrap();
     assert_eq!(world.store.recording(execution).await.unwrap().unwrap().entries, one());
@@ -164,19 +184,22 @@ async fn what_cannot_be_kept_leaves_no_event_and_says_why() {
 async fn a_process_whose_session_was_taken_keeps_nothing_more() {
     let world = world().await;
     let (session, execution) = begin(&world).await;
-    let one = || vec![entry(1, EntryKind::Call, "x")];
+    let one = || vec![entry(1, ReplayEntryKind::Call, "x")];
     let other = Store::open(world.home()).await.unwrap();
     std::fs::remove_file(world.home().join(format!("run/{}.lock", world.lease.id()))).unwrap();
     let dead = other.dead_leases().await.unwrap().remove(0);
-    assert!(other.bury(dead, &[]).await.unwrap().is_empty());
+    assert!(other.finish_dead_lease(dead, &[]).await.unwrap().is_empty());
     let lease = Lease::acquire(world.home()).unwrap();
     other.resume(&lease, execution).await.unwrap();
-    other.record_keeping(call(session, execution, 1), one()).await.unwrap();
-    let error = world.store.keep(session, execution, one()).await.unwrap_err();
+    other
+        .record_with_entries(call(session, execution, 1), one())
+        .await
+        .unwrap();
+    let error = world.store.keep_entries(session, execution, one()).await.unwrap_err();
     assert_eq!(error.code(), "session.not_owned");
     let error = world
         .store
-        .record_keeping(call(session, execution, 1), one())
+        .record_with_entries(call(session, execution, 1), one())
         .await
         .unwrap_err();
     assert_eq!(error.code(), "session.not_owned");
@@ -189,7 +212,7 @@ async fn a_suspended_execution_that_is_left_belongs_to_nobody_and_one_process_go
     let world = world().await;
     let (session, execution) = begin(&world).await;
     let wake = Timestamp::now() + SignedDuration::from_hours(1);
-    let last = vec![entry(1, EntryKind::Trace, "waits")];
+    let last = vec![entry(1, ReplayEntryKind::Trace, "waits")];
     world
         .store
         .suspend(suspended(session, execution), Some(wake), last.clone())
@@ -201,16 +224,19 @@ async fn a_suspended_execution_that_is_left_belongs_to_nobody_and_one_process_go
     let listed = world.store.session(session).await.unwrap().unwrap();
     assert_eq!((listed.state, listed.lease), (SessionState::Open, None));
     let waits = world.store.execution(execution).await.unwrap().unwrap();
-    assert_eq!((waits.status, waits.ended), (Status::WaitingApproval, None));
+    assert_eq!((waits.status, waits.ended), (ExecutionStatus::WaitingApproval, None));
     let error = world.store.record(violation(session, "")).await.unwrap_err();
     assert_eq!(error.code(), "session.not_owned");
 
-    let standing = world.store.recording_state(execution).await.unwrap().unwrap();
+    let standing = world.store.recording_status(execution).await.unwrap().unwrap();
     assert_eq!((standing.state, standing.due), (RecordingState::Waiting, Some(wake)));
-    assert_eq!(world.store.next_due().await.unwrap(), Some(wake));
+    assert_eq!(world.store.next_due_time().await.unwrap(), Some(wake));
     let before = wake - SignedDuration::from_nanos(1);
-    assert!(world.store.ready(before, 10).await.unwrap().is_empty());
-    assert_eq!(world.store.ready(wake, 10).await.unwrap(), [(execution, session)]);
+    assert!(world.store.ready_executions(before, 10).await.unwrap().is_empty());
+    assert_eq!(
+        world.store.ready_executions(wake, 10).await.unwrap(),
+        [(execution, session)]
+    );
 
     let other = Store::open(world.home()).await.unwrap();
     let lease = Lease::acquire(world.home()).unwrap();
@@ -225,15 +251,15 @@ async fn a_suspended_execution_that_is_left_belongs_to_nobody_and_one_process_go
     assert!(matches!(refused, AdoptError::Owned { .. }), "{refused}");
     let owner = world.store.session(session).await.unwrap().unwrap().lease.unwrap();
     let winner = if owner == lease.id() { &other } else { &world.store };
-    let kind = Kind::ExecutionResumed { known: 0, unknown: 0 };
+    let kind = EventKind::ExecutionResumed { known: 0, unknown: 0 };
     winner
-        .record(Event::host(session, Some(execution), kind))
+        .record(Event::from_host(session, Some(execution), kind))
         .await
         .unwrap();
     assert_eq!(winner.recording(execution).await.unwrap().unwrap().entries, last);
-    assert_eq!(winner.next_due().await.unwrap(), None);
+    assert_eq!(winner.next_due_time().await.unwrap(), None);
     winner
-        .keep(session, execution, vec![entry(1, EntryKind::Answer, "more")])
+        .keep_entries(session, execution, vec![entry(1, ReplayEntryKind::Answer, "more")])
         .await
         .unwrap();
     winner.record(ended(session, execution)).await.unwrap();
@@ -255,10 +281,13 @@ async fn a_suspended_execution_is_its_own_process_to_go_on_with() {
         .unwrap();
     assert!(world.store.session(session).await.unwrap().unwrap().lease.is_some());
     // This process may resume it, and no other.
-    assert_eq!(world.store.ready(now, 10).await.unwrap(), [(execution, session)]);
+    assert_eq!(
+        world.store.ready_executions(now, 10).await.unwrap(),
+        [(execution, session)]
+    );
     let stranger = Store::open(world.home()).await.unwrap();
-    assert!(stranger.ready(now, 10).await.unwrap().is_empty());
-    assert_eq!(stranger.next_due().await.unwrap(), None);
+    assert!(stranger.ready_executions(now, 10).await.unwrap().is_empty());
+    assert_eq!(stranger.next_due_time().await.unwrap(), None);
     world.store.resume(&world.lease, execution).await.unwrap();
     world.store.record(ended(session, execution)).await.unwrap();
     world.store.record(ended(session, other)).await.unwrap();
@@ -268,8 +297,12 @@ async fn a_suspended_execution_is_its_own_process_to_go_on_with() {
 async fn an_execution_that_cannot_be_run_again_is_not_gone_on_with() {
     let world = world().await;
     let (session, execution) = begin(&world).await;
-    world.store.spoil(execution, "threads").await.unwrap();
-    world.store.spoil(execution, "another reason").await.unwrap();
+    world.store.mark_unrepeatable(execution, "threads").await.unwrap();
+    world
+        .store
+        .mark_unrepeatable(execution, "another reason")
+        .await
+        .unwrap();
     let soon = Some(Timestamp::now());
     world
         .store
@@ -309,16 +342,16 @@ pub(crate) fn is_readable(home: &Path, text: &str) -> bool {
 async fn what_is_kept_can_be_read_nowhere_and_not_at_all_without_its_key() {
     let world = world().await;
     let (session, execution) = begin(&world).await;
-    let secret = vec![entry(1, EntryKind::Answer, "the result of the tool")];
+    let secret = vec![entry(1, ReplayEntryKind::Answer, "the result of the tool")];
     world
         .store
-        .record_keeping(call(session, execution, 1), secret)
+        .record_with_entries(call(session, execution, 1), secret)
         .await
         .unwrap();
     let end = ended(session, execution);
     world
         .store
-        .record_end(end, b"the outcome of it all".to_vec(), Vec::new())
+        .record_end_with_outcome(end, b"the outcome of it all".to_vec(), Vec::new())
         .await
         .unwrap();
     world.store.record(closed(session)).await.unwrap();
@@ -366,7 +399,7 @@ async fn the_key_of_the_folder_is_never_made_anew_nor_read_when_others_could() {
     let lease = Lease::acquire(world.home()).unwrap();
     let next = SessionId::generate().unwrap();
     store.open_session(&lease, opening(next)).await.unwrap();
-    let recording = Recording {
+    let recording = NewRecording {
         execution: ExecutionId::generate().unwrap(),
         session: next,
         request: Vec::new(),
@@ -396,16 +429,16 @@ async fn harmed(sql: &'static str) -> String {
     let world = world().await;
     let (session, execution) = begin(&world).await;
     for number in 1..4 {
-        let entries = vec![entry(number, EntryKind::Call, "x")];
+        let entries = vec![entry(number, ReplayEntryKind::Call, "x")];
         world
             .store
-            .record_keeping(call(session, execution, 1), entries)
+            .record_with_entries(call(session, execution, 1), entries)
             .await
             .unwrap();
     }
     for number in 4..7 {
-        let entries = vec![entry(number, EntryKind::Call, "x")];
-        world.store.keep(session, execution, entries).await.unwrap();
+        let entries = vec![entry(number, ReplayEntryKind::Call, "x")];
+        world.store.keep_entries(session, execution, entries).await.unwrap();
     }
     execute(&world, sql).await;
     let error = world.store.recording(execution).await.unwrap_err();
@@ -462,9 +495,9 @@ async fn a_recording_of_the_version_before_is_read_and_goes_on() {
     let world = world().await;
     let (session, execution) = begin(&world).await;
     let keep = async |number: u32| {
-        let entries = vec![entry(number, EntryKind::Call, "x")];
+        let entries = vec![entry(number, ReplayEntryKind::Call, "x")];
         let event = call(session, execution, number.into());
-        world.store.record_keeping(event, entries).await.unwrap();
+        world.store.record_with_entries(event, entries).await.unwrap();
     };
     for number in 1..4 {
         keep(number).await;
@@ -491,10 +524,10 @@ async fn keeping_beside_an_event_costs_little() {
             let began = Instant::now();
             world.store.record(call(session, execution, 1)).await.unwrap();
             plain.push(began.elapsed());
-            let entries = vec![entry(1, EntryKind::Answer, &"x".repeat(bytes))];
+            let entries = vec![entry(1, ReplayEntryKind::Answer, &"x".repeat(bytes))];
             let event = call(session, execution, 1);
             let began = Instant::now();
-            world.store.record_keeping(event, entries).await.unwrap();
+            world.store.record_with_entries(event, entries).await.unwrap();
             keeping.push(began.elapsed());
         }
         let median = |times: &mut Vec<Duration>| {
@@ -528,7 +561,7 @@ async fn what_was_kept_with_an_acknowledged_event_survives_kill_9() {
         let (session, execution) = named.unwrap();
         let next = Store::open(world.home()).await.unwrap();
         let kept = next.recording(execution).await.unwrap().unwrap();
-        let events = next.show(session).await.unwrap();
+        let events = next.session_records(session).await.unwrap();
         // Every event has its entry and every entry its event.
         assert_eq!(events.len(), 2 + kept.entries.len());
         assert!(kept.entries.len() >= acknowledged, "{acknowledged}");
@@ -546,7 +579,7 @@ async fn swept(world: &World, session: SessionId) -> bool {
     let other = Store::open(world.home()).await.unwrap();
     std::fs::remove_file(world.home().join(format!("run/{}.lock", world.lease.id()))).unwrap();
     let dead = other.dead_leases().await.unwrap().remove(0);
-    let lost = other.bury(dead, &[]).await.unwrap();
+    let lost = other.finish_dead_lease(dead, &[]).await.unwrap();
     let listed = other.session(session).await.unwrap().unwrap();
     assert_eq!(listed.lease, None);
     assert_eq!(listed.state == SessionState::Lost, lost.contains(&session));
@@ -559,16 +592,19 @@ async fn a_session_is_lost_with_its_process_unless_all_of_it_can_be_run_again() 
     // Every execution in progress was recorded.
     let world = crate::support::world().await;
     let (session, execution) = begin(&world).await;
-    let before = world.store.show(session).await.unwrap().len();
+    let before = world.store.session_records(session).await.unwrap().len();
     assert!(!swept(&world, session).await);
-    assert_eq!(world.store.show(session).await.unwrap().len(), before);
-    assert_eq!(world.store.interrupted(10).await.unwrap(), [(execution, session)]);
-    assert_eq!(world.store.next_due().await.unwrap(), None);
-    let standing = world.store.recording_state(execution).await.unwrap().unwrap();
+    assert_eq!(world.store.session_records(session).await.unwrap().len(), before);
+    assert_eq!(
+        world.store.interrupted_executions(10).await.unwrap(),
+        [(execution, session)]
+    );
+    assert_eq!(world.store.next_due_time().await.unwrap(), None);
+    let standing = world.store.recording_status(execution).await.unwrap().unwrap();
     assert_eq!(standing.state, RecordingState::Interrupted);
     assert_eq!(
         world.store.execution(execution).await.unwrap().unwrap().status,
-        Status::Running
+        ExecutionStatus::Running
     );
 
     // One execution was not recorded.
@@ -577,13 +613,13 @@ async fn a_session_is_lost_with_its_process_unless_all_of_it_can_be_run_again() 
     let program = ExecutionId::generate().unwrap();
     world.store.record(started(session, program)).await.unwrap();
     assert!(swept(&world, session).await);
-    let standing = world.store.recording_state(execution).await.unwrap().unwrap();
+    let standing = world.store.recording_status(execution).await.unwrap().unwrap();
     assert_eq!(standing.state, RecordingState::Over);
 
     // One execution cannot be run again.
     let world = crate::support::world().await;
     let (session, execution) = begin(&world).await;
-    world.store.spoil(execution, "threads").await.unwrap();
+    world.store.mark_unrepeatable(execution, "threads").await.unwrap();
     assert!(swept(&world, session).await);
 
     // No execution was in progress.
@@ -596,8 +632,12 @@ async fn a_session_is_lost_with_its_process_unless_all_of_it_can_be_run_again() 
     let world = crate::support::world().await;
     let (session, _) = begin(&world).await;
     let by = ringfence_journal::Principal::Local(1);
-    let told = world.store.request_stop(Target::Session(session), by).await.unwrap();
-    assert_eq!(told, [(session, Owner::Told)]);
+    let told = world
+        .store
+        .request_stop(StopTarget::Session(session), by)
+        .await
+        .unwrap();
+    assert_eq!(told, [(session, StopOwner::Notified)]);
     assert!(swept(&world, session).await);
 }
 
@@ -607,26 +647,29 @@ async fn a_skill_that_was_under_way_is_lost_and_what_called_it_is_not() {
     let (session, execution) = begin(&world).await;
     let skill = ExecutionId::generate().unwrap();
     let mut called = started(session, skill);
-    if let Kind::ExecutionStarted { parent, .. } = &mut called.kind {
+    if let EventKind::ExecutionStarted { parent, .. } = &mut called.kind {
         *parent = Some(execution);
     }
     world.store.record(called).await.unwrap();
     assert!(!swept(&world, session).await);
-    for (which, status) in [(execution, Status::Running), (skill, Status::Lost)] {
+    for (which, status) in [(execution, ExecutionStatus::Running), (skill, ExecutionStatus::Lost)] {
         let found = world.store.execution(which).await.unwrap().unwrap();
         assert_eq!(found.status, status);
     }
-    let events = world.store.show(session).await.unwrap();
+    let events = world.store.session_records(session).await.unwrap();
     let last = events.last().unwrap().event().unwrap();
     assert_eq!(last.execution, Some(skill));
     assert!(matches!(
         last.kind,
-        Kind::ExecutionEnded {
-            status: Status::Lost,
+        EventKind::ExecutionEnded {
+            status: ExecutionStatus::Lost,
             ..
         }
     ));
-    assert_eq!(world.store.interrupted(10).await.unwrap(), [(execution, session)]);
+    assert_eq!(
+        world.store.interrupted_executions(10).await.unwrap(),
+        [(execution, session)]
+    );
 }
 
 #[tokio::test]
@@ -635,7 +678,7 @@ async fn what_a_person_answered_goes_on_by_itself_after_a_crash() {
     let (session, execution) = begin(&world).await;
     crate::approvals::answer_and_note(&world, session, execution).await;
     assert!(!swept(&world, session).await);
-    let ready = world.store.ready(Timestamp::now(), 10).await.unwrap();
+    let ready = world.store.ready_executions(Timestamp::now(), 10).await.unwrap();
     assert_eq!(ready, [(execution, session)]);
 }
 
@@ -645,10 +688,10 @@ async fn recordings_of_sessions_that_are_over_are_trimmed_oldest_first() {
     let mut all = Vec::new();
     for _ in 0..4 {
         let (session, execution) = begin(&world).await;
-        let entries = vec![entry(1, EntryKind::Answer, &"x".repeat(1000))];
+        let entries = vec![entry(1, ReplayEntryKind::Answer, &"x".repeat(1000))];
         world
             .store
-            .record_keeping(call(session, execution, 1), entries)
+            .record_with_entries(call(session, execution, 1), entries)
             .await
             .unwrap();
         all.push((session, execution));
@@ -668,15 +711,15 @@ async fn recordings_of_sessions_that_are_over_are_trimmed_oldest_first() {
     };
     let now = Timestamp::now();
     let trim = |keep, now| world.store.trim_recordings(keep, now);
-    assert_eq!(trim(Retention::default(), now).await.unwrap(), 0);
-    let small = Retention {
+    assert_eq!(trim(RecordingRetention::default(), now).await.unwrap(), 0);
+    let small = RecordingRetention {
         bytes: 2600,
-        ..Retention::default()
+        ..RecordingRetention::default()
     };
     assert_eq!(trim(small, now).await.unwrap(), 1);
     assert_eq!(there().await, [true, false, true, true]);
     let later = now + SignedDuration::from_hours(8 * 24);
-    assert_eq!(trim(Retention::default(), later).await.unwrap(), 2);
+    assert_eq!(trim(RecordingRetention::default(), later).await.unwrap(), 2);
     assert_eq!(there().await, [true, false, false, false]);
     assert!(report(&world.store).await.is_ok());
 }
@@ -688,16 +731,16 @@ async fn many_small_ones_before_a_large_one_do_not_keep_it_too_long() {
     for n in 0..80 {
         let (session, execution) = begin(&world).await;
         let text = "x".repeat(if n < 79 { 10 } else { 100_000 });
-        let entries = vec![entry(1, EntryKind::Answer, &text)];
+        let entries = vec![entry(1, ReplayEntryKind::Answer, &text)];
         let event = call(session, execution, 1);
-        world.store.record_keeping(event, entries).await.unwrap();
+        world.store.record_with_entries(event, entries).await.unwrap();
         world.store.record(ended(session, execution)).await.unwrap();
         world.store.record(closed(session)).await.unwrap();
         newest = Some(execution);
     }
-    let small = Retention {
+    let small = RecordingRetention {
         bytes: 5000,
-        ..Retention::of_a_server()
+        ..RecordingRetention::for_server()
     };
     assert_eq!(world.store.trim_recordings(small, Timestamp::now()).await.unwrap(), 80);
     assert!(world.store.recording(newest.unwrap()).await.unwrap().is_none());
@@ -714,7 +757,11 @@ async fn what_is_over_is_trimmed_behind_a_thousand_that_wait() {
     world.store.record(closed(session)).await.unwrap();
     let later = Timestamp::now() + SignedDuration::from_hours(8 * 24);
     assert_eq!(
-        world.store.trim_recordings(Retention::default(), later).await.unwrap(),
+        world
+            .store
+            .trim_recordings(RecordingRetention::default(), later)
+            .await
+            .unwrap(),
         1
     );
     assert!(world.store.recording(execution).await.unwrap().is_none());
@@ -727,17 +774,17 @@ async fn what_is_over_is_trimmed_in_a_session_that_goes_on() {
     let mut all = Vec::new();
     for _ in 0..3 {
         let execution = begin_in(&world.store, session).await;
-        let entries = vec![entry(1, EntryKind::Answer, &"x".repeat(1000))];
+        let entries = vec![entry(1, ReplayEntryKind::Answer, &"x".repeat(1000))];
         let event = call(session, execution, 1);
-        world.store.record_keeping(event, entries).await.unwrap();
+        world.store.record_with_entries(event, entries).await.unwrap();
         all.push(execution);
     }
     for execution in &all[..2] {
         world.store.record(ended(session, *execution)).await.unwrap();
     }
-    let small = Retention {
+    let small = RecordingRetention {
         bytes: 1500,
-        ..Retention::default()
+        ..RecordingRetention::default()
     };
     let now = Timestamp::now();
     assert_eq!(world.store.trim_recordings(small, now).await.unwrap(), 1);
@@ -777,9 +824,9 @@ async fn ten_thousand_waiting_executions_are_found_at_once_and_take_little_room(
             for session in sessions {
                 let execution = begin_in(&store, session).await;
                 for number in 1..4 {
-                    let entries = vec![entry(number, EntryKind::Answer, &"x".repeat(1000))];
+                    let entries = vec![entry(number, ReplayEntryKind::Answer, &"x".repeat(1000))];
                     store
-                        .record_keeping(call(session, execution, 1), entries)
+                        .record_with_entries(call(session, execution, 1), entries)
                         .await
                         .unwrap();
                 }
@@ -804,12 +851,12 @@ async fn ten_thousand_waiting_executions_are_found_at_once_and_take_little_room(
     let began = Instant::now();
     let store = Store::open(world.home()).await.unwrap();
     let opened = began.elapsed();
-    assert_eq!(store.next_due().await.unwrap(), Some(first));
+    assert_eq!(store.next_due_time().await.unwrap(), Some(first));
     let due = began.elapsed();
-    assert!(store.ready(Timestamp::now(), 100).await.unwrap().is_empty());
+    assert!(store.ready_executions(Timestamp::now(), 100).await.unwrap().is_empty());
     let none = began.elapsed();
     let all_due = first + SignedDuration::from_hours(1);
-    assert_eq!(store.ready(all_due, 1000).await.unwrap().len(), 1000);
+    assert_eq!(store.ready_executions(all_due, 1000).await.unwrap().len(), 1000);
     let took = began.elapsed();
     println!(
         "open {opened:?}, next_due {due:?}, ready {none:?}, ready with 1000 {took:?}; {each} bytes each with 3 KB of results"
@@ -818,12 +865,12 @@ async fn ten_thousand_waiting_executions_are_found_at_once_and_take_little_room(
     // With all of its journal, and less than 4 KB of results.
     assert!(each < 64 * 1024, "{each}");
     let began = Instant::now();
-    let pending = ringfence_store::Approvals {
+    let pending = ringfence_store::ApprovalQuery {
         state: Some(ringfence_store::ApprovalState::Pending),
         limit: Some(100),
-        ..ringfence_store::Approvals::default()
+        ..ringfence_store::ApprovalQuery::default()
     };
-    assert_eq!(store.approvals(pending).await.unwrap().len(), 100);
+    assert_eq!(store.list_approvals(pending).await.unwrap().len(), 100);
     println!("a page of the inbox {:?}", began.elapsed());
 }
 
@@ -832,7 +879,7 @@ async fn no_execution_begins_in_a_session_whose_recordings_are_as_large_as_its_j
     const LIMIT: u64 = 256 << 10;
     let world = world().await;
     let session = SessionId::generate().unwrap();
-    let small = Opening {
+    let small = NewSession {
         journal_bytes: LIMIT,
         ..opening(session)
     };
@@ -840,33 +887,35 @@ async fn no_execution_begins_in_a_session_whose_recordings_are_as_large_as_its_j
     let answer = "x".repeat(100 << 10);
     // Entries count with an event, alone, and with the end. A running execution is not stopped.
     let first = begin_in(&world.store, session).await;
-    let kept = vec![entry(1, EntryKind::Answer, &answer)];
-    let recorded = world.store.record_keeping(call(session, first, 1), kept.clone());
+    let kept = vec![entry(1, ReplayEntryKind::Answer, &answer)];
+    let recorded = world.store.record_with_entries(call(session, first, 1), kept.clone());
     recorded.await.unwrap();
-    world.store.keep(session, first, kept.clone()).await.unwrap();
-    let recorded = world.store.record_keeping(call(session, first, 2), Vec::new());
+    world.store.keep_entries(session, first, kept.clone()).await.unwrap();
+    let recorded = world.store.record_with_entries(call(session, first, 2), Vec::new());
     recorded.await.unwrap();
     let second = begin_in(&world.store, session).await;
     let end = world
         .store
-        .record_end(ended(session, first), b"1".to_vec(), kept.clone());
+        .record_end_with_outcome(ended(session, first), b"1".to_vec(), kept.clone());
     end.await.unwrap();
-    let recorded = world.store.record_keeping(call(session, second, 1), kept.clone());
+    let recorded = world.store.record_with_entries(call(session, second, 1), kept.clone());
     recorded.await.unwrap();
     let end = world
         .store
-        .record_end(ended(session, second), b"2".to_vec(), Vec::new());
+        .record_end_with_outcome(ended(session, second), b"2".to_vec(), Vec::new());
     end.await.unwrap();
 
     let refused = async |store: &Store| {
         let execution = ExecutionId::generate().unwrap();
-        let recording = Recording {
+        let recording = NewRecording {
             execution,
             session,
             request: Vec::new(),
             stays: None,
         };
-        let error = store.record_start(started(session, execution), recording).await;
+        let error = store
+            .record_start_with_recording(started(session, execution), recording)
+            .await;
         let error = error.unwrap_err();
         assert_eq!(error.code(), "limit.journal", "{error}");
     };
@@ -876,10 +925,10 @@ async fn no_execution_begins_in_a_session_whose_recordings_are_as_large_as_its_j
     world.store.adopt_session(&world.lease, session).await.unwrap();
     refused(&world.store).await;
     // Forgotten recordings no longer count.
-    let all = Retention {
+    let all = RecordingRetention {
         age: SignedDuration::ZERO,
         bytes: 0,
-        ..Retention::default()
+        ..RecordingRetention::default()
     };
     let later = Timestamp::now() + SignedDuration::from_hours(1);
     assert_eq!(world.store.trim_recordings(all, later).await.unwrap(), 2);

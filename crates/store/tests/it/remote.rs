@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use ringfence_journal::{Delivery, Outlet, Record, RecordError, Recorder as _, SessionId, Undelivered};
-use ringfence_store::{Lease, Missed, Remote, Store};
+use ringfence_journal::{DeliveryFailure, DeliveryFuture, ExternalSink, Record, RecordError, Recorder as _, SessionId};
+use ringfence_store::{Lease, MissedRecords, RemoteSink, Store};
 
 use crate::support::{closed, opening, violation};
 
@@ -39,26 +39,26 @@ impl Endpoint {
         self.got.lock().unwrap().iter().map(|(_, seq)| *seq).collect()
     }
 
-    fn remote(self: &Arc<Self>, durable: bool) -> Vec<Remote> {
-        vec![Remote {
-            outlet: Arc::clone(self) as Arc<dyn Outlet>,
+    fn remote(self: &Arc<Self>, durable: bool) -> Vec<RemoteSink> {
+        vec![RemoteSink {
+            outlet: Arc::clone(self) as Arc<dyn ExternalSink>,
             durable,
         }]
     }
 }
 
-impl Outlet for Endpoint {
+impl ExternalSink for Endpoint {
     fn name(&self) -> &'static str {
         "webhook `https://audit.example.org`"
     }
 
-    fn deliver<'a>(&'a self, records: &'a [Arc<Record>]) -> Delivery<'a> {
+    fn deliver<'a>(&'a self, records: &'a [Arc<Record>]) -> DeliveryFuture<'a> {
         let mood = {
             let mut moods = self.moods.lock().unwrap();
             if moods.len() > 1 { moods.remove(0) } else { moods[0] }
         };
         *self.tries.lock().unwrap() += 1;
-        let why = |text: &str| Arc::new(std::io::Error::other(text.to_owned())) as ringfence_journal::Cause;
+        let why = |text: &str| Arc::new(std::io::Error::other(text.to_owned())) as ringfence_journal::SharedCause;
         Box::pin(async move {
             match mood {
                 Mood::Takes => {
@@ -66,8 +66,8 @@ impl Outlet for Endpoint {
                     self.got.lock().unwrap().extend(seen);
                     Ok(())
                 }
-                Mood::Away => Err(Undelivered::Later(why("connection refused"))),
-                Mood::Refuses => Err(Undelivered::Never {
+                Mood::Away => Err(DeliveryFailure::Later(why("connection refused"))),
+                Mood::Refuses => Err(DeliveryFailure::Never {
                     count: records.len(),
                     source: why("status 403"),
                 }),
@@ -77,8 +77,8 @@ impl Outlet for Endpoint {
     }
 }
 
-async fn begun(home: &Path, remotes: Vec<Remote>) -> (Store, Lease, SessionId) {
-    let store = Store::open_to(home, &[], remotes).await.unwrap();
+async fn begun(home: &Path, remotes: Vec<RemoteSink>) -> (Store, Lease, SessionId) {
+    let store = Store::open_with_remotes(home, &[], remotes).await.unwrap();
     let lease = Lease::acquire(home).unwrap();
     let session = SessionId::generate().unwrap();
     store.open_session(&lease, opening(session)).await.unwrap();
@@ -87,9 +87,9 @@ async fn begun(home: &Path, remotes: Vec<Remote>) -> (Store, Lease, SessionId) {
 
 async fn missed(home: &Path) -> Vec<(u64, String)> {
     let store = Store::open(home).await.unwrap();
-    let missed = store.undelivered().await.unwrap();
+    let missed = store.missed_records().await.unwrap();
     store.close().await;
-    let shown = |one: Missed| {
+    let shown = |one: MissedRecords| {
         assert_eq!(one.sink, "webhook `https://audit.example.org`");
         assert!(one.since <= one.last);
         (one.records, one.reason)
@@ -125,7 +125,7 @@ async fn an_endpoint_that_hangs_or_is_away_holds_nothing_up() {
             store.record(violation(session, "mount")).await.unwrap();
         }
         assert!(began.elapsed() < Duration::from_secs(2), "{mood:?}");
-        store.leave().await;
+        store.close_for_exit().await;
         assert!(began.elapsed() < Duration::from_secs(6), "the end waits a little only");
         assert_eq!(missed(folder.path()).await, [(101, reason.to_owned())]);
     }
@@ -159,9 +159,15 @@ async fn what_does_not_fit_the_queue_is_counted() {
     for task in tasks {
         task.await.unwrap().unwrap();
     }
-    let dropped: u64 = store.undelivered().await.unwrap().iter().map(|one| one.records).sum();
+    let dropped: u64 = store
+        .missed_records()
+        .await
+        .unwrap()
+        .iter()
+        .map(|one| one.records)
+        .sum();
     assert!(dropped > 0 && dropped <= 5_001 - 4_096, "{dropped}");
-    store.leave().await;
+    store.close_for_exit().await;
     let all: u64 = missed(folder.path()).await.iter().map(|(count, _)| count).sum();
     assert_eq!(all, 5_001);
 }
@@ -195,7 +201,7 @@ async fn an_act_does_not_wait_for_ever() {
     // The next caller waits for less time.
     store.record(violation(session, "mount")).await.unwrap_err();
     assert_eq!(began.elapsed().as_secs(), 11);
-    store.leave().await;
+    store.close_for_exit().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,6 +217,6 @@ async fn tries_are_made_less_and_less_often_and_end() {
     assert!((35..=75).contains(&late), "{late}");
     tokio::time::sleep(Duration::from_mins(30)).await;
     assert_eq!(*endpoint.tries.lock().unwrap(), late, "given up");
-    store.leave().await;
+    store.close_for_exit().await;
     assert_eq!(missed(folder.path()).await, [(1, "connection refused".to_owned())]);
 }

@@ -5,11 +5,11 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use ringfence_journal::{Recorder as _, SessionId};
-use ringfence_store::{Lease, Sink, Store};
+use ringfence_store::{Lease, SinkConfig, Store};
 
 use crate::support::{closed, opening, violation};
 
-async fn with_sink(sink: Sink, home: &std::path::Path) -> (Store, Lease, SessionId) {
+async fn with_sink(sink: SinkConfig, home: &std::path::Path) -> (Store, Lease, SessionId) {
     let store = Store::open_with(home, &[sink]).await.unwrap();
     let lease = Lease::acquire(home).unwrap();
     let session = SessionId::generate().unwrap();
@@ -22,7 +22,7 @@ async fn a_file_gets_lines_also_after_it_was_rotated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let old = folder.path().join("audit.1");
-    let sink = Sink::File { path: path.clone() };
+    let sink = SinkConfig::File { path: path.clone() };
     let (store, _lease, session) = with_sink(sink, &folder.path().join("home")).await;
     // The sink runs beside the writer: wait for its first line before taking the file away.
     let deadline = std::time::Instant::now() + Duration::from_secs(10);
@@ -46,7 +46,7 @@ async fn syslog_gets_one_message_for_each_record() {
     let path = folder.path().join("log");
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    let (store, _lease, session) = with_sink(Sink::Syslog { path }, &folder.path().join("home")).await;
+    let (store, _lease, session) = with_sink(SinkConfig::Syslog { path }, &folder.path().join("home")).await;
     store.record(violation(session, "mount")).await.unwrap();
     store.close().await;
     let mut buffer = vec![0; 100_000];
@@ -72,7 +72,8 @@ async fn a_sink_that_died_holds_nothing_up() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let socket = UnixDatagram::bind(&path).unwrap();
-    let (store, _lease, session) = with_sink(Sink::Syslog { path: path.clone() }, &folder.path().join("home")).await;
+    let (store, _lease, session) =
+        with_sink(SinkConfig::Syslog { path: path.clone() }, &folder.path().join("home")).await;
     drop(socket);
     fs::remove_file(&path).unwrap();
     for _ in 0..100 {
@@ -85,7 +86,10 @@ async fn a_sink_that_died_holds_nothing_up() {
 async fn a_sink_that_cannot_be_opened_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("none/there");
-    for sink in [Sink::File { path: missing.clone() }, Sink::Syslog { path: missing }] {
+    for sink in [
+        SinkConfig::File { path: missing.clone() },
+        SinkConfig::Syslog { path: missing },
+    ] {
         let error = Store::open_with(&folder.path().join("home"), &[sink])
             .await
             .unwrap_err();

@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ringfence_journal::{Principal, SessionId};
-use ringfence_store::{RequiredTool, SkillBody, SkillError, SkillLanguage, SkillMeta, SkillName, SkillScope, Skills};
+use ringfence_store::{
+    RequiredTool, SkillBody, SkillError, SkillLanguage, SkillMeta, SkillName, SkillRepository, SkillScope,
+};
 use serde_json::json;
 
 const USER: SkillScope = SkillScope::User(Principal::Local(1000));
@@ -26,14 +28,14 @@ fn body(source: &str) -> SkillBody {
 }
 
 struct World {
-    skills: Skills,
+    skills: SkillRepository,
     folder: tempfile::TempDir,
 }
 
 fn world() -> World {
     let folder = tempfile::tempdir().unwrap();
     World {
-        skills: Skills::open(folder.path()),
+        skills: SkillRepository::open(folder.path()),
         folder,
     }
 }

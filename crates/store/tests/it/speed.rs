@@ -10,7 +10,7 @@ use crate::process::{lines, start};
 use crate::support::{closed, ended, opening, report, started};
 
 /// Far above the usual time, so that only a change of kind (a scan, a wait) fails on a busy machine.
-const MOST: Duration = Duration::from_millis(250);
+const MAX_DURATION: Duration = Duration::from_millis(250);
 
 /// The steps of `ringfence run` in the store, with microseconds since the start.
 pub(crate) async fn one_run(home: &Path) -> String {
@@ -27,7 +27,7 @@ pub(crate) async fn one_run(home: &Path) -> String {
     store.record(ended(session, execution)).await.unwrap();
     store.record(closed(session)).await.unwrap();
     let recorded = began.elapsed().as_micros();
-    store.leave().await;
+    store.close_for_exit().await;
     format!("{opened} {leased} {recorded} {}", began.elapsed().as_micros())
 }
 
@@ -58,7 +58,7 @@ async fn opening_recording_and_leaving_is_quick() {
         median(2),
         median(3)
     );
-    assert!(median(3) < MOST, "{:?}", median(3));
+    assert!(median(3) < MAX_DURATION, "{:?}", median(3));
     let store = Store::open(folder.path()).await.unwrap();
     let report = report(&store).await;
     assert!(report.is_ok(), "{report:?}");

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ringfence_journal::{
-    Entry, EntryKind, Event, ExecutionId, Hash, Kind, Limits, PolicyRef, Principal, Report, SessionId, Status,
-    Truncated, Usage,
+    ContentHash, Event, EventKind, ExecutionId, ExecutionStatus, PolicyRef, Principal, RecordedLimits, ReplayEntry,
+    ReplayEntryKind, ResourceUsage, SessionId, TruncationFlags, VerificationReport,
 };
-use ringfence_store::{Lease, Opening, Store};
+use ringfence_store::{Lease, NewSession, Store};
 
 pub(crate) struct World {
     pub(crate) store: Arc<Store>,
@@ -34,8 +34,8 @@ impl World {
     }
 }
 
-pub(crate) fn opening(session: SessionId) -> Opening {
-    Opening {
+pub(crate) fn opening(session: SessionId) -> NewSession {
+    NewSession {
         session,
         principal: Principal::Local(1000),
         policy: PolicyRef {
@@ -53,53 +53,53 @@ pub(crate) fn opening(session: SessionId) -> Opening {
 }
 
 pub(crate) fn started(session: SessionId, execution: ExecutionId) -> Event {
-    let kind = Kind::ExecutionStarted {
+    let kind = EventKind::ExecutionStarted {
         language: "typescript".into(),
         program: None,
-        code: Hash::of(b"1"),
+        code: ContentHash::digest(b"1"),
         bytes: 1,
         files: Vec::new(),
-        limits: Limits::default(),
+        limits: RecordedLimits::default(),
         client: None,
         parent: None,
     };
-    Event::host(session, Some(execution), kind)
+    Event::from_host(session, Some(execution), kind)
 }
 
 pub(crate) fn ended(session: SessionId, execution: ExecutionId) -> Event {
-    let kind = Kind::ExecutionEnded {
-        status: Status::Completed,
+    let kind = EventKind::ExecutionEnded {
+        status: ExecutionStatus::Completed,
         exit_code: Some(0),
         error: None,
-        usage: Usage::default(),
+        usage: ResourceUsage::default(),
         policy: "blake3:0011".into(),
-        truncated: Truncated::default(),
+        truncated: TruncationFlags::default(),
         output: None,
     };
-    Event::host(session, Some(execution), kind)
+    Event::from_host(session, Some(execution), kind)
 }
 
 pub(crate) fn suspended(session: SessionId, execution: ExecutionId) -> Event {
-    let kind = Kind::ExecutionSuspended {
+    let kind = EventKind::ExecutionSuspended {
         waiting: 1,
         until: None,
     };
-    Event::host(session, Some(execution), kind)
+    Event::from_host(session, Some(execution), kind)
 }
 
 pub(crate) fn call(session: SessionId, execution: ExecutionId, number: u64) -> Event {
-    let kind = Kind::CallStarted {
+    let kind = EventKind::CallStarted {
         number,
         tool: "mail.send".into(),
         rule: "tools.rules[0]".into(),
-        arguments: Hash::of(b"{}"),
+        arguments: ContentHash::digest(b"{}"),
         bytes: 2,
     };
-    Event::host(session, Some(execution), kind)
+    Event::from_host(session, Some(execution), kind)
 }
 
-pub(crate) fn entry(number: u32, kind: EntryKind, text: &str) -> Entry {
-    Entry {
+pub(crate) fn entry(number: u32, kind: ReplayEntryKind, text: &str) -> ReplayEntry {
+    ReplayEntry {
         number,
         kind,
         bytes: text.as_bytes().to_vec(),
@@ -107,18 +107,18 @@ pub(crate) fn entry(number: u32, kind: EntryKind, text: &str) -> Entry {
 }
 
 pub(crate) fn violation(session: SessionId, detail: &str) -> Event {
-    let kind = Kind::Violation {
+    let kind = EventKind::Violation {
         what: "syscall".into(),
         detail: detail.into(),
         rule: "r".into(),
     };
-    Event::host(session, None, kind)
+    Event::from_host(session, None, kind)
 }
 
 pub(crate) fn closed(session: SessionId) -> Event {
-    Event::host(session, None, Kind::SessionClosed { reason: "done".into() })
+    Event::from_host(session, None, EventKind::SessionClosed { reason: "done".into() })
 }
 
-pub(crate) async fn report(store: &Store) -> Report {
+pub(crate) async fn report(store: &Store) -> VerificationReport {
     store.verify(|_| ()).await.unwrap()
 }

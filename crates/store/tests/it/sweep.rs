@@ -1,7 +1,7 @@
 //! Sweeps of dead processes.
 
-use ringfence_journal::{Event, Kind, Recorder as _, SessionId, SessionState, SessionSummary, Status};
-use ringfence_store::{Lease, Owner, Removed, Resource, Target};
+use ringfence_journal::{Event, EventKind, ExecutionStatus, Recorder as _, SessionId, SessionState, SessionSummary};
+use ringfence_store::{Lease, LeasedResource, RemovedResources, StopOwner, StopTarget};
 
 use crate::process::{lines, start};
 use crate::support::{report, violation, world};
@@ -23,27 +23,30 @@ async fn what_a_killed_process_left_is_found_ended_and_journalled() {
     let dead = dead.remove(0);
     assert_eq!(
         dead.resources(),
-        [Resource::Folder {
+        [LeasedResource::Folder {
             path: "/nowhere/left".into()
         }]
     );
-    let removed = [Removed {
+    let removed = [RemovedResources {
         what: "folder".into(),
         count: 1,
     }];
-    assert_eq!(world.store.bury(dead, &removed).await.unwrap(), [session]);
+    assert_eq!(world.store.finish_dead_lease(dead, &removed).await.unwrap(), [session]);
 
     let listed = world.store.session(session).await.unwrap().unwrap();
     assert_eq!((listed.state, listed.lease), (SessionState::Lost, None));
-    assert_eq!(world.store.executions(session).await.unwrap()[0].status, Status::Lost);
-    let records = world.store.show(session).await.unwrap();
+    assert_eq!(
+        world.store.session_executions(session).await.unwrap()[0].status,
+        ExecutionStatus::Lost
+    );
+    let records = world.store.session_records(session).await.unwrap();
     let events: Vec<_> = records.iter().map(|record| record.event().unwrap()).collect();
     let names: Vec<_> = events.iter().rev().take(2).map(|event| event.kind.name()).collect();
     assert_eq!(names, ["session_closed", "swept"]);
-    let summary = SessionSummary::of(&events).unwrap();
+    let summary = SessionSummary::from_events(&events).unwrap();
     assert_eq!(
         (summary.state, summary.executions[0].status),
-        (SessionState::Lost, Status::Lost)
+        (SessionState::Lost, ExecutionStatus::Lost)
     );
     assert!(report(&world.store).await.is_ok());
 
@@ -61,7 +64,7 @@ async fn a_session_whose_lease_has_no_file_is_lost_too() {
     let other = ringfence_store::Store::open(world.home()).await.unwrap();
     std::fs::remove_file(world.home().join(format!("run/{}.lock", world.lease.id()))).unwrap();
     let mut dead = other.dead_leases().await.unwrap();
-    assert_eq!(other.bury(dead.remove(0), &[]).await.unwrap(), [session]);
+    assert_eq!(other.finish_dead_lease(dead.remove(0), &[]).await.unwrap(), [session]);
     // The former owner can no longer write to it.
     let error = world.store.record(violation(session, "")).await.unwrap_err();
     assert_eq!(error.code(), "session.closed");
@@ -72,16 +75,16 @@ async fn a_session_whose_lease_has_no_file_is_lost_too() {
 async fn a_sweep_that_died_half_way_is_finished_by_the_next() {
     let world = world().await;
     let session = world.session().await;
-    let kind = Kind::Swept {
+    let kind = EventKind::Swept {
         what: "cgroup".into(),
         count: 1,
         lease: world.lease.id(),
     };
-    world.store.record(Event::host(session, None, kind)).await.unwrap();
+    world.store.record(Event::from_host(session, None, kind)).await.unwrap();
     let other = ringfence_store::Store::open(world.home()).await.unwrap();
     std::fs::remove_file(world.home().join(format!("run/{}.lock", world.lease.id()))).unwrap();
     let mut dead = other.dead_leases().await.unwrap();
-    assert_eq!(other.bury(dead.remove(0), &[]).await.unwrap(), [session]);
+    assert_eq!(other.finish_dead_lease(dead.remove(0), &[]).await.unwrap(), [session]);
     assert!(other.dead_leases().await.unwrap().is_empty());
     let listed = other.session(session).await.unwrap().unwrap();
     assert_eq!((listed.state, listed.lease), (SessionState::Lost, None));
@@ -92,18 +95,25 @@ async fn what_was_swept_for_no_session_is_journalled_too() {
     let world = world().await;
     let lease = Lease::acquire(world.home()).unwrap();
     lease
-        .note(Resource::Folder {
+        .note_resource(LeasedResource::Folder {
             path: "/nowhere".into(),
         })
         .unwrap();
     drop(lease);
     let mut dead = world.store.dead_leases().await.unwrap();
-    let removed = [Removed {
+    let removed = [RemovedResources {
         what: "folder".into(),
         count: 1,
     }];
-    assert!(world.store.bury(dead.remove(0), &removed).await.unwrap().is_empty());
-    let page = world.store.tail(1).await.unwrap().page().await.unwrap();
+    assert!(
+        world
+            .store
+            .finish_dead_lease(dead.remove(0), &removed)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let page = world.store.tail_last(1).await.unwrap().page().await.unwrap();
     assert_eq!(page[0].record.event().unwrap().kind.name(), "swept");
     let report = report(&world.store).await;
     assert_eq!((report.is_ok(), report.heads), (true, 1));
@@ -118,8 +128,12 @@ async fn another_process_is_told_to_stop_and_does() {
     let session: SessionId = ready[0].parse().unwrap();
     let began = std::time::Instant::now();
     let by = ringfence_journal::Principal::Local(1);
-    let asked = world.store.request_stop(Target::Session(session), by).await.unwrap();
-    assert_eq!(asked, [(session, Owner::Told)]);
+    let asked = world
+        .store
+        .request_stop(StopTarget::Session(session), by)
+        .await
+        .unwrap();
+    assert_eq!(asked, [(session, StopOwner::Notified)]);
     assert_eq!(said.next().unwrap(), [session.to_string(), "stopped".to_owned()]);
     let took = began.elapsed();
     assert!(took < std::time::Duration::from_secs(10), "{took:?}");

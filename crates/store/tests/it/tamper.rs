@@ -1,12 +1,12 @@
 //! Every change behind the store's back is detected and named.
 
-use ringfence_journal::{Broken, ChainFault, ExecutionId, HeadFault, Recorder as _, Report, SessionId};
+use ringfence_journal::{BrokenLink, ChainFault, ExecutionId, HeadFault, Recorder as _, SessionId, VerificationReport};
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
 use crate::support::{World, closed, ended, report, started, violation, world};
 
 /// A session of 1,200 records (several pages), signed at records 3 and 1,200, and another.
-async fn tampered(sql: &'static str) -> (World, SessionId, Report) {
+async fn tampered(sql: &'static str) -> (World, SessionId, VerificationReport) {
     let world = world().await;
     let session = world.session().await;
     let execution = ExecutionId::generate().unwrap();
@@ -34,12 +34,12 @@ async fn check(sql: &'static str, number: u64, fault: ChainFault) {
     let (_world, session, report) = tampered(sql).await;
     assert_eq!(report.broken_sessions, 1, "{sql}");
     assert_eq!(report.broken[0].session, session);
-    assert_eq!(report.broken[0].broken, Some(Broken { number, fault }), "{sql}");
+    assert_eq!(report.broken[0].broken, Some(BrokenLink { number, fault }), "{sql}");
 }
 
 async fn check_heads(sql: &'static str, number: u64, fault: HeadFault) {
     let (_world, _, report) = tampered(sql).await;
-    assert_eq!(report.broken_head, Some(Broken { number, fault }), "{sql}");
+    assert_eq!(report.broken_head, Some(BrokenLink { number, fault }), "{sql}");
 }
 
 #[tokio::test]
@@ -100,12 +100,12 @@ async fn a_swapped_key_is_found() {
     world.store.record(closed(session)).await.unwrap();
     world.store.close().await;
     let key = world.home().join("keys/journal.key");
-    std::fs::write(&key, ringfence_journal::Signer::generate().unwrap().to_text()).unwrap();
+    std::fs::write(&key, ringfence_journal::HeadSigner::generate().unwrap().to_text()).unwrap();
     let store = ringfence_store::Store::open(world.home()).await.unwrap();
     let found = report(&store).await.broken_head;
     assert_eq!(
         found,
-        Some(Broken {
+        Some(BrokenLink {
             number: 1,
             fault: HeadFault::Signature
         })

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use ringfence_journal::{ExecutionId, Principal, RecordError, Recorder as _, SessionId, SessionState, Status};
-use ringfence_store::{AdoptError, Keeping, Lease, Opening, Store};
+use ringfence_journal::{ExecutionId, ExecutionStatus, Principal, RecordError, Recorder as _, SessionId, SessionState};
+use ringfence_store::{AdoptError, Lease, NewSession, NewWorkspace, Store};
 
 use crate::recordings::begin_in;
 use crate::support::{World, closed, opening, started, suspended, world};
 
 const WHO: Principal = Principal::Local(1000);
 
-fn kept(session: SessionId, name: Option<&str>) -> Opening {
-    Opening {
-        keeping: Some(Keeping {
+fn kept(session: SessionId, name: Option<&str>) -> NewSession {
+    NewSession {
+        keeping: Some(NewWorkspace {
             name: name.map(str::to_owned),
             keep: Duration::from_hours(1),
         }),
@@ -40,7 +40,7 @@ async fn a_session_is_entered_by_one_lease_and_only_once_it_is_left() {
     let refused = other.enter_session(&second, id).await.unwrap_err();
     assert!(matches!(refused, AdoptError::Owned { .. }), "{refused:?}");
     let holder = other.session(id).await.unwrap().unwrap().lease.unwrap();
-    assert_eq!(other.holder(holder).unwrap().pid, std::process::id());
+    assert_eq!(other.lease_holder(holder).unwrap().pid, std::process::id());
     world.store.note_workspace(id, 4096, 3).await.unwrap();
     world.store.park_session(id).await.unwrap();
     other.enter_session(&second, id).await.unwrap();
@@ -79,17 +79,17 @@ async fn a_session_outlives_its_dead_process_and_what_ran_in_it_is_lost() {
     let World { store, lease, folder } = world;
     // Simulates what the kernel does for a killed process: the lock goes, the file stays.
     lease
-        .note(ringfence_store::Resource::Folder {
+        .note_resource(ringfence_store::LeasedResource::Folder {
             path: folder.path().join("none"),
         })
         .unwrap();
     drop(lease);
     let dead = store.dead_leases().await.unwrap().remove(0);
-    assert_eq!(store.bury(dead, &[]).await.unwrap(), []);
+    assert_eq!(store.finish_dead_lease(dead, &[]).await.unwrap(), []);
     let row = store.session(id).await.unwrap().unwrap();
     assert_eq!((row.state, row.lease), (SessionState::Open, None));
     let run = store.execution(execution).await.unwrap().unwrap();
-    assert_eq!(run.status, Status::Lost);
+    assert_eq!(run.status, ExecutionStatus::Lost);
 }
 
 #[tokio::test]
@@ -97,13 +97,13 @@ async fn only_what_nobody_has_and_is_past_its_time_is_over() {
     let world = world().await;
     let id = open(&world, None).await;
     let later = Timestamp::now() + SignedDuration::from_hours(2);
-    let over = |at| world.store.workspaces_over(at, 10);
+    let over = |at| world.store.expired_workspaces(at, 10);
     assert_eq!(over(later).await.unwrap(), []);
     world.store.park_session(id).await.unwrap();
     assert_eq!(over(later).await.unwrap(), [id]);
     assert_eq!(over(Timestamp::now()).await.unwrap(), []);
     // The process that owns the session checks again.
-    let is_over = |at| world.store.workspace_is_over(id, at);
+    let is_over = |at| world.store.is_workspace_expired(id, at);
     world.store.enter_session(&world.lease, id).await.unwrap();
     assert!(is_over(later).await.unwrap());
     assert!(!is_over(Timestamp::now()).await.unwrap());
@@ -120,10 +120,10 @@ async fn a_session_that_waits_for_a_person_is_not_over_before_nobody_is_waited_f
     world.store.release_session(id).await.unwrap();
     let check = async |hours, expected: bool| {
         let at = Timestamp::now() + SignedDuration::from_hours(hours);
-        let found = world.store.workspaces_over(at, 10).await.unwrap();
+        let found = world.store.expired_workspaces(at, 10).await.unwrap();
         assert_eq!(!found.is_empty(), expected, "{hours}");
         assert_eq!(
-            world.store.workspace_is_over(id, at).await.unwrap(),
+            world.store.is_workspace_expired(id, at).await.unwrap(),
             expected,
             "{hours}"
         );

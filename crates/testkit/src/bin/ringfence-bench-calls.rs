@@ -8,23 +8,25 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use ringfence_sandbox::Language;
-use ringfence_testkit::calls::{Bare, Direct, PAGES, Road, calls, others, paging, workflow};
-use ringfence_testkit::timing::{middle, milliseconds};
+use ringfence_sandbox::JobLanguage;
+use ringfence_testkit::calls::{
+    BareClient, CallPath, DirectClient, PAGING_CALLS, calls_program, measure_peers, paging_program, workflow_program,
+};
+use ringfence_testkit::timing::{median_of, milliseconds};
 use serde_json::{Map, Value, json};
 
 /// The most time that a program's calls may take above a bare client's.
-const ABOVE: Duration = Duration::from_millis(120);
+const MAX_OVERHEAD: Duration = Duration::from_millis(120);
 /// The share of time that one program must save against the same calls made one by one.
-const LESS: f64 = 0.8;
+const MIN_SAVING: f64 = 0.8;
 /// The most bytes that a model may read of the paging program and its result.
-const TEXT: usize = 30 * 1024;
+const MAX_TEXT_BYTES: usize = 30 * 1024;
 
 /// Calls of one program. None may be lost, in a brief run either.
 const CALLS: usize = 1_000;
 
 /// How much a run measures.
-struct Size {
+struct CallBenchSize {
     rounds: usize,
     /// The time of a model's answer, simulated by sleep.
     model: Duration,
@@ -34,7 +36,7 @@ struct Size {
 
 fn main() -> Result<()> {
     let [brief, sequential] = ["--brief", "--sequential"].map(|flag| std::env::args().any(|one| one == flag));
-    let size = Size {
+    let size = CallBenchSize {
         rounds: if brief { 1 } else { 9 },
         model: if brief {
             Duration::from_millis(10)
@@ -49,30 +51,33 @@ fn main() -> Result<()> {
     runtime.block_on(measure(&size))
 }
 
-async fn measure(size: &Size) -> Result<()> {
+async fn measure(size: &CallBenchSize) -> Result<()> {
     let upstream = upstream()?;
-    let bare = Bare::connect(&upstream).await?;
-    let direct = Direct::connect(&upstream).await?;
-    let road = Road::open(&upstream).await?;
+    let bare = BareClient::connect(&upstream).await?;
+    let direct = DirectClient::connect(&upstream).await?;
+    let road = CallPath::open(&upstream).await?;
     println!("| {CALLS} calls of an echo server over stdio | median ms | above the bare client |");
     println!("|---|---|---|");
-    let above = sequential(size, &bare, &direct, &road).await?;
+    let above = measure_sequential(size, &bare, &direct, &road).await?;
     if size.sequential {
-        road.leave().await;
+        road.shut_down().await;
         return Ok(());
     }
-    let (alone, together) = at_once(size, &road).await?;
-    let python = python(size, &road).await?;
+    let (alone, together) = measure_concurrent(size, &road).await?;
+    let python = measure_python(size, &road).await?;
     println!("| the same, from Python (no goal) | {} | |", milliseconds(python));
-    let less = ten(size, &bare, &road).await?;
-    let text = pages(&road).await?;
-    road.leave().await;
+    let less = measure_workflow(size, &bare, &road).await?;
+    let text = measure_paging(&road).await?;
+    road.shut_down().await;
     if size.brief {
         println!("\npeers: not in a brief run");
     } else {
-        println!("\n{}", others(&upstream, CALLS)?);
+        println!("\n{}", measure_peers(&upstream, CALLS)?);
     }
-    ensure!(text < TEXT, "a model would read {text} bytes of the paging program");
+    ensure!(
+        text < MAX_TEXT_BYTES,
+        "a model would read {text} bytes of the paging program"
+    );
     if size.brief {
         return Ok(());
     }
@@ -81,12 +86,12 @@ async fn measure(size: &Size) -> Result<()> {
         "calls at once take {together:?}, one by one {alone:?}"
     );
     ensure!(
-        less >= LESS,
+        less >= MIN_SAVING,
         "one program takes only {:.0} % less than its calls one by one",
         less * 100.0
     );
     ensure!(
-        above <= ABOVE,
+        above <= MAX_OVERHEAD,
         "calls of a program take {above:?} above the bare client"
     );
     Ok(())
@@ -105,18 +110,23 @@ fn upstream() -> Result<PathBuf> {
 }
 
 /// Measures the clients in turns, so that all see the same machine; returns how much the program takes above the bare client.
-async fn sequential(size: &Size, bare: &Bare, direct: &Direct, road: &Road) -> Result<Duration> {
-    let source = calls(Language::TypeScript, CALLS, false);
+async fn measure_sequential(
+    size: &CallBenchSize,
+    bare: &BareClient,
+    direct: &DirectClient,
+    road: &CallPath,
+) -> Result<Duration> {
+    let source = calls_program(JobLanguage::TypeScript, CALLS, false);
     let (mut alone, mut clients, mut programs) = (Vec::new(), Vec::new(), Vec::new());
     let mut busy = [Duration::ZERO; 3];
     for _ in 0..=size.rounds {
-        let begun = on_processor()?;
-        alone.push(bare.calls(CALLS).await?);
-        let bare_done = on_processor()?;
-        clients.push(direct.calls(CALLS).await?);
-        let direct_done = on_processor()?;
-        programs.push(counted(road, Language::TypeScript, &source, CALLS).await?);
-        let done = on_processor()?;
+        let begun = thread_cpu_time()?;
+        alone.push(bare.time_calls(CALLS).await?);
+        let bare_done = thread_cpu_time()?;
+        clients.push(direct.time_calls(CALLS).await?);
+        let direct_done = thread_cpu_time()?;
+        programs.push(run_counted(road, JobLanguage::TypeScript, &source, CALLS).await?);
+        let done = thread_cpu_time()?;
         busy = [
             bare_done.saturating_sub(begun),
             direct_done.saturating_sub(bare_done),
@@ -136,7 +146,7 @@ async fn sequential(size: &Size, bare: &Bare, direct: &Direct, road: &Road) -> R
     // The first round is warm-up.
     let [alone, client, program] = [alone, clients, programs].map(|mut times| {
         times.remove(0);
-        middle(times)
+        median_of(times)
     });
     println!("| bare rmcp client, one by one | {} | |", milliseconds(alone));
     println!(
@@ -148,28 +158,28 @@ async fn sequential(size: &Size, bare: &Bare, direct: &Direct, road: &Road) -> R
         "| a TypeScript program in its fence, policy and journal, start and end included | {} | **{}** (at most {}) |",
         milliseconds(program),
         signed(program, alone),
-        milliseconds(ABOVE)
+        milliseconds(MAX_OVERHEAD)
     );
     Ok(program.saturating_sub(alone))
 }
 
 /// The processor time of this thread.
-fn on_processor() -> Result<Duration> {
+fn thread_cpu_time() -> Result<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanos = text.split_whitespace().next().context("no times of this thread")?;
     Ok(Duration::from_nanos(nanos.parse()?))
 }
 
 /// Measures calls one by one and concurrent calls of a TypeScript program.
-async fn at_once(size: &Size, road: &Road) -> Result<(Duration, Duration)> {
-    let one_by_one = calls(Language::TypeScript, CALLS, false);
-    let together = calls(Language::TypeScript, CALLS, true);
+async fn measure_concurrent(size: &CallBenchSize, road: &CallPath) -> Result<(Duration, Duration)> {
+    let one_by_one = calls_program(JobLanguage::TypeScript, CALLS, false);
+    let together = calls_program(JobLanguage::TypeScript, CALLS, true);
     let (mut alone, mut all) = (Vec::new(), Vec::new());
     for _ in 0..size.rounds {
-        alone.push(counted(road, Language::TypeScript, &one_by_one, CALLS).await?);
-        all.push(counted(road, Language::TypeScript, &together, CALLS).await?);
+        alone.push(run_counted(road, JobLanguage::TypeScript, &one_by_one, CALLS).await?);
+        all.push(run_counted(road, JobLanguage::TypeScript, &together, CALLS).await?);
     }
-    let (alone, all) = (middle(alone), middle(all));
+    let (alone, all) = (median_of(alone), median_of(all));
     println!(
         "| the same in one `Promise.all`, none lost | {} | one by one {} ({:.1}×) |",
         milliseconds(all),
@@ -179,27 +189,27 @@ async fn at_once(size: &Size, road: &Road) -> Result<(Duration, Duration)> {
     Ok((alone, all))
 }
 
-async fn python(size: &Size, road: &Road) -> Result<Duration> {
-    let source = calls(Language::Python, CALLS, false);
+async fn measure_python(size: &CallBenchSize, road: &CallPath) -> Result<Duration> {
+    let source = calls_program(JobLanguage::Python, CALLS, false);
     let mut times = Vec::new();
     for _ in 0..size.rounds.min(5) {
-        times.push(counted(road, Language::Python, &source, CALLS).await?);
+        times.push(run_counted(road, JobLanguage::Python, &source, CALLS).await?);
     }
-    Ok(middle(times))
+    Ok(median_of(times))
 }
 
 /// Runs a program whose value is the number of right answers.
-async fn counted(road: &Road, language: Language, source: &str, count: usize) -> Result<Duration> {
+async fn run_counted(road: &CallPath, language: JobLanguage, source: &str, count: usize) -> Result<Duration> {
     let ran = road.run(language, source, count).await?;
     ensure!(ran.value == json!(count), "{} of {count} answers are right", ran.value);
     Ok(ran.time)
 }
 
 /// Measures ten tools as one program, and one by one with a model's answer before each; returns the share of time saved.
-async fn ten(size: &Size, bare: &Bare, road: &Road) -> Result<f64> {
+async fn measure_workflow(size: &CallBenchSize, bare: &BareClient, road: &CallPath) -> Result<f64> {
     let started = Instant::now();
     tokio::time::sleep(size.model).await;
-    let ran = road.run(Language::TypeScript, workflow(), 10).await?;
+    let ran = road.run(JobLanguage::TypeScript, workflow_program(), 10).await?;
     let program = started.elapsed();
     ensure!(
         ran.value["draft"] == json!(500),
@@ -219,7 +229,7 @@ async fn ten(size: &Size, bare: &Bare, road: &Road) -> Result<f64> {
         milliseconds(program),
         milliseconds(one_by_one),
         less * 100.0,
-        LESS * 100.0
+        MIN_SAVING * 100.0
     );
     Ok(less)
 }
@@ -240,8 +250,10 @@ fn steps() -> impl Iterator<Item = (&'static str, Map<String, Value>)> {
 }
 
 /// Measures paging from 10,000 records to 20 rows; returns the bytes that a model reads: program and full result.
-async fn pages(road: &Road) -> Result<usize> {
-    let ran = road.run(Language::TypeScript, paging(), PAGES).await?;
+async fn measure_paging(road: &CallPath) -> Result<usize> {
+    let ran = road
+        .run(JobLanguage::TypeScript, paging_program(), PAGING_CALLS)
+        .await?;
     ensure!(
         ran.value["seen"] == json!(10_000),
         "records are missing: {}",
@@ -249,10 +261,10 @@ async fn pages(road: &Road) -> Result<usize> {
     );
     let rows = ran.value["rows"].as_array().context("no rows")?.len();
     ensure!(rows == 20, "{rows} rows");
-    let text = paging().len() + serde_json::to_string(&ran.execution)?.len();
+    let text = paging_program().len() + serde_json::to_string(&ran.execution)?.len();
     let inside: u64 = ran.execution.calls.iter().map(|call| call.bytes_out).sum();
     println!(
-        "| 10,000 records in {PAGES} pages, filtered and grouped to 20 rows | {} | {text} bytes of program and result (under {TEXT}), {inside} bytes stayed inside |",
+        "| 10,000 records in {PAGING_CALLS} pages, filtered and grouped to 20 rows | {} | {text} bytes of program and result (under {MAX_TEXT_BYTES}), {inside} bytes stayed inside |",
         milliseconds(ran.time)
     );
     Ok(text)

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use ringfence_testkit::discovery::cost;
-use ringfence_testkit::discovery::data::{Folder, Set};
-use ringfence_testkit::discovery::measure::{self, Recall, Score};
-use ringfence_testkit::doors::{self, Program};
+use ringfence_testkit::discovery::data::{DiscoveryFolder, DiscoverySet};
+use ringfence_testkit::discovery::measure::{self, DiscoveryScore, RecallScore};
+use ringfence_testkit::front_door_bench::{self, BenchProgram};
 
 /// The gain in recall that ranking must have over plain BM25 in the same run.
-const RECALL: f64 = 0.09;
-const ALL: f64 = 0.11;
+const MIN_RECALL_GAIN: f64 = 0.09;
+const MIN_ALL_GAIN: f64 = 0.11;
 /// The largest share of the full schemas that a task's context may be.
-const SHARE: f64 = 0.02;
+const MAX_CONTEXT_SHARE: f64 = 0.02;
 
 fn main() -> Result<()> {
     let brief = std::env::args().any(|one| one == "--brief");
@@ -23,7 +23,7 @@ fn main() -> Result<()> {
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
         PathBuf::from,
     );
-    let folder = match Folder::find(&place) {
+    let folder = match DiscoveryFolder::find(&place) {
         Ok(folder) => folder,
         Err(missing) => {
             println!("discovery: not measured, {missing}");
@@ -36,39 +36,39 @@ fn main() -> Result<()> {
     );
     let mut wins = Vec::new();
     for set in folder.sets()? {
-        let plain = measure::plain(&set);
-        let ours = measure::ours(&set, brief)?;
+        let plain = measure::measure_plain(&set);
+        let ours = measure::measure_ours(&set, brief)?;
         println!(
             "{}\n{}",
             plain.row(&set, "plain BM25, all fields", brief),
             ours.row(&set, "ringfence", brief)
         );
-        let whole = measure::ours_whole(&set)?;
+        let whole = measure::measure_ours_unsplit(&set)?;
         println!(
             "{}",
             whole.row(&set, "ringfence, the whole request as one intent", true)
         );
         print_details(&set, &plain, &ours);
         let (recall, all) = (ours.slots.mean - plain.slots.mean, ours.slots.all - plain.slots.all);
-        wins.push((set.name, recall, all, ours.worst()));
+        wins.push((set.name, recall, all, ours.slow_time()));
     }
     // The definitions that clients show their model, and the output schemas that some show as well.
-    let definitions = doors::cost(&Program::beside()?, 1)?;
-    let costs = cost::of_tasks(&folder, definitions.input + definitions.output)?;
+    let definitions = front_door_bench::tool_token_cost(&BenchProgram::find()?, 1)?;
+    let costs = cost::measure_tasks(&folder, definitions.input + definitions.output)?;
     println!("\n{costs}");
     for (name, recall, all, worst) in wins {
         ensure!(
-            recall >= RECALL,
+            recall >= MIN_RECALL_GAIN,
             "{name}: recall@10 is only {recall:+.3} over plain BM25"
         );
-        ensure!(all >= ALL, "{name}: all@10 is only {all:+.3} over plain BM25");
+        ensure!(all >= MIN_ALL_GAIN, "{name}: all@10 is only {all:+.3} over plain BM25");
         ensure!(
             brief || worst.as_micros() < 2_000,
             "{name}: p95 is {worst:?} a search, not under 2 ms"
         );
     }
     ensure!(
-        costs.worst() <= SHARE,
+        costs.worst() <= MAX_CONTEXT_SHARE,
         "a task's context is {:.2} % of the full schemas",
         costs.worst() * 100.0
     );
@@ -76,10 +76,11 @@ fn main() -> Result<()> {
 }
 
 /// Prints the gain over plain BM25, recall by language, and the time to build the index.
-fn print_details(set: &Set, plain: &Score, ours: &Score) {
-    let gain = |slots: (Recall, Recall), strict: Option<(Recall, Recall)>| {
-        let of =
-            |(ours, plain): (Recall, Recall)| format!("{:+.3} | {:+.3}", ours.mean - plain.mean, ours.all - plain.all);
+fn print_details(set: &DiscoverySet, plain: &DiscoveryScore, ours: &DiscoveryScore) {
+    let gain = |slots: (RecallScore, RecallScore), strict: Option<(RecallScore, RecallScore)>| {
+        let of = |(ours, plain): (RecallScore, RecallScore)| {
+            format!("{:+.3} | {:+.3}", ours.mean - plain.mean, ours.all - plain.all)
+        };
         format!(
             "{} | | {} | | |",
             of(slots),

@@ -7,22 +7,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use ringfence_testkit::durable::{CALLS, Waiter, others, release, roads, start, weigh};
+use ringfence_testkit::durable::{
+    CALLS, WaitingEngine, measure_call_costs, measure_peers, measure_release, measure_size, measure_startup,
+};
 use ringfence_testkit::timing::milliseconds;
 
 /// The most time from the decision to release a sandbox until it is free and that is recorded.
-const SUSPEND: Duration = Duration::from_millis(2);
+const MAX_SUSPEND_TIME: Duration = Duration::from_millis(2);
 /// The most time from the answer to the end, beyond a fresh run.
-const RESUME: Duration = Duration::from_millis(10);
+const MAX_RESUME_TIME: Duration = Duration::from_millis(10);
 /// The most bytes on disk of a waiting execution, beyond its results.
-const WEIGHT: u64 = 64 * 1024;
+const MAX_WAITING_BYTES: u64 = 64 * 1024;
 /// The most time that a server with 10,000 of them takes to start.
-const START: Duration = Duration::from_secs(1);
+const MAX_START_TIME: Duration = Duration::from_secs(1);
 /// The most time that journal and recording may add to a call.
-const KEPT: Duration = Duration::from_micros(60);
+const MAX_KEEPING_TIME: Duration = Duration::from_micros(60);
 
 /// How much a run measures.
-struct Size {
+struct DurableBenchSize {
     rounds: usize,
     calls: u32,
     many: usize,
@@ -31,13 +33,13 @@ struct Size {
 fn main() -> Result<()> {
     let [brief, keeping_only] = ["--brief", "--keeping"].map(|flag| std::env::args().any(|one| one == flag));
     let size = if brief {
-        Size {
+        DurableBenchSize {
             rounds: 1,
             calls: 128,
             many: 200,
         }
     } else {
-        Size {
+        DurableBenchSize {
             rounds: 15,
             calls: 6_400,
             many: 10_000,
@@ -47,32 +49,35 @@ fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if keeping_only {
         let mut missed = Vec::new();
-        return runtime.block_on(keeping(&size, &mut missed));
+        return runtime.block_on(measure_keeping(&size, &mut missed));
     }
     let (each, missed) = runtime.block_on(measure(&size))?;
     // The size on disk does not depend on the machine.
-    ensure!(each <= WEIGHT, "an execution that waits takes {each} bytes on disk");
+    ensure!(
+        each <= MAX_WAITING_BYTES,
+        "an execution that waits takes {each} bytes on disk"
+    );
     if brief {
         println!("\npeers: not in a brief run");
         return Ok(());
     }
-    println!("\n{}", others()?);
+    println!("\n{}", measure_peers()?);
     ensure!(missed.is_empty(), "missed: {}", missed.join(", "));
     Ok(())
 }
 
 /// Returns the bytes on disk of each waiting execution, and the goals that were missed.
-async fn measure(size: &Size) -> Result<(u64, Vec<&'static str>)> {
+async fn measure(size: &DurableBenchSize) -> Result<(u64, Vec<&'static str>)> {
     let mut missed = Vec::new();
     println!("| | measured | at most |\n|---|---|---|");
-    suspending(size, &mut missed).await?;
-    let each = waiting(size, &mut missed).await?;
-    keeping(size, &mut missed).await?;
+    measure_suspending(size, &mut missed).await?;
+    let each = measure_waiting(size, &mut missed).await?;
+    measure_keeping(size, &mut missed).await?;
     Ok((each, missed))
 }
 
 /// The path of a program beside this one.
-fn beside(name: &str) -> Result<PathBuf> {
+fn sibling_program(name: &str) -> Result<PathBuf> {
     let program = std::env::current_exe()?.with_file_name(name);
     ensure!(
         program.is_file(),
@@ -82,25 +87,25 @@ fn beside(name: &str) -> Result<PathBuf> {
     Ok(program)
 }
 
-async fn suspending(size: &Size, missed: &mut Vec<&'static str>) -> Result<()> {
-    let released = release(size.rounds).await?;
+async fn measure_suspending(size: &DurableBenchSize, missed: &mut Vec<&'static str>) -> Result<()> {
+    let released = measure_release(size.rounds).await?;
     println!(
         "| suspend a program that waits after {CALLS} calls: sandbox free {} ms, commit {} ms | {} ms | {} ms |",
         milliseconds(released.sandbox),
         milliseconds(released.commit),
         milliseconds(released.both),
-        milliseconds(SUSPEND)
+        milliseconds(MAX_SUSPEND_TIME)
     );
-    if released.both > SUSPEND {
+    if released.both > MAX_SUSPEND_TIME {
         missed.push("suspend");
     }
     Ok(())
 }
 
-async fn waiting(size: &Size, missed: &mut Vec<&'static str>) -> Result<u64> {
+async fn measure_waiting(size: &DurableBenchSize, missed: &mut Vec<&'static str>) -> Result<u64> {
     let folder = tempfile::tempdir()?;
-    let waiter = Waiter::open(folder.path(), &beside("ringfence-upstream")?).await?;
-    let resumed = waiter.resume(size.rounds).await?;
+    let waiter = WaitingEngine::open(folder.path(), &sibling_program("ringfence-upstream")?).await?;
+    let resumed = waiter.measure_resume(size.rounds).await?;
     let beyond = resumed.resumed.saturating_sub(resumed.fresh);
     println!(
         "| resume it, answer to end: {} ms; fresh run of the same {} ms, of its last call alone {} ms | {} ms beyond | {} ms |",
@@ -108,34 +113,34 @@ async fn waiting(size: &Size, missed: &mut Vec<&'static str>) -> Result<u64> {
         milliseconds(resumed.fresh),
         milliseconds(resumed.least),
         milliseconds(beyond),
-        milliseconds(RESUME)
+        milliseconds(MAX_RESUME_TIME)
     );
-    if beyond > RESUME {
+    if beyond > MAX_RESUME_TIME {
         missed.push("resume");
     }
-    let one = waiter.waiting(1).await?;
-    let home = waiter.leave().await?;
-    let weight = weigh(&home, one, size.many).await?;
+    let one = waiter.start_waiting(1).await?;
+    let home = waiter.shut_down().await?;
+    let weight = measure_size(&home, one, size.many).await?;
     println!(
-        "| {} that wait, each on disk ({} bytes of it calls and results) | {} bytes | {WEIGHT} bytes |",
+        "| {} that wait, each on disk ({} bytes of it calls and results) | {} bytes | {MAX_WAITING_BYTES} bytes |",
         weight.count, weight.results, weight.each
     );
-    let started = start(&beside("ringfence")?, &home, size.rounds.min(5))?;
+    let started = measure_startup(&sibling_program("ringfence")?, &home, size.rounds.min(5))?;
     println!(
         "| a server is there with {} that wait; with none {} ms | {} ms | {} ms |",
         weight.count,
         milliseconds(started.empty),
         milliseconds(started.full),
-        milliseconds(START)
+        milliseconds(MAX_START_TIME)
     );
-    if started.full > START {
+    if started.full > MAX_START_TIME {
         missed.push("start");
     }
     Ok(weight.each)
 }
 
-async fn keeping(size: &Size, missed: &mut Vec<&'static str>) -> Result<()> {
-    let roads = roads(&beside("ringfence-upstream")?, size.calls, size.rounds.min(7)).await?;
+async fn measure_keeping(size: &DurableBenchSize, missed: &mut Vec<&'static str>) -> Result<()> {
+    let roads = measure_call_costs(&sibling_program("ringfence-upstream")?, size.calls, size.rounds.min(7)).await?;
     let words = ["one by one", "64 at once"];
     for ((what, bare), kept) in words.into_iter().zip(roads.bare).zip(roads.kept) {
         let above = kept.saturating_sub(bare);
@@ -144,9 +149,9 @@ async fn keeping(size: &Size, missed: &mut Vec<&'static str>) -> Result<()> {
             kept.as_micros(),
             bare.as_micros(),
             above.as_micros(),
-            KEPT.as_micros()
+            MAX_KEEPING_TIME.as_micros()
         );
-        if above > KEPT {
+        if above > MAX_KEEPING_TIME {
             missed.push(what);
         }
     }

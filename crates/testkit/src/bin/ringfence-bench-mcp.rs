@@ -6,32 +6,34 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use ringfence_testkit::doors::{Cost, Program, cost, flood, one_by_one, peers, start};
+use ringfence_testkit::front_door_bench::{
+    BenchProgram, ToolTokenCost, concurrent_calls, measure_startup, peers, sequential_calls, tool_token_cost,
+};
 use ringfence_testkit::timing::milliseconds;
 
 /// The most tokens of names, descriptions and input schemas, and of output schemas.
-const TOKENS: usize = 1_500;
+const MAX_TOKENS: usize = 1_500;
 /// The most time of a median sequential call, and of a hundred of them.
-const ONE: Duration = Duration::from_millis(3);
-const HUNDRED: Duration = Duration::from_millis(300);
+const MAX_CALL_TIME: Duration = Duration::from_millis(3);
+const MAX_HUNDRED_TIME: Duration = Duration::from_millis(300);
 /// The least rate in calls per second, and the most time of 99 % of the calls, with all clients at once.
-const RATE: f64 = 300.0;
-const SLOWEST: Duration = Duration::from_millis(250);
+const MIN_CALL_RATE: f64 = 300.0;
+const MAX_SLOW_CALL_TIME: Duration = Duration::from_millis(250);
 /// The most time until the first answer, and the most memory then.
-const START: Duration = Duration::from_millis(150);
-const MEMORY: u64 = 40_000_000;
+const MAX_START_TIME: Duration = Duration::from_millis(150);
+const MAX_MEMORY_BYTES: u64 = 40_000_000;
 const CLIENTS: usize = 32;
 const SERVERS: usize = 50;
 
 fn main() -> Result<()> {
     let brief = std::env::args().any(|one| one == "--brief");
-    let program = Program::beside()?;
+    let program = BenchProgram::find()?;
     let mut missed = Vec::new();
     println!("| | measured | at most |\n|---|---|---|");
-    tokens(&program)?;
-    stdio(&program, brief, &mut missed)?;
-    http(&program, brief, &mut missed)?;
-    starts(&program, brief, &mut missed)?;
+    measure_tokens(&program)?;
+    measure_stdio(&program, brief, &mut missed)?;
+    measure_http(&program, brief, &mut missed)?;
+    measure_starts(&program, brief, &mut missed)?;
     if brief {
         println!("\npeers: not in a brief run");
         return Ok(());
@@ -41,77 +43,77 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn tokens(program: &Program) -> Result<()> {
-    let costs = [1, 100, 10_000].map(|tools| cost(program, tools));
+fn measure_tokens(program: &BenchProgram) -> Result<()> {
+    let costs = [1, 100, 10_000].map(|tools| tool_token_cost(program, tools));
     let [one, hundred, many] = costs;
-    let (one, hundred, many): (Cost, Cost, Cost) = (one?, hundred?, many?);
+    let (one, hundred, many): (ToolTokenCost, ToolTokenCost, ToolTokenCost) = (one?, hundred?, many?);
     ensure!(
         one == hundred && one == many,
         "our tools cost {one:?}, {hundred:?}, {many:?}"
     );
     println!(
-        "| tokens of our {} tools, the same from 1 to 10,000 upstream tools: input, output | {}, {} | {TOKENS}, {TOKENS} |",
+        "| tokens of our {} tools, the same from 1 to 10,000 upstream tools: input, output | {}, {} | {MAX_TOKENS}, {MAX_TOKENS} |",
         one.tools, one.input, one.output
     );
     // The tokens of tools do not depend on the machine.
     ensure!(
-        one.tools >= 5 && one.input <= TOKENS && one.output <= TOKENS,
+        one.tools >= 5 && one.input <= MAX_TOKENS && one.output <= MAX_TOKENS,
         "our tools are too few, or cost too much: {one:?}"
     );
     Ok(())
 }
 
-fn stdio(program: &Program, brief: bool, missed: &mut Vec<&'static str>) -> Result<()> {
-    let (middle, hundred) = one_by_one(program, if brief { 1 } else { 9 })?;
+fn measure_stdio(program: &BenchProgram, brief: bool, missed: &mut Vec<&'static str>) -> Result<()> {
+    let (middle, hundred) = sequential_calls(program, if brief { 1 } else { 9 })?;
     println!(
         "| `1+1` over stdio, middle | {} ms | {} ms |",
         milliseconds(middle),
-        ONE.as_millis()
+        MAX_CALL_TIME.as_millis()
     );
     println!(
         "| 100 in a row | {} ms | {} ms |",
         milliseconds(hundred),
-        HUNDRED.as_millis()
+        MAX_HUNDRED_TIME.as_millis()
     );
-    if middle > ONE || hundred > HUNDRED {
+    if middle > MAX_CALL_TIME || hundred > MAX_HUNDRED_TIME {
         missed.push("stdio");
     }
     Ok(())
 }
 
-fn http(program: &Program, brief: bool, missed: &mut Vec<&'static str>) -> Result<()> {
+fn measure_http(program: &BenchProgram, brief: bool, missed: &mut Vec<&'static str>) -> Result<()> {
     let (calls, within) = if brief {
         (3, Duration::ZERO)
     } else {
         (usize::MAX, Duration::from_secs(10))
     };
-    let flood = flood(program, CLIENTS, calls, within)?;
+    let flood = concurrent_calls(program, CLIENTS, calls, within)?;
     println!(
-        "| the same over HTTP, {CLIENTS} clients at once | {:.0} calls/s, p50 {} ms, p99 {} ms, {} of {} failed | {RATE:.0} calls/s or more, p99 {} ms, none |",
+        "| the same over HTTP, {CLIENTS} clients at once | {:.0} calls/s, p50 {} ms, p99 {} ms, {} of {} failed | {MIN_CALL_RATE:.0} calls/s or more, p99 {} ms, none |",
         flood.rate,
         milliseconds(flood.middle),
         milliseconds(flood.slowest),
         flood.failed.len(),
         flood.calls,
-        SLOWEST.as_millis()
+        MAX_SLOW_CALL_TIME.as_millis()
     );
     ensure!(flood.failed.is_empty(), "calls failed: {}", flood.failed.join("; "));
-    if flood.rate < RATE || flood.slowest > SLOWEST {
+    if flood.rate < MIN_CALL_RATE || flood.slowest > MAX_SLOW_CALL_TIME {
         missed.push("http");
     }
     Ok(())
 }
 
-fn starts(program: &Program, brief: bool, missed: &mut Vec<&'static str>) -> Result<()> {
-    let (time, memory) = start(program, SERVERS, if brief { 1 } else { 11 })?;
+fn measure_starts(program: &BenchProgram, brief: bool, missed: &mut Vec<&'static str>) -> Result<()> {
+    let (time, memory) = measure_startup(program, SERVERS, if brief { 1 } else { 11 })?;
     println!(
         "| start to first answer, {SERVERS} servers configured and none needed | {} ms, {} MB | {} ms, {} MB |",
         milliseconds(time),
         memory.div_ceil(1_000_000),
-        START.as_millis(),
-        MEMORY / 1_000_000
+        MAX_START_TIME.as_millis(),
+        MAX_MEMORY_BYTES / 1_000_000
     );
-    if time > START || memory > MEMORY {
+    if time > MAX_START_TIME || memory > MAX_MEMORY_BYTES {
         missed.push("start");
     }
     Ok(())

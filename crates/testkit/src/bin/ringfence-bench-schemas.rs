@@ -17,13 +17,16 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use ringfence_catalog::{Catalog, Definition, Hints, Language, Listing, Notes, Offer, files, vagueness};
+use ringfence_catalog::{
+    Catalog, OfferedTool, ServerHints, ServerListing, StubLanguage, StubNotes, ToolDefinition, count_untyped,
+    stub_files,
+};
 use serde_json::Value;
 
-const FILES: [&str; 2] = ["toucan_tools.jsonl", "livemcpbench_tools.jsonl"];
-const MISSING: &str = "no type checkers: `cargo xtask test --only install` gets them";
+const SCHEMA_FILES: [&str; 2] = ["toucan_tools.jsonl", "livemcpbench_tools.jsonl"];
+const NO_CHECKERS_MESSAGE: &str = "no type checkers: `cargo xtask test --only install` gets them";
 /// The largest percentage of parameters that may have an unknown type.
-const MOST: f64 = 3.0;
+const MAX_UNKNOWN_SHARE: f64 = 3.0;
 
 fn main() -> Result<()> {
     let brief = std::env::args().any(|one| one == "--brief");
@@ -31,21 +34,24 @@ fn main() -> Result<()> {
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
         PathBuf::from,
     );
-    let lacks: Vec<&str> = FILES.into_iter().filter(|file| !place.join(file).is_file()).collect();
+    let lacks: Vec<&str> = SCHEMA_FILES
+        .into_iter()
+        .filter(|file| !place.join(file).is_file())
+        .collect();
     if !lacks.is_empty() {
         let (place, lacks) = (place.display(), lacks.join(", "));
         println!("schemas: not measured, `{place}` lacks {lacks}; RINGFENCE_DATA names another folder");
         return Ok(());
     }
     let Some(compilers) = compilers::Compilers::find() else {
-        ensure!(brief, "{MISSING}");
-        println!("schemas: not measured, {MISSING}");
+        ensure!(brief, "{NO_CHECKERS_MESSAGE}");
+        println!("schemas: not measured, {NO_CHECKERS_MESSAGE}");
         return Ok(());
     };
     let mut failed = false;
-    for file in FILES {
-        let catalog = read(&place.join(file))?;
-        failed |= measure(file, &catalog, &compilers)?;
+    for file in SCHEMA_FILES {
+        let catalog = read_catalog(&place.join(file))?;
+        failed |= measure_catalog(file, &catalog, &compilers)?;
     }
     ensure!(
         !failed,
@@ -54,25 +60,25 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn read(file: &Path) -> Result<Catalog> {
+fn read_catalog(file: &Path) -> Result<Catalog> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let mut servers: BTreeMap<String, Vec<Definition>> = BTreeMap::new();
+    let mut servers: BTreeMap<String, Vec<ToolDefinition>> = BTreeMap::new();
     for line in text.lines() {
         let tool: Value =
             serde_json::from_str(line).with_context(|| format!("{} is not JSON lines", file.display()))?;
         let word = |key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        servers.entry(word("server")).or_default().push(Definition {
+        servers.entry(word("server")).or_default().push(ToolDefinition {
             name: word("name"),
             title: None,
             description: word("description"),
             input: tool.get("inputSchema").cloned().unwrap_or(Value::Null),
             // The data has no output schemas: the input schema stands in, so that results are checked too.
             output: tool.get("inputSchema").cloned(),
-            hints: Hints::default(),
+            hints: ServerHints::default(),
             tags: Vec::new(),
         });
     }
-    Ok(Catalog::new(servers.into_iter().map(|(server, tools)| Listing {
+    Ok(Catalog::new(servers.into_iter().map(|(server, tools)| ServerListing {
         server,
         description: String::new(),
         tools,
@@ -80,22 +86,22 @@ fn read(file: &Path) -> Result<Catalog> {
 }
 
 /// Measures one catalog; returns whether something is wrong.
-fn measure(name: &str, catalog: &Catalog, compilers: &compilers::Compilers) -> Result<bool> {
-    let offers: Vec<Offer<'_>> = catalog
+fn measure_catalog(name: &str, catalog: &Catalog, compilers: &compilers::Compilers) -> Result<bool> {
+    let offers: Vec<OfferedTool<'_>> = catalog
         .tools()
         .iter()
-        .map(|tool| Offer {
+        .map(|tool| OfferedTool {
             tool,
-            notes: Notes::default(),
+            notes: StubNotes::default(),
             observed: None,
         })
         .collect();
     let folder = tempfile::tempdir()?;
     let mut rejected = BTreeSet::new();
     println!("{name}: {} tools", offers.len());
-    for language in [Language::TypeScript, Language::Python] {
+    for language in [StubLanguage::TypeScript, StubLanguage::Python] {
         let start = Instant::now();
-        let texts = files(&offers, language);
+        let texts = stub_files(&offers, language);
         let made = start.elapsed();
         let bytes: usize = texts.iter().map(|(_, text)| text.len()).sum();
         for (path, text) in &texts {
@@ -105,8 +111,8 @@ fn measure(name: &str, catalog: &Catalog, compilers: &compilers::Compilers) -> R
         }
         let start = Instant::now();
         let verdict = match language {
-            Language::TypeScript => compilers.typescript(folder.path(), &["ringfence.d.ts", "tools.d.ts"]),
-            Language::Python | Language::Json => compilers.python(folder.path(), &["."]),
+            StubLanguage::TypeScript => compilers.typescript(folder.path(), &["ringfence.d.ts", "tools.d.ts"]),
+            StubLanguage::Python | StubLanguage::Json => compilers.python(folder.path(), &["."]),
         };
         let judged = start.elapsed();
         let faults = verdict.lines.len();
@@ -121,7 +127,7 @@ fn measure(name: &str, catalog: &Catalog, compilers: &compilers::Compilers) -> R
     }
     let (mut parameters, mut unknown, mut partly) = (0usize, 0usize, 0usize);
     for tool in catalog.tools() {
-        let count = vagueness(tool);
+        let count = count_untyped(tool);
         parameters += count.parameters;
         unknown += count.unknown;
         partly += count.partly;
@@ -129,9 +135,9 @@ fn measure(name: &str, catalog: &Catalog, compilers: &compilers::Compilers) -> R
     #[expect(clippy::cast_precision_loss, reason = "a share in per cent")]
     let share = |part: usize| 100.0 * part as f64 / parameters.max(1) as f64;
     println!(
-        "  {parameters} parameters: {unknown} unknown ({:.2} %, at most {MOST} %), {partly} with something unknown inside ({:.2} %)",
+        "  {parameters} parameters: {unknown} unknown ({:.2} %, at most {MAX_UNKNOWN_SHARE} %), {partly} with something unknown inside ({:.2} %)",
         share(unknown),
         share(partly)
     );
-    Ok(!rejected.is_empty() || share(unknown) >= MOST)
+    Ok(!rejected.is_empty() || share(unknown) >= MAX_UNKNOWN_SHARE)
 }

@@ -1,18 +1,18 @@
 //! The programs that the benchmark of calls runs.
 
-use ringfence_sandbox::Language;
+use ringfence_sandbox::JobLanguage;
 
-/// The calls that [`paging`] makes.
-pub const PAGES: usize = 10;
+/// The calls that [`paging_program`] makes.
+pub const PAGING_CALLS: usize = 10;
 
 /// A program with `count` calls, in sequence or concurrent; its value is the number of right answers.
-pub fn calls(language: Language, count: usize, at_once: bool) -> String {
+pub fn calls_program(language: JobLanguage, count: usize, at_once: bool) -> String {
     match (language, at_once) {
-        (Language::Python, false) => format!(
+        (JobLanguage::Python, false) => format!(
             "right = 0\nfor number in range({count}):\n    text = f\"number {{number}}\"\n    \
              right += await tools.echo.echo(text=text) == text\nright"
         ),
-        (Language::Python, true) => format!(
+        (JobLanguage::Python, true) => format!(
             "import asyncio\ntexts = [f\"number {{number}}\" for number in range({count})]\n\
              answers = await asyncio.gather(*(tools.echo.echo(text=text) for text in texts))\n\
              sum(answer == text for answer, text in zip(answers, texts))"
@@ -30,7 +30,7 @@ pub fn calls(language: Language, count: usize, at_once: bool) -> String {
 }
 
 /// A program with ten tools, each fed by the one before.
-pub fn workflow() -> &'static str {
+pub fn workflow_program() -> &'static str {
     r#"const said = await tools.echo.echo({ text: "quarterly report" });
 const kept = await tools.echo.structured({ title: said });
 await tools.echo.slow({ ms: 1 });
@@ -48,7 +48,7 @@ const tail = await tools.records.big({ bytes: 20 });
 }
 
 /// A program that pages through 10,000 records, filters and groups them, and returns 20 rows.
-pub fn paging() -> &'static str {
+pub fn paging_program() -> &'static str {
     r#"const groups = new Map();
 let cursor = undefined, seen = 0;
 do {

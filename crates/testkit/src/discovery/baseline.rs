@@ -8,24 +8,24 @@ use serde_json::Value;
 
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
-const STOP: &str = "a an and are as at be by do for from get has have how i if in into is it its me my of on or our so that the \
+const STOP_WORDS: &str = "a an and are as at be by do for from get has have how i if in into is it its me my of on or our so that the \
 their them then there these this those to use used using was we what when where which who will with you your";
 
 /// A BM25 index of a catalog.
 #[derive(Debug)]
-pub struct Plain {
+pub struct PlainBm25 {
     postings: HashMap<String, Vec<(usize, f64)>>,
     tools: usize,
 }
 
-impl Plain {
+impl PlainBm25 {
     /// Builds the index of `catalog`.
-    pub fn new(catalog: &Catalog) -> Plain {
-        let texts: Vec<Vec<String>> = catalog.tools().iter().map(|tool| terms(&text(tool))).collect();
-        let average = number(texts.iter().map(Vec::len).sum()) / number(texts.len()).max(1.0);
+    pub fn new(catalog: &Catalog) -> PlainBm25 {
+        let texts: Vec<Vec<String>> = catalog.tools().iter().map(|tool| terms(&tool_text(tool))).collect();
+        let average = to_float(texts.iter().map(Vec::len).sum()) / to_float(texts.len()).max(1.0);
         let mut postings: HashMap<String, Vec<(usize, f64)>> = HashMap::new();
         for (place, words) in texts.iter().enumerate() {
-            let long = K1 * (1.0 - B + B * number(words.len()) / average);
+            let long = K1 * (1.0 - B + B * to_float(words.len()) / average);
             let mut counts: HashMap<&str, f64> = HashMap::new();
             for word in words {
                 *counts.entry(word).or_default() += 1.0;
@@ -35,7 +35,7 @@ impl Plain {
                 postings.entry(word.to_owned()).or_default().push((place, worth));
             }
         }
-        Plain {
+        PlainBm25 {
             postings,
             tools: texts.len(),
         }
@@ -46,8 +46,8 @@ impl Plain {
         let mut scores = vec![0.0; self.tools];
         for word in terms(question) {
             let list = self.postings.get(&word).map(Vec::as_slice).unwrap_or_default();
-            let some = number(list.len());
-            let idf = (1.0 + (number(self.tools) - some + 0.5) / (some + 0.5)).ln();
+            let some = to_float(list.len());
+            let idf = (1.0 + (to_float(self.tools) - some + 0.5) / (some + 0.5)).ln();
             for (place, worth) in list {
                 scores[*place] += idf * worth;
             }
@@ -78,13 +78,13 @@ pub fn interleave(rankings: &[Vec<usize>], most: usize) -> Vec<usize> {
     }
 }
 
-fn text(tool: &Tool) -> String {
+fn tool_text(tool: &Tool) -> String {
     let definition = &tool.definition;
     let mut text = format!(
         "{} {} {} {}",
         tool.server(),
-        tool.short(),
-        tool.short(),
+        tool.short_name(),
+        tool.short_name(),
         definition.description
     );
     for (name, property) in definition
@@ -115,12 +115,12 @@ fn terms(text: &str) -> Vec<String> {
         }
         before = c;
     }
-    terms.retain(|word| !STOP.split(' ').any(|stop| stop == word));
-    terms.iter().map(|word| light(word)).collect()
+    terms.retain(|word| !STOP_WORDS.split(' ').any(|stop| stop == word));
+    terms.iter().map(|word| stem_word(word)).collect()
 }
 
 /// A word without its most common endings.
-fn light(word: &str) -> String {
+fn stem_word(word: &str) -> String {
     for (suffix, instead) in [("ies", "y"), ("ing", ""), ("es", ""), ("ed", ""), ("s", "")] {
         if let Some(stem) = word.strip_suffix(suffix).filter(|stem| stem.len() > 2) {
             return format!("{stem}{instead}");
@@ -130,6 +130,6 @@ fn light(word: &str) -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of tools and words are small")]
-fn number(count: usize) -> f64 {
+fn to_float(count: usize) -> f64 {
     count as f64
 }

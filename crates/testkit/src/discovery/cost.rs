@@ -4,21 +4,21 @@
 use std::fmt::{self, Write as _};
 
 use anyhow::{Context, Result, ensure};
-use ringfence_catalog::{Catalog, Detail, Index, Language, Search, Tool, View, tokens};
+use ringfence_catalog::{Catalog, CatalogView, DetailLevel, SearchIndex, StubLanguage, Tool, ToolSearch, tokens};
 use serde_json::{Map, Value, json};
 
-use super::data::{Folder, Question};
+use super::data::{DiscoveryFolder, DiscoveryQuestion};
 
 /// Steps that one search takes.
-const STEPS: usize = 20;
+const MAX_STEPS: usize = 20;
 /// Rows in a result for each tool that was called.
-const ROWS: usize = 5;
+const ROWS_PER_TOOL: usize = 5;
 /// Characters of a step that are used as a text argument, or as the title of a row.
-const WORDS: usize = 60;
+const MAX_WORD_CHARS: usize = 60;
 
 /// The tokens of one task, by part.
 #[derive(Debug, Clone, Copy)]
-struct Task {
+struct TaskCost {
     /// The number of tools that were found, described and called.
     called: usize,
     search: usize,
@@ -27,35 +27,35 @@ struct Task {
     result: usize,
 }
 
-impl Task {
-    fn sum(&self) -> usize {
+impl TaskCost {
+    fn total(&self) -> usize {
         self.search + self.describe + self.code + self.result
     }
 }
 
 /// The tokens of all tasks.
 #[derive(Debug)]
-pub struct Costs {
+pub struct TaskCosts {
     tools: usize,
     full: usize,
     definitions: usize,
     /// The tasks by tokens, cheapest first.
-    tasks: Vec<Task>,
+    tasks: Vec<TaskCost>,
 }
 
-impl Costs {
+impl TaskCosts {
     /// The largest share of the full schemas that a task's context is.
     pub fn worst(&self) -> f64 {
         self.tasks.last().map_or(f64::INFINITY, |task| self.share(task))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "tokens are few")]
-    fn share(&self, task: &Task) -> f64 {
-        (self.definitions + task.sum()) as f64 / self.full.max(1) as f64
+    fn share(&self, task: &TaskCost) -> f64 {
+        (self.definitions + task.total()) as f64 / self.full.max(1) as f64
     }
 }
 
-impl fmt::Display for Costs {
+impl fmt::Display for TaskCosts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -79,7 +79,7 @@ impl fmt::Display for Costs {
                 task.describe,
                 task.code,
                 task.result,
-                self.definitions + task.sum(),
+                self.definitions + task.total(),
                 self.share(task) * 100.0
             )?;
         }
@@ -88,22 +88,22 @@ impl fmt::Display for Costs {
 }
 
 /// Measures every task on the large catalog, with `definitions` as the tokens of our own tools.
-pub fn of_tasks(folder: &Folder, definitions: usize) -> Result<Costs> {
-    let catalog = folder.large()?;
-    let index = Index::new(&catalog);
-    let view = View::everything(&catalog, &index);
+pub fn measure_tasks(folder: &DiscoveryFolder, definitions: usize) -> Result<TaskCosts> {
+    let catalog = folder.large_catalog()?;
+    let index = SearchIndex::new(&catalog);
+    let view = CatalogView::everything(&catalog, &index);
     let full = catalog.tools().iter().map(|tool| {
         let definition = &tool.definition;
         let shown = json!({
             "name": tool.name.as_str(), "description": definition.description, "inputSchema": definition.input,
         });
-        tokens::count(&shown.to_string())
+        tokens::count_tokens(&shown.to_string())
     });
     let questions = folder.questions()?;
-    let tasks = questions.iter().map(|question| of_a_task(&catalog, &view, question));
-    let mut tasks = tasks.collect::<Result<Vec<Task>>>()?;
-    tasks.sort_by_key(Task::sum);
-    Ok(Costs {
+    let tasks = questions.iter().map(|question| measure_task(&catalog, &view, question));
+    let mut tasks = tasks.collect::<Result<Vec<TaskCost>>>()?;
+    tasks.sort_by_key(TaskCost::total);
+    Ok(TaskCosts {
         tools: catalog.tools().len(),
         full: full.sum(),
         definitions,
@@ -113,13 +113,13 @@ pub fn of_tasks(folder: &Folder, definitions: usize) -> Result<Costs> {
 
 /// Measures one task: a search for all steps with summaries, the best tool of each step described with its types, a program and its result;
 /// what the model writes to ask counts as well.
-fn of_a_task(catalog: &Catalog, view: &View<'_>, question: &Question) -> Result<Task> {
-    let steps: Vec<String> = question.intents().into_iter().take(STEPS).collect();
+fn measure_task(catalog: &Catalog, view: &CatalogView<'_>, question: &DiscoveryQuestion) -> Result<TaskCost> {
+    let steps: Vec<String> = question.intents().into_iter().take(MAX_STEPS).collect();
     let asked = json!({ "intents": steps, "task": question.task });
-    let found = view.search(&Search {
+    let found = view.search(&ToolSearch {
         intents: steps,
         task: Some(question.task.clone()),
-        ..Search::default()
+        ..ToolSearch::default()
     })?;
     let mut best: Vec<(&Tool, &str)> = Vec::new();
     for answer in &found.intents {
@@ -134,31 +134,31 @@ fn of_a_task(catalog: &Catalog, view: &View<'_>, question: &Question) -> Result<
     }
     ensure!(!best.is_empty(), "nothing was found for `{}`", question.task);
     let names: Vec<String> = best.iter().map(|(tool, _)| tool.name.as_str().to_owned()).collect();
-    let described = view.describe(&names, Detail::Full, Language::TypeScript)?;
+    let described = view.describe(&names, DetailLevel::Full, StubLanguage::TypeScript)?;
     ensure!(described.unknown.is_empty(), "unknown: {:?}", described.unknown);
-    Ok(Task {
+    Ok(TaskCost {
         called: best.len(),
-        search: tokens::count(&asked.to_string()) + found.tokens,
-        describe: tokens::count(&json!({ "tools": names }).to_string()) + described.tokens,
-        code: tokens::count(&program(&best)?),
-        result: tokens::count(&result(&best).to_string()),
+        search: tokens::count_tokens(&asked.to_string()) + found.tokens,
+        describe: tokens::count_tokens(&json!({ "tools": names }).to_string()) + described.tokens,
+        code: tokens::count_tokens(&task_program(&best)?),
+        result: tokens::count_tokens(&sample_result(&best).to_string()),
     })
 }
 
 /// A program that calls each of these tools with its required arguments, and keeps a few rows of each answer.
-fn program(tools: &[(&Tool, &str)]) -> Result<String> {
+fn task_program(tools: &[(&Tool, &str)]) -> Result<String> {
     let mut text = String::from("const rows = {};\n");
     for (tool, step) in tools {
         let (server, name) = (&tool.server_ident, &tool.ident);
         writeln!(
             text,
             "const {name} = await tools.{server}.{name}({});",
-            arguments(&tool.definition.input, step)
+            required_arguments(&tool.definition.input, step)
         )?;
         writeln!(
             text,
             "rows.{name} = {name}.items.filter((item) => item.relevant).sort((a, b) => b.score - a.score)\n  \
-             .slice(0, {ROWS}).map(({{ title, score, url }}) => ({{ title, score, url }}));"
+             .slice(0, {ROWS_PER_TOOL}).map(({{ title, score, url }}) => ({{ title, score, url }}));"
         )?;
     }
     text.push_str("rows");
@@ -166,40 +166,40 @@ fn program(tools: &[(&Tool, &str)]) -> Result<String> {
 }
 
 /// The required arguments of a tool: texts are the words of the step that it is called for.
-fn arguments(schema: &Value, step: &str) -> Value {
+fn required_arguments(schema: &Value, step: &str) -> Value {
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let given = required.filter_map(Value::as_str).map(|name| {
         let property = schema.get("properties").and_then(|all| all.get(name));
-        (name.to_owned(), argument(property.unwrap_or(&Value::Null), step))
+        (name.to_owned(), sample_argument(property.unwrap_or(&Value::Null), step))
     });
     Value::Object(given.collect::<Map<_, _>>())
 }
 
-fn argument(property: &Value, step: &str) -> Value {
+fn sample_argument(property: &Value, step: &str) -> Value {
     if let Some(first) = property.pointer("/enum/0") {
         return first.clone();
     }
     match property.get("type").and_then(Value::as_str) {
         Some("integer" | "number") => json!(10),
         Some("boolean") => json!(true),
-        Some("array") => json!([words(step)]),
-        Some("object") => arguments(property, step),
-        _ => json!(words(step)),
+        Some("array") => json!([clipped_step(step)]),
+        Some("object") => required_arguments(property, step),
+        _ => json!(clipped_step(step)),
     }
 }
 
 /// The result of such a program: a few rows for each tool.
-fn result(tools: &[(&Tool, &str)]) -> Value {
+fn sample_result(tools: &[(&Tool, &str)]) -> Value {
     let rows = tools.iter().map(|(tool, step)| {
         let row = |number: usize| {
             let url = format!("https://{}.example.org/items/{}", tool.server_ident, 10_000 + number);
-            json!({ "title": format!("{}, {number}", words(step)), "score": 0.75, "url": url })
+            json!({ "title": format!("{}, {number}", clipped_step(step)), "score": 0.75, "url": url })
         };
-        (tool.ident.clone(), (1..=ROWS).map(row).collect())
+        (tool.ident.clone(), (1..=ROWS_PER_TOOL).map(row).collect())
     });
     Value::Object(rows.collect())
 }
 
-fn words(step: &str) -> String {
-    step.chars().take(WORDS).collect()
+fn clipped_step(step: &str) -> String {
+    step.chars().take(MAX_WORD_CHARS).collect()
 }

@@ -5,18 +5,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use ringfence_catalog::{Catalog, Definition, Hints, Listing};
+use ringfence_catalog::{Catalog, ServerHints, ServerListing, ToolDefinition};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-const TOOLS: &str = "livemcpbench_tools.jsonl";
-const QUESTIONS: &str = "livemcpbench_queries.jsonl";
-const MORE: &str = "toucan_tools.jsonl";
+const TOOLS_FILE: &str = "livemcpbench_tools.jsonl";
+const QUESTIONS_FILE: &str = "livemcpbench_queries.jsonl";
+const MORE_TOOLS_FILE: &str = "toucan_tools.jsonl";
 
 /// A folder that contains all data files.
 #[derive(Debug, Clone)]
-pub struct Folder(PathBuf);
+pub struct DiscoveryFolder(PathBuf);
 
 /// One tool as the files contain it.
 #[derive(Debug, Clone, Deserialize)]
@@ -34,7 +34,7 @@ pub struct ToolLine {
 
 /// A question: a task, its steps, and the tools for it in groups of which one tool each is enough.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Question {
+pub struct DiscoveryQuestion {
     /// The task in the words of its author.
     #[serde(rename = "query")]
     pub task: String,
@@ -43,7 +43,7 @@ pub struct Question {
     steps: String,
 }
 
-impl Question {
+impl DiscoveryQuestion {
     /// The steps without their numbers; the task itself where there are none.
     pub fn intents(&self) -> Vec<String> {
         let bare = |line: &str| -> String {
@@ -68,33 +68,33 @@ impl Question {
 
 /// A catalog and questions about it.
 #[derive(Debug)]
-pub struct Set {
+pub struct DiscoverySet {
     /// The name of the set in the tables.
     pub name: &'static str,
     /// The catalog with the tools of the set.
     pub catalog: Catalog,
     /// The questions with their labelled tools.
-    pub questions: Vec<Question>,
+    pub questions: Vec<DiscoveryQuestion>,
     /// The positions of tools in the catalog by their ids in the files.
     pub places: HashMap<String, usize>,
 }
 
-impl Set {
+impl DiscoverySet {
     /// The number of tools in the catalog.
     pub fn tools(&self) -> usize {
         self.catalog.tools().len()
     }
 }
 
-impl Folder {
+impl DiscoveryFolder {
     /// The folder at `place`; an error with the files that it lacks.
-    pub fn find(place: &Path) -> Result<Folder, String> {
-        let lacks: Vec<&str> = [TOOLS, QUESTIONS, MORE]
+    pub fn find(place: &Path) -> Result<DiscoveryFolder, String> {
+        let lacks: Vec<&str> = [TOOLS_FILE, QUESTIONS_FILE, MORE_TOOLS_FILE]
             .into_iter()
             .filter(|file| !place.join(file).is_file())
             .collect();
         if lacks.is_empty() {
-            return Ok(Folder(place.to_owned()));
+            return Ok(DiscoveryFolder(place.to_owned()));
         }
         Err(format!(
             "`{}` lacks {}; RINGFENCE_DATA names another folder",
@@ -104,19 +104,19 @@ impl Folder {
     }
 
     /// The questions over their own tools, and over these among thousands of others.
-    pub fn sets(&self) -> Result<Vec<Set>> {
-        let tools: Vec<ToolLine> = self.lines(TOOLS)?;
+    pub fn sets(&self) -> Result<Vec<DiscoverySet>> {
+        let tools: Vec<ToolLine> = self.read_lines(TOOLS_FILE)?;
         // A tool of the same name may do the same, and no label says whether it does.
         let names: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let more = self
-            .lines::<ToolLine>(MORE)?
+            .read_lines::<ToolLine>(MORE_TOOLS_FILE)?
             .into_iter()
             .filter(|tool| !names.contains(tool.name.as_str()));
         let all: Vec<ToolLine> = tools.iter().cloned().chain(more).collect();
         let questions = self.questions()?;
         let set = |name, tools: &[ToolLine]| {
-            let (catalog, places) = catalog(tools);
-            Set {
+            let (catalog, places) = build_catalog(tools);
+            DiscoverySet {
                 name,
                 catalog,
                 questions: questions.clone(),
@@ -127,16 +127,16 @@ impl Folder {
     }
 
     /// Reads the labelled questions without their tools.
-    pub fn questions(&self) -> Result<Vec<Question>> {
-        self.lines(QUESTIONS)
+    pub fn questions(&self) -> Result<Vec<DiscoveryQuestion>> {
+        self.read_lines(QUESTIONS_FILE)
     }
 
     /// Reads the large catalog alone.
-    pub fn large(&self) -> Result<Catalog> {
-        Ok(catalog(&self.lines::<ToolLine>(MORE)?).0)
+    pub fn large_catalog(&self) -> Result<Catalog> {
+        Ok(build_catalog(&self.read_lines::<ToolLine>(MORE_TOOLS_FILE)?).0)
     }
 
-    fn lines<T: DeserializeOwned>(&self, file: &str) -> Result<Vec<T>> {
+    fn read_lines<T: DeserializeOwned>(&self, file: &str) -> Result<Vec<T>> {
         let path = self.0.join(file);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
         let read = |(number, line): (usize, &str)| {
@@ -150,22 +150,22 @@ impl Folder {
     }
 }
 
-fn catalog(tools: &[ToolLine]) -> (Catalog, HashMap<String, usize>) {
-    let mut listings: BTreeMap<&str, Listing> = BTreeMap::new();
+fn build_catalog(tools: &[ToolLine]) -> (Catalog, HashMap<String, usize>) {
+    let mut listings: BTreeMap<&str, ServerListing> = BTreeMap::new();
     let mut ids: HashMap<(&str, &str), &str> = HashMap::new();
     for tool in tools {
-        let listing = listings.entry(&tool.server).or_insert_with(|| Listing {
+        let listing = listings.entry(&tool.server).or_insert_with(|| ServerListing {
             server: tool.server.clone(),
             description: tool.server_description.clone(),
             tools: Vec::new(),
         });
-        listing.tools.push(Definition {
+        listing.tools.push(ToolDefinition {
             name: tool.name.clone(),
             title: None,
             description: tool.description.clone(),
             input: tool.input.clone(),
             output: None,
-            hints: Hints::default(),
+            hints: ServerHints::default(),
             tags: Vec::new(),
         });
         ids.insert((&tool.server, &tool.name), &tool.id);

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
-use ringfence_hygiene::{Detector, Hints, Kinds, Names, Secrets, Settings};
+use ringfence_hygiene::{Detector, DetectorConfig, NameDetection, SchemaHints, SecretDetection, SensitiveKinds};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ const SETS: [(&str, &str); 2] = [
 
 /// A tool answer with its labels.
 #[derive(Debug, Deserialize)]
-pub struct Answer {
+pub struct LabelledAnswer {
     /// The subject of the answer.
     pub about: String,
     /// The answer itself, JSON or a text.
@@ -37,7 +37,7 @@ pub struct Answer {
 
 /// Counts of values by how a detector treated them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct AnswerTally {
     /// The number of answers in the count.
     pub answers: usize,
     /// The number of values that must stay.
@@ -50,7 +50,7 @@ pub struct Tally {
     pub missed: Vec<String>,
 }
 
-impl Tally {
+impl AnswerTally {
     /// The share of hidden values that had to be hidden.
     pub fn precision(&self) -> f64 {
         let right = self.hide - self.missed.len();
@@ -58,7 +58,7 @@ impl Tally {
     }
 
     /// The share of all values that were hidden wrongly.
-    pub fn wrongly(&self) -> f64 {
+    pub fn wrong_share(&self) -> f64 {
         super::share(self.wrong.len(), self.keep + self.hide)
     }
 
@@ -69,7 +69,7 @@ impl Tally {
 }
 
 /// The sets of labelled answers, with their names.
-pub fn sets() -> Result<Vec<(&'static str, Vec<Answer>)>> {
+pub fn sets() -> Result<Vec<(&'static str, Vec<LabelledAnswer>)>> {
     let read = |(name, lines): (&'static str, &str)| {
         let lines = lines.lines().enumerate().map(|(index, line)| {
             serde_json::from_str(line).with_context(|| format!("answer {} of the {name} cannot be read", index + 1))
@@ -80,42 +80,42 @@ pub fn sets() -> Result<Vec<(&'static str, Vec<Answer>)>> {
 }
 
 /// The labelled answers of all sets.
-pub fn labelled() -> Result<Vec<Answer>> {
+pub fn labelled_answers() -> Result<Vec<LabelledAnswer>> {
     Ok(sets()?.into_iter().flat_map(|(_, answers)| answers).collect())
 }
 
 /// A detector of the kinds that apply where a policy has no rules for them.
-pub fn unwritten() -> Detector {
+pub fn default_detector() -> Detector {
     let words = ["email", "phone", "card", "iban", "ssn", "name"];
-    let kinds = words.into_iter().filter_map(Kinds::named);
-    Detector::new(&Settings {
-        kinds: kinds.fold(Kinds::none(), Kinds::and),
-        names: Names::Keys,
-        secrets: Secrets::Redact,
+    let kinds = words.into_iter().filter_map(SensitiveKinds::from_policy_name);
+    Detector::new(&DetectorConfig {
+        kinds: kinds.fold(SensitiveKinds::none(), SensitiveKinds::union),
+        names: NameDetection::Keys,
+        secrets: SecretDetection::Redact,
         own: Vec::new(),
     })
 }
 
 /// Counts how a detector treats the values of answers.
-pub fn tally(detector: &Detector, answers: &[Answer]) -> Tally {
-    let mut tally = Tally {
+pub fn tally(detector: &Detector, answers: &[LabelledAnswer]) -> AnswerTally {
+    let mut tally = AnswerTally {
         answers: answers.len(),
-        ..Tally::default()
+        ..AnswerTally::default()
     };
     for one in answers {
         match one.answer.as_str() {
-            Some(text) => told(detector, text, one, &mut tally),
-            None => structured(detector, &one.answer, one, &mut tally),
+            Some(text) => tally_text(detector, text, one, &mut tally),
+            None => tally_value(detector, &one.answer, one, &mut tally),
         }
     }
     tally
 }
 
 /// Counts the strings and numbers of a structure as values.
-fn structured(detector: &Detector, value: &Value, one: &Answer, tally: &mut Tally) {
+fn tally_value(detector: &Detector, value: &Value, one: &LabelledAnswer, tally: &mut AnswerTally) {
     let mut leaves = Vec::new();
-    collect(value, &mut String::new(), &mut leaves);
-    let found = detector.find_json(value, &Hints::none());
+    collect_leaves(value, &mut String::new(), &mut leaves);
+    let found = detector.find_json(value, &SchemaHints::none());
     let found: BTreeSet<&str> = found.iter().map(|one| one.pointer.as_str()).collect();
     for (pointer, text) in leaves {
         let hidden = found.contains(pointer.as_str());
@@ -130,14 +130,14 @@ fn structured(detector: &Detector, value: &Value, one: &Answer, tally: &mut Tall
     }
 }
 
-fn collect(value: &Value, pointer: &mut String, leaves: &mut Vec<(String, String)>) {
+fn collect_leaves(value: &Value, pointer: &mut String, leaves: &mut Vec<(String, String)>) {
     let length = pointer.len();
     match value {
         Value::Object(members) => {
             for (key, member) in members {
                 pointer.push('/');
                 pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
-                collect(member, pointer, leaves);
+                collect_leaves(member, pointer, leaves);
                 pointer.truncate(length);
             }
         }
@@ -145,7 +145,7 @@ fn collect(value: &Value, pointer: &mut String, leaves: &mut Vec<(String, String
             for (index, item) in items.iter().enumerate() {
                 pointer.push('/');
                 pointer.push_str(&index.to_string());
-                collect(item, pointer, leaves);
+                collect_leaves(item, pointer, leaves);
                 pointer.truncate(length);
             }
         }
@@ -155,7 +155,7 @@ fn collect(value: &Value, pointer: &mut String, leaves: &mut Vec<(String, String
 }
 
 /// Counts each word of a text outside of the labelled stretches as a value.
-fn told(detector: &Detector, text: &str, one: &Answer, tally: &mut Tally) {
+fn tally_text(detector: &Detector, text: &str, one: &LabelledAnswer, tally: &mut AnswerTally) {
     let found = detector.find(text);
     let place = |label: &String| text.find(label.as_str()).map(|start| (start, start + label.len()));
     let labels: Vec<(usize, usize)> = one.hide.iter().filter_map(place).collect();

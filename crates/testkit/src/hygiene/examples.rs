@@ -15,17 +15,17 @@ use ringfence_catalog::tokens;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::front::{self, Era};
+use crate::front_clients::{self, ClientEra};
 
 /// The flag that makes the benchmark the wrapper of `ringfence`.
-pub const RECORD: &str = "--record";
+pub const RECORD_FLAG: &str = "--record";
 
 /// The flag that makes it the proxy between a tool server and its client.
-pub const TEE: &str = "--tee";
+pub const TEE_FLAG: &str = "--tee";
 
 /// An example and the cost of its runs for a model.
 #[derive(Debug)]
-pub struct Spared {
+pub struct ExampleSavings {
     /// The file name of the example.
     pub name: String,
     /// Whether any run of it has tool servers.
@@ -38,7 +38,7 @@ pub struct Spared {
     pub direct: u64,
 }
 
-impl Spared {
+impl ExampleSavings {
     /// The share of tokens that is saved; none where no tools are called.
     pub fn share(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "a few digits are shown")]
@@ -48,7 +48,7 @@ impl Spared {
 
 /// The measurements of one run.
 #[derive(Default, Serialize, Deserialize)]
-struct Run {
+struct MeasuredRun {
     tools: bool,
     calls: u64,
     returned: u64,
@@ -56,22 +56,22 @@ struct Run {
 }
 
 /// Runs every example with this `ringfence`.
-pub fn run(ringfence: &Path, examples: &Path) -> Result<Vec<Spared>> {
+pub fn run_examples(ringfence: &Path, examples: &Path) -> Result<Vec<ExampleSavings>> {
     let mut scripts = Vec::new();
     for entry in fs::read_dir(examples).context("cannot list the examples")? {
         let path = entry.context("cannot list the examples")?.path();
         scripts.extend(path.extension().is_some_and(|one| one == "sh").then_some(path));
     }
     scripts.sort();
-    scripts.iter().map(|script| one(ringfence, script)).collect()
+    scripts.iter().map(|script| run_example(ringfence, script)).collect()
 }
 
-fn one(ringfence: &Path, script: &Path) -> Result<Spared> {
+fn run_example(ringfence: &Path, script: &Path) -> Result<ExampleSavings> {
     let name = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let folder = tempfile::tempdir().context("cannot make a folder for the example")?;
     let runs = folder.path().join("runs");
     fs::create_dir(&runs).context("cannot make a folder for the example")?;
-    let between = between(folder.path(), ringfence, &runs)?;
+    let between = write_wrapper(folder.path(), ringfence, &runs)?;
     let mut bash = Command::new("bash");
     bash.arg(script)
         .current_dir(folder.path())
@@ -85,7 +85,7 @@ fn one(ringfence: &Path, script: &Path) -> Result<Spared> {
         "`{name}` failed: {}",
         errors.lines().last().unwrap_or("nothing was said")
     );
-    let mut spared = Spared {
+    let mut spared = ExampleSavings {
         name,
         tools: false,
         calls: 0,
@@ -94,7 +94,7 @@ fn one(ringfence: &Path, script: &Path) -> Result<Spared> {
     };
     for entry in fs::read_dir(&runs).context("cannot list the runs")? {
         let text = fs::read_to_string(entry.context("cannot list the runs")?.path()).context("cannot read a run")?;
-        let run: Run = serde_json::from_str(&text).context("a run said something else")?;
+        let run: MeasuredRun = serde_json::from_str(&text).context("a run said something else")?;
         spared.tools |= run.tools;
         if run.calls > 0 {
             spared.calls += run.calls;
@@ -106,10 +106,10 @@ fn one(ringfence: &Path, script: &Path) -> Result<Spared> {
 }
 
 /// Writes a script that replaces `ringfence run` and passes on all other commands.
-fn between(folder: &Path, ringfence: &Path, runs: &Path) -> Result<PathBuf> {
+fn write_wrapper(folder: &Path, ringfence: &Path, runs: &Path) -> Result<PathBuf> {
     let here = std::env::current_exe().context("cannot find this program")?;
     let text = format!(
-        "#!/bin/sh\nif [ \"$1\" = run ]; then exec '{}' {RECORD} '{}' '{}' \"$@\"; fi\nexec '{}' \"$@\"\n",
+        "#!/bin/sh\nif [ \"$1\" = run ]; then exec '{}' {RECORD_FLAG} '{}' '{}' \"$@\"; fi\nexec '{}' \"$@\"\n",
         here.display(),
         ringfence.display(),
         runs.display(),
@@ -124,14 +124,14 @@ fn between(folder: &Path, ringfence: &Path, runs: &Path) -> Result<PathBuf> {
 /// Runs the real program, and records what a model would have got from it over MCP.
 pub fn record(given: &[String]) -> Result<ExitCode> {
     let [ringfence, runs, rest @ ..] = given else {
-        anyhow::bail!("{RECORD} needs the program, a folder and a command");
+        anyhow::bail!("{RECORD_FLAG} needs the program, a folder and a command");
     };
     let output = Command::new(ringfence).args(rest).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot start `{ringfence}`"))?;
     std::io::stdout().write_all(&output.stdout)?;
-    let run = match of(rest, "--servers") {
-        Some(servers) => asked(ringfence, rest, Path::new(servers))?,
-        None => Run::default(),
+    let run = match flag_value(rest, "--servers") {
+        Some(servers) => run_over_mcp(ringfence, rest, Path::new(servers))?,
+        None => MeasuredRun::default(),
     };
     let mut file = tempfile::Builder::new().suffix(".json").tempfile_in(runs)?;
     serde_json::to_writer(&mut file, &run)?;
@@ -141,14 +141,14 @@ pub fn record(given: &[String]) -> Result<ExitCode> {
 }
 
 /// The value of a flag in a command.
-fn of<'w>(words: &'w [String], flag: &str) -> Option<&'w str> {
+fn flag_value<'w>(words: &'w [String], flag: &str) -> Option<&'w str> {
     let at = words.iter().position(|word| word == flag)?;
     words.get(at + 1).map(String::as_str)
 }
 
 /// Runs the same program once more over MCP, as a model would, in a data folder of its own, and counts the tokens of the answer and of its
 /// calls.
-fn asked(ringfence: &str, words: &[String], servers: &Path) -> Result<Run> {
+fn run_over_mcp(ringfence: &str, words: &[String], servers: &Path) -> Result<MeasuredRun> {
     let program = words.get(1).context("a run without a program")?;
     let code = fs::read_to_string(program).with_context(|| format!("cannot read `{program}`"))?;
     let language = match Path::new(program).extension().and_then(|end| end.to_str()) {
@@ -163,41 +163,43 @@ fn asked(ringfence: &str, words: &[String], servers: &Path) -> Result<Run> {
     let mut command = Command::new(ringfence);
     command
         .args(["serve", "--stdio", "--servers"])
-        .arg(overheard(servers, &heard)?);
-    if let Some(policy) = of(words, "--policy") {
+        .arg(wrap_servers(servers, &heard)?);
+    if let Some(policy) = flag_value(words, "--policy") {
         command.args(["--policy", policy]);
     }
     command.env("RINGFENCE_HOME", folder.path().join("home"));
-    let mut client = front::Stdio::start(&mut command, Era::Legacy)?;
+    let mut client = front_clients::StdioClient::start(&mut command, ClientEra::Legacy)?;
     let result = client.call("sandboxed_code_run", &json!({ "code": code, "language": language }))?;
-    let status = front::structured(&result)?.get("status").and_then(Value::as_str);
+    let status = front_clients::structured_content(&result)?
+        .get("status")
+        .and_then(Value::as_str);
     ensure!(
         status == Some("completed"),
         "`{program}` did not complete over MCP: {result}"
     );
     client.close();
     client.wait()?;
-    let mut run = Run {
+    let mut run = MeasuredRun {
         tools: true,
-        returned: sizes(&result).into_iter().max().unwrap_or_default(),
-        ..Run::default()
+        returned: result_tokens(&result).into_iter().max().unwrap_or_default(),
+        ..MeasuredRun::default()
     };
     for entry in fs::read_dir(&heard).context("cannot list what was heard")? {
         let path = entry.context("cannot list what was heard")?.path();
         let text = fs::read_to_string(path).context("cannot read what was heard")?;
-        count(&text, &mut run)?;
+        count_calls(&text, &mut run)?;
     }
     Ok(run)
 }
 
 /// The tokens of a tool result: its texts, and its structured content. A client shows its model one of them.
-fn sizes(result: &Value) -> Vec<u64> {
+fn result_tokens(result: &Value) -> Vec<u64> {
     let blocks = result.get("content").and_then(Value::as_array).into_iter().flatten();
     let texts = blocks.filter_map(|block| block.get("text")?.as_str());
-    let texts: usize = texts.map(tokens::count).sum();
+    let texts: usize = texts.map(tokens::count_tokens).sum();
     let structured = result
         .get("structuredContent")
-        .map(|value| tokens::count(&value.to_string()));
+        .map(|value| tokens::count_tokens(&value.to_string()));
     [Some(texts), structured]
         .into_iter()
         .flatten()
@@ -206,7 +208,7 @@ fn sizes(result: &Value) -> Vec<u64> {
 }
 
 /// Adds the calls of one tool server, with the shorter form of each result.
-fn count(heard: &str, run: &mut Run) -> Result<()> {
+fn count_calls(heard: &str, run: &mut MeasuredRun) -> Result<()> {
     let mut open = BTreeSet::new();
     for line in heard.lines() {
         let message: Value = serde_json::from_str(line).context("a tool server said something else")?;
@@ -215,10 +217,10 @@ fn count(heard: &str, run: &mut Run) -> Result<()> {
         if message.get("method").and_then(Value::as_str) == Some("tools/call") {
             let arguments = message.pointer("/params/arguments").unwrap_or(&Value::Null);
             run.calls += 1;
-            run.direct += tokens::count(&arguments.to_string()) as u64;
+            run.direct += tokens::count_tokens(&arguments.to_string()) as u64;
             open.insert(id);
         } else if let Some(result) = message.get("result").filter(|_| open.remove(&id)) {
-            run.direct += sizes(result)
+            run.direct += result_tokens(result)
                 .into_iter()
                 .filter(|size| *size > 0)
                 .min()
@@ -229,7 +231,7 @@ fn count(heard: &str, run: &mut Run) -> Result<()> {
 }
 
 /// Wraps each tool server in this program, which logs its messages.
-fn overheard(servers: &Path, heard: &Path) -> Result<PathBuf> {
+fn wrap_servers(servers: &Path, heard: &Path) -> Result<PathBuf> {
     let here = std::env::current_exe().context("cannot find this program")?;
     let text = fs::read_to_string(servers).context("cannot read the tool servers")?;
     let mut file: Value = serde_json::from_str(&text).context("the tool servers are not JSON")?;
@@ -239,7 +241,7 @@ fn overheard(servers: &Path, heard: &Path) -> Result<PathBuf> {
             .get("command")
             .cloned()
             .context("a tool server without a program")?;
-        let mut words = vec![json!(TEE), json!(heard.join(format!("{name}.jsonl"))), program];
+        let mut words = vec![json!(TEE_FLAG), json!(heard.join(format!("{name}.jsonl"))), program];
         words.extend(
             server
                 .get("args")
@@ -259,7 +261,7 @@ fn overheard(servers: &Path, heard: &Path) -> Result<PathBuf> {
 /// Runs a tool server, and logs what it receives and sends.
 pub fn tee(given: &[String]) -> Result<ExitCode> {
     let [log, program, rest @ ..] = given else {
-        anyhow::bail!("{TEE} needs a file and a program");
+        anyhow::bail!("{TEE_FLAG} needs a file and a program");
     };
     let log = fs::OpenOptions::new().create(true).append(true).open(log);
     let log = Mutex::new(log.context("cannot open the file")?);
@@ -273,15 +275,15 @@ pub fn tee(given: &[String]) -> Result<ExitCode> {
     let (input, output) = (child.stdin.take(), child.stdout.take());
     let (input, output) = input.zip(output).context("no pipes")?;
     std::thread::scope(|scope| {
-        let told = scope.spawn(|| pass(std::io::stdin().lock(), input, &log));
-        pass(BufReader::new(output), std::io::stdout(), &log)?;
+        let told = scope.spawn(|| copy_logged(std::io::stdin().lock(), input, &log));
+        copy_logged(BufReader::new(output), std::io::stdout(), &log)?;
         told.join().map_err(|_| anyhow::anyhow!("the listener failed"))?
     })?;
     child.wait().context("cannot wait for the tool server")?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn pass(mut from: impl BufRead, mut to: impl Write, log: &Mutex<fs::File>) -> Result<()> {
+fn copy_logged(mut from: impl BufRead, mut to: impl Write, log: &Mutex<fs::File>) -> Result<()> {
     let mut line = Vec::new();
     while from.read_until(b'\n', &mut line)? > 0 {
         if let Ok(mut log) = log.lock() {

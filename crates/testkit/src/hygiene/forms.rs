@@ -1,95 +1,105 @@
 //! The same values in other forms: grouped, in other case, in JSON under a telling key or another one.
 
-use ringfence_hygiene::{Detector, Finding, Hints, Kind};
+use ringfence_hygiene::{Detector, SchemaHints, SensitiveKind, SensitiveSpan};
 use serde_json::{Value, json};
 
-use super::data::{Label, Set};
+use super::data::{Label, LabelledSet};
 
 /// A form for values of a kind, and the share of them that must be found.
 #[derive(Debug, Clone, Copy)]
-pub struct Form {
+pub struct ValueForm {
     /// The name of the form in the table.
     pub name: &'static str,
     /// The kind of the values.
-    pub kind: Kind,
+    pub kind: SensitiveKind,
     /// The share of values that must be found.
     pub goal: f64,
     /// Writes a value in this form.
-    write: fn(&str) -> Written,
+    write: fn(&str) -> WrittenValue,
 }
 
 /// A value with the text around it.
-enum Written {
+enum WrittenValue {
     /// The value and the text around it.
     Text(String, String),
     Json(&'static str, String),
     /// The value under a key, with the address of a person beside it.
-    Beside(&'static str, String),
+    BesideAddress(&'static str, String),
 }
 
 /// All forms that are measured.
-pub const FORMS: [Form; 20] = [
-    text("card, groups of four, spaces", Kind::Card, 0.99, |value| {
+pub const FORMS: [ValueForm; 20] = [
+    text_form("card, groups of four, spaces", SensitiveKind::Card, 0.99, |value| {
         grouped(value, " ")
     }),
-    text("card, dashes", Kind::Card, 0.99, |value| grouped(value, "-")),
-    text("card, no-break spaces", Kind::Card, 0.99, |value| {
+    text_form("card, dashes", SensitiveKind::Card, 0.99, |value| grouped(value, "-")),
+    text_form("card, no-break spaces", SensitiveKind::Card, 0.99, |value| {
         grouped(value, "\u{a0}")
     }),
-    text("card, narrow no-break spaces", Kind::Card, 0.99, |value| {
+    text_form("card, narrow no-break spaces", SensitiveKind::Card, 0.99, |value| {
         grouped(value, "\u{202f}")
     }),
-    text("IBAN, groups of four", Kind::Iban, 1.0, |value| grouped(value, " ")),
-    text("IBAN, small letters", Kind::Iban, 1.0, |value| {
-        within(value.to_lowercase())
+    text_form("IBAN, groups of four", SensitiveKind::Iban, 1.0, |value| {
+        grouped(value, " ")
     }),
-    text("IBAN, small and grouped", Kind::Iban, 1.0, |value| {
+    text_form("IBAN, small letters", SensitiveKind::Iban, 1.0, |value| {
+        in_sentence(value.to_lowercase())
+    }),
+    text_form("IBAN, small and grouped", SensitiveKind::Iban, 1.0, |value| {
         grouped(&value.to_lowercase(), " ")
     }),
-    text("SSN, spaces", Kind::Ssn, 1.0, |value| within(value.replace('-', " "))),
-    text("SSN, bare after its word", Kind::Ssn, 0.95, |value| {
-        Written::Text(value.replace('-', ""), format!("SSN {}", value.replace('-', "")))
+    text_form("SSN, spaces", SensitiveKind::Ssn, 1.0, |value| {
+        in_sentence(value.replace('-', " "))
     }),
-    text("card in JSON, any key", Kind::Card, 0.97, |value| {
-        Written::Json("value", value.to_owned())
+    text_form("SSN, bare after its word", SensitiveKind::Ssn, 0.95, |value| {
+        WrittenValue::Text(value.replace('-', ""), format!("SSN {}", value.replace('-', "")))
     }),
-    text("IP in JSON, any key", Kind::Ip, 1.0, |value| {
-        Written::Json("value", value.to_owned())
+    text_form("card in JSON, any key", SensitiveKind::Card, 0.97, |value| {
+        WrittenValue::Json("value", value.to_owned())
     }),
-    text("phone in JSON, any key", Kind::Phone, 0.72, |value| {
-        Written::Json("value", value.to_owned())
+    text_form("IP in JSON, any key", SensitiveKind::Ip, 1.0, |value| {
+        WrittenValue::Json("value", value.to_owned())
     }),
-    text("phone, telling key", Kind::Phone, 0.98, |value| {
-        Written::Json("phone", value.to_owned())
+    text_form("phone in JSON, any key", SensitiveKind::Phone, 0.72, |value| {
+        WrittenValue::Json("value", value.to_owned())
     }),
-    text("phone, `contactNumber`", Kind::Phone, 0.98, |value| {
-        Written::Json("contactNumber", value.to_owned())
+    text_form("phone, telling key", SensitiveKind::Phone, 0.98, |value| {
+        WrittenValue::Json("phone", value.to_owned())
     }),
-    text("name, key `name`, a person beside it", Kind::Name, 0.98, |value| {
-        Written::Beside("name", value.to_owned())
+    text_form("phone, `contactNumber`", SensitiveKind::Phone, 0.98, |value| {
+        WrittenValue::Json("contactNumber", value.to_owned())
     }),
-    text("name, key `name` alone", Kind::Name, 0.70, |value| {
-        Written::Json("name", value.to_owned())
-    }),
-    text("name, key `customer_name`", Kind::Name, 0.98, |value| {
-        Written::Json("customer_name", value.to_owned())
-    }),
-    text("place, key `city`, a person beside it", Kind::Place, 0.98, |value| {
-        Written::Beside("city", value.to_owned())
-    }),
-    text(
-        "place, key `location`, a person beside it",
-        Kind::Place,
+    text_form(
+        "name, key `name`, a person beside it",
+        SensitiveKind::Name,
         0.98,
-        |value| Written::Beside("location", value.to_owned()),
+        |value| WrittenValue::BesideAddress("name", value.to_owned()),
     ),
-    text("address, key `billingAddress`", Kind::Address, 0.98, |value| {
-        Written::Json("billingAddress", value.to_owned())
+    text_form("name, key `name` alone", SensitiveKind::Name, 0.70, |value| {
+        WrittenValue::Json("name", value.to_owned())
+    }),
+    text_form("name, key `customer_name`", SensitiveKind::Name, 0.98, |value| {
+        WrittenValue::Json("customer_name", value.to_owned())
+    }),
+    text_form(
+        "place, key `city`, a person beside it",
+        SensitiveKind::Place,
+        0.98,
+        |value| WrittenValue::BesideAddress("city", value.to_owned()),
+    ),
+    text_form(
+        "place, key `location`, a person beside it",
+        SensitiveKind::Place,
+        0.98,
+        |value| WrittenValue::BesideAddress("location", value.to_owned()),
+    ),
+    text_form("address, key `billingAddress`", SensitiveKind::Address, 0.98, |value| {
+        WrittenValue::Json("billingAddress", value.to_owned())
     }),
 ];
 
-const fn text(name: &'static str, kind: Kind, goal: f64, write: fn(&str) -> Written) -> Form {
-    Form {
+const fn text_form(name: &'static str, kind: SensitiveKind, goal: f64, write: fn(&str) -> WrittenValue) -> ValueForm {
+    ValueForm {
         name,
         kind,
         goal,
@@ -97,20 +107,20 @@ const fn text(name: &'static str, kind: Kind, goal: f64, write: fn(&str) -> Writ
     }
 }
 
-fn grouped(value: &str, separator: &str) -> Written {
+fn grouped(value: &str, separator: &str) -> WrittenValue {
     let letters: Vec<char> = value.chars().collect();
     let groups: Vec<String> = letters.chunks(4).map(|group| group.iter().collect()).collect();
-    within(groups.join(separator))
+    in_sentence(groups.join(separator))
 }
 
-fn within(value: String) -> Written {
+fn in_sentence(value: String) -> WrittenValue {
     let text = format!("it is {value} today");
-    Written::Text(value, text)
+    WrittenValue::Text(value, text)
 }
 
 /// One value in one form.
 #[derive(Debug)]
-pub struct Case {
+pub struct FormCase {
     /// The text with the value: what a reader that does not see keys gets.
     pub text: String,
     /// The position of the value in the text.
@@ -119,9 +129,9 @@ pub struct Case {
     json: Option<(Value, String)>,
 }
 
-impl Form {
+impl ValueForm {
     /// Every value of the kind, in this form.
-    pub fn cases(&self, sets: &[Set]) -> Vec<Case> {
+    pub fn cases(&self, sets: &[LabelledSet]) -> Vec<FormCase> {
         let texts = sets.iter().flat_map(|set| &set.texts);
         let values = texts.flat_map(|text| {
             let labels = text.labels.iter().filter(|label| label.kind == self.kind);
@@ -134,11 +144,13 @@ impl Form {
             .collect()
     }
 
-    fn case(&self, value: &str) -> Option<Case> {
+    fn case(&self, value: &str) -> Option<FormCase> {
         let (text, written, json) = match (self.write)(value) {
-            Written::Text(value, text) => (text, value, None),
-            Written::Json(key, value) => structured(json!({ "id": 17, key: value }), value),
-            Written::Beside(key, value) => structured(json!({ "email": "x@example.com", key: value }), value),
+            WrittenValue::Text(value, text) => (text, value, None),
+            WrittenValue::Json(key, value) => render_structure(json!({ "id": 17, key: value }), value),
+            WrittenValue::BesideAddress(key, value) => {
+                render_structure(json!({ "email": "x@example.com", key: value }), value)
+            }
         };
         let start = text.rfind(&written)?;
         let label = Label {
@@ -146,17 +158,17 @@ impl Form {
             end: start + written.len(),
             kind: self.kind,
         };
-        Some(Case { text, label, json })
+        Some(FormCase { text, label, json })
     }
 }
 
 /// The text of a structure, the value as it is written there, and both for a reader of structures.
-fn structured(json: Value, value: String) -> (String, String, Option<(Value, String)>) {
+fn render_structure(json: Value, value: String) -> (String, String, Option<(Value, String)>) {
     let written = Value::from(value.as_str()).to_string().trim_matches('"').to_owned();
     (json.to_string(), written, Some((json, value)))
 }
 
-impl Case {
+impl FormCase {
     /// Whether a detector hides the whole value under its own kind.
     pub fn is_hidden(&self, detector: &Detector) -> bool {
         let kind = self.label.kind;
@@ -166,7 +178,7 @@ impl Case {
                 .iter()
                 .any(|one| (one.kind, one.start, one.end) == (kind, self.label.start, self.label.end)),
             Some((json, value)) => {
-                let found = detector.find_json(json, &Hints::none());
+                let found = detector.find_json(json, &SchemaHints::none());
                 found
                     .iter()
                     .any(|one| one.finding.kind == kind && one.finding.end - one.finding.start >= value.trim().len())
@@ -175,8 +187,8 @@ impl Case {
     }
 
     /// Whether a finding in the text overlaps the value by half.
-    pub fn is_found(&self, found: &[Finding]) -> bool {
-        let near = |one: &Finding| one.kind == self.label.kind && super::score::hits(one, &self.label);
+    pub fn is_found(&self, found: &[SensitiveSpan]) -> bool {
+        let near = |one: &SensitiveSpan| one.kind == self.label.kind && super::score::is_hit(one, &self.label);
         found.iter().any(near)
     }
 }

@@ -3,24 +3,24 @@
 
 use std::fmt;
 
-use ringfence_hygiene::{Detector, Finding, Kind};
+use ringfence_hygiene::{Detector, SensitiveKind, SensitiveSpan};
 
-use super::data::{Label, Set, Text};
+use super::data::{Label, LabelledSet, LabelledText};
 
 /// The kinds that have a form of their own.
-pub const STRUCTURED: [Kind; 7] = [
-    Kind::Email,
-    Kind::Card,
-    Kind::Iban,
-    Kind::Ssn,
-    Kind::Ip,
-    Kind::Url,
-    Kind::Phone,
+pub const STRUCTURED: [SensitiveKind; 7] = [
+    SensitiveKind::Email,
+    SensitiveKind::Card,
+    SensitiveKind::Iban,
+    SensitiveKind::Ssn,
+    SensitiveKind::Ip,
+    SensitiveKind::Url,
+    SensitiveKind::Phone,
 ];
 
 /// How well a kind was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Score {
+pub struct DetectionScore {
     /// The number of labels.
     pub labels: u32,
     /// The number of findings.
@@ -33,7 +33,7 @@ pub struct Score {
     pub hidden: u32,
 }
 
-impl Score {
+impl DetectionScore {
     /// The share of findings that hit a label.
     pub fn precision(&self) -> f64 {
         share(self.hits, self.found)
@@ -59,8 +59,8 @@ impl Score {
         share(self.hidden, self.labels)
     }
 
-    fn add(self, other: Score) -> Score {
-        Score {
+    fn add(self, other: DetectionScore) -> DetectionScore {
+        DetectionScore {
             labels: self.labels + other.labels,
             found: self.found + other.found,
             hits: self.hits + other.hits,
@@ -78,7 +78,7 @@ fn share(part: u32, whole: u32) -> f64 {
     }
 }
 
-impl fmt::Display for Score {
+impl fmt::Display for DetectionScore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
@@ -94,33 +94,33 @@ impl fmt::Display for Score {
 }
 
 /// The findings in each text, in the order of the texts.
-pub type Found = Vec<Vec<Finding>>;
+pub type DetectorFindings = Vec<Vec<SensitiveSpan>>;
 
 /// Searches each text of a set with a detector.
-pub fn found(detector: &Detector, set: &Set) -> Found {
+pub fn find_all(detector: &Detector, set: &LabelledSet) -> DetectorFindings {
     set.texts.iter().map(|text| detector.find(&text.text)).collect()
 }
 
 /// Scores some kinds together over a set.
-pub fn kinds(set: &Set, found: &[Vec<Finding>], wanted: &[Kind]) -> Score {
-    let one = |(text, found): (&Text, &Vec<Finding>)| {
+pub fn score_kinds(set: &LabelledSet, found: &[Vec<SensitiveSpan>], wanted: &[SensitiveKind]) -> DetectionScore {
+    let one = |(text, found): (&LabelledText, &Vec<SensitiveSpan>)| {
         let each = wanted.iter().map(|kind| text_score(text, found, *kind));
-        each.fold(Score::default(), Score::add)
+        each.fold(DetectionScore::default(), DetectionScore::add)
     };
     let texts = set.texts.iter().zip(found);
-    texts.map(one).fold(Score::default(), Score::add)
+    texts.map(one).fold(DetectionScore::default(), DetectionScore::add)
 }
 
-fn text_score(text: &Text, found: &[Finding], wanted: Kind) -> Score {
-    let mut free: Vec<&Finding> = found.iter().filter(|one| one.kind == wanted).collect();
-    let mut score = Score {
+fn text_score(text: &LabelledText, found: &[SensitiveSpan], wanted: SensitiveKind) -> DetectionScore {
+    let mut free: Vec<&SensitiveSpan> = found.iter().filter(|one| one.kind == wanted).collect();
+    let mut score = DetectionScore {
         found: u32::try_from(free.len()).unwrap_or(u32::MAX),
-        ..Score::default()
+        ..DetectionScore::default()
     };
     for label in text.labels.iter().filter(|label| label.kind == wanted) {
         score.labels += 1;
         score.hidden += u32::from(is_hidden(text, found, *label));
-        if let Some(index) = free.iter().position(|one| hits(one, label)) {
+        if let Some(index) = free.iter().position(|one| is_hit(one, label)) {
             let one = free.swap_remove(index);
             score.hits += 1;
             score.exact += u32::from((one.start, one.end) == (label.start, label.end));
@@ -130,13 +130,13 @@ fn text_score(text: &Text, found: &[Finding], wanted: Kind) -> Score {
 }
 
 /// Whether a finding overlaps a label by half of what both cover.
-pub fn hits(one: &Finding, label: &Label) -> bool {
+pub fn is_hit(one: &SensitiveSpan, label: &Label) -> bool {
     let shared = one.end.min(label.end).saturating_sub(one.start.max(label.start));
     let both = one.end.max(label.end) - one.start.min(label.start);
     shared * 2 >= both
 }
 
-fn is_hidden(text: &Text, found: &[Finding], label: Label) -> bool {
+fn is_hidden(text: &LabelledText, found: &[SensitiveSpan], label: Label) -> bool {
     let covered = |at: usize| found.iter().any(|one| (one.start..one.end).contains(&at));
     let mut letters = text.text[label.start..label.end].char_indices();
     letters.all(|(at, letter)| letter.is_whitespace() || covered(label.start + at))

@@ -8,30 +8,30 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::http::{Request, Response};
+use super::http::{BuiltResponse, ReceivedRequest};
 
 #[derive(Default)]
-struct Issued {
+struct IssuedCodes {
     /// PKCE challenges by authorization code.
     codes: HashMap<String, String>,
     number: u32,
 }
 
-pub(super) struct Authority {
+pub(super) struct TestAuthorizationServer {
     origin: String,
-    issued: Mutex<Issued>,
+    issued: Mutex<IssuedCodes>,
 }
 
-impl Authority {
-    pub(super) fn new(origin: &str) -> Authority {
-        Authority {
+impl TestAuthorizationServer {
+    pub(super) fn new(origin: &str) -> TestAuthorizationServer {
+        TestAuthorizationServer {
             origin: origin.to_owned(),
             issued: Mutex::default(),
         }
     }
 
     /// Answers requests to its own endpoints, and refuses requests without a token.
-    pub(super) fn respond(&self, request: &Request) -> Option<Response> {
+    pub(super) fn respond(&self, request: &ReceivedRequest) -> Option<BuiltResponse> {
         let origin = &self.origin;
         Some(match request.path.as_str() {
             "/mcp" => {
@@ -45,52 +45,52 @@ impl Authority {
                 }
                 let challenge =
                     format!("Bearer resource_metadata=\"{origin}/.well-known/oauth-protected-resource/mcp\"");
-                Response::new(401).with("WWW-Authenticate", challenge)
+                BuiltResponse::new(401).with("WWW-Authenticate", challenge)
             }
-            "/.well-known/oauth-protected-resource/mcp" => Response::json(
+            "/.well-known/oauth-protected-resource/mcp" => BuiltResponse::json(
                 200,
                 &json!({"resource": format!("{origin}/mcp"), "authorization_servers": [origin], "scopes_supported": ["tools"]}),
             ),
-            "/.well-known/oauth-authorization-server" => Response::json(
+            "/.well-known/oauth-authorization-server" => BuiltResponse::json(
                 200,
                 &json!({"issuer": origin, "authorization_endpoint": format!("{origin}/authorize"),
                     "token_endpoint": format!("{origin}/token"), "registration_endpoint": format!("{origin}/register"),
                     "code_challenge_methods_supported": ["S256"], "authorization_response_iss_parameter_supported": true,
                     "response_types_supported": ["code"]}),
             ),
-            "/register" => Response::json(201, &json!({"client_id": "client-1"})),
+            "/register" => BuiltResponse::json(201, &json!({"client_id": "client-1"})),
             "/authorize" => self.authorize(request),
             "/token" => self.token(request),
             _ => return None,
         })
     }
 
-    fn authorize(&self, request: &Request) -> Response {
-        let query = form(&request.query);
+    fn authorize(&self, request: &ReceivedRequest) -> BuiltResponse {
+        let query = parse_form(&request.query);
         let (Some(back), Some(state), Some(challenge)) = (
             query.get("redirect_uri"),
             query.get("state"),
             query.get("code_challenge"),
         ) else {
-            return Response::new(400);
+            return BuiltResponse::new(400);
         };
         if query.get("code_challenge_method").map(String::as_str) != Some("S256") {
-            return Response::new(400);
+            return BuiltResponse::new(400);
         }
         let Ok(mut issued) = self.issued.lock() else {
-            return Response::new(500);
+            return BuiltResponse::new(500);
         };
         issued.number += 1;
         let code = format!("code-{}", issued.number);
         issued.codes.insert(code.clone(), challenge.clone());
-        let us = encode(&self.origin);
-        Response::new(302).with("Location", format!("{back}?code={code}&state={state}&iss={us}"))
+        let us = percent_encode(&self.origin);
+        BuiltResponse::new(302).with("Location", format!("{back}?code={code}&state={state}&iss={us}"))
     }
 
-    fn token(&self, request: &Request) -> Response {
-        let query = form(&String::from_utf8_lossy(&request.body));
+    fn token(&self, request: &ReceivedRequest) -> BuiltResponse {
+        let query = parse_form(&String::from_utf8_lossy(&request.body));
         let Ok(mut issued) = self.issued.lock() else {
-            return Response::new(500);
+            return BuiltResponse::new(500);
         };
         issued.number += 1;
         let granted = match query.get("grant_type").map(String::as_str) {
@@ -106,10 +106,10 @@ impl Authority {
             _ => false,
         };
         if !granted {
-            return Response::json(400, &json!({"error": "invalid_grant"}));
+            return BuiltResponse::json(400, &json!({"error": "invalid_grant"}));
         }
         let number = issued.number;
-        Response::json(
+        BuiltResponse::json(
             200,
             &json!({"access_token": format!("access-{number:08}"), "refresh_token": format!("refresh-{number:08}"),
                 "token_type": "Bearer", "expires_in": 1}),
@@ -117,15 +117,15 @@ impl Authority {
     }
 }
 
-fn form(text: &str) -> HashMap<String, String> {
+fn parse_form(text: &str) -> HashMap<String, String> {
     let pair = |part: &str| {
         let (name, value) = part.split_once('=')?;
-        Some((decode(name), decode(value)))
+        Some((percent_decode(name), percent_decode(value)))
     };
     text.split('&').filter_map(pair).collect()
 }
 
-fn decode(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -142,6 +142,6 @@ fn decode(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn encode(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     text.replace(':', "%3A").replace('/', "%2F")
 }

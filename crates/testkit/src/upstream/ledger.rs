@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 /// How often a call looks for the file that it waits for.
-const LOOK: Duration = Duration::from_millis(2);
+const FILE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 pub(super) fn tools() -> Value {
     let text = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
@@ -31,7 +31,7 @@ pub(super) fn is_slow(name: &str) -> bool {
 
 /// Logs a call, then executes it.
 pub(super) fn call(name: &str, arguments: &Value) -> Result<Value, String> {
-    write_down(name, arguments)?;
+    append_call(name, arguments)?;
     let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
     let answer = match name {
         "note" | "send" => text("text").to_owned(),
@@ -42,7 +42,7 @@ pub(super) fn call(name: &str, arguments: &Value) -> Result<Value, String> {
         }
         "wait_for" => {
             while !Path::new(text("file")).exists() {
-                thread::sleep(LOOK);
+                thread::sleep(FILE_POLL_INTERVAL);
             }
             "there".to_owned()
         }
@@ -52,7 +52,7 @@ pub(super) fn call(name: &str, arguments: &Value) -> Result<Value, String> {
 }
 
 /// Appends one line in one write to the file that `LEDGER` names.
-fn write_down(name: &str, arguments: &Value) -> Result<(), String> {
+fn append_call(name: &str, arguments: &Value) -> Result<(), String> {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let ledger = std::env::vars_os().find(|(name, _)| name == "LEDGER");
     let (_, ledger) = ledger.ok_or("no `LEDGER` in the environment")?;

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use ringfence_policy::Host as Canonical;
-use ringfence_testkit::internet::{ALLOWED, Internet, World, enter, private, proxy};
+use ringfence_testkit::internet::{ALLOWED, FakeWorld, Internet, enter_internet, private_arrivals, proxy};
 use serde_json::Value;
 use url::Url;
 
@@ -183,7 +183,7 @@ fn allowed_go_out(at: SocketAddr, all: &[String], names: &Names) -> usize {
 
 #[test]
 fn no_url_leads_inside_and_no_allowed_one_is_refused() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::no_url_leads_inside_and_no_allowed_one_is_refused"
     )) {
@@ -193,8 +193,8 @@ fn no_url_leads_inside_and_no_allowed_one_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let world = LEADING_INSIDE
         .iter()
-        .fold(World::new(SECRET).others(ALLOWED), |world, (name, at)| {
-            world.name(name, IpAddr::from(*at))
+        .fold(FakeWorld::new(SECRET).with_default(ALLOWED), |world, (name, at)| {
+            world.with_name(name, IpAddr::from(*at))
         });
     let internet = Internet::open(folder.path(), world).unwrap();
     let all: Vec<String> = tricks.iter().chain(&cases).cloned().collect();
@@ -224,9 +224,9 @@ fn no_url_leads_inside_and_no_allowed_one_is_refused() {
             said += 1;
         }
     }
-    let strayed = private(&internet.ledger().arrivals());
+    let strayed = private_arrivals(&internet.traffic().arrivals());
     assert!(strayed.is_empty(), "{strayed:?}");
-    let strayed = internet.strayed(&[ALLOWED]);
+    let strayed = internet.stray_arrivals(&[ALLOWED]);
     assert!(strayed.is_empty(), "{strayed:?}");
     let let_through = allowed_go_out(at, &all, &names);
     runtime.block_on(egress.close()).unwrap();

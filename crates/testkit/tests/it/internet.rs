@@ -4,25 +4,30 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::process::Command;
 
-use ringfence_testkit::internet::{ALLOWED, EVIL, Internet, Reply, STRANGER, World, enter, private};
+use ringfence_testkit::internet::{
+    ALLOWED, DnsReply, EVIL, FakeWorld, Internet, STRANGER, enter_internet, private_arrivals,
+};
 
 const SECRET: &str = "ringfence-canary-of-the-internet";
 
 fn open() -> (tempfile::TempDir, Internet) {
     let folder = tempfile::tempdir().unwrap();
-    let world = World::new(SECRET)
-        .name("allowed.example.com", ALLOWED)
-        .name("*.wild.example.com", ALLOWED)
-        .name("evil.example.net", EVIL)
-        .name("stranger.example.com", STRANGER)
-        .named(
+    let world = FakeWorld::new(SECRET)
+        .with_name("allowed.example.com", ALLOWED)
+        .with_name("*.wild.example.com", ALLOWED)
+        .with_name("evil.example.net", EVIL)
+        .with_name("stranger.example.com", STRANGER)
+        .with_replies(
             "alias.example.com",
-            vec![Reply::Alias("allowed.example.com".to_owned())],
+            vec![DnsReply::Alias("allowed.example.com".to_owned())],
         )
-        .named("failing.example.com", vec![Reply::Fails])
-        .named(
+        .with_replies("failing.example.com", vec![DnsReply::Fails])
+        .with_replies(
             "rebinding.example.com",
-            vec![Reply::At(vec![ALLOWED]), Reply::At(vec!["10.0.0.5".parse().unwrap()])],
+            vec![
+                DnsReply::At(vec![ALLOWED]),
+                DnsReply::At(vec!["10.0.0.5".parse().unwrap()]),
+            ],
         );
     let internet = Internet::open(folder.path(), world).unwrap();
     (folder, internet)
@@ -38,7 +43,7 @@ fn curl(args: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn servers_answer_by_name_and_are_trusted() {
-    if !enter(concat!(module_path!(), "::servers_answer_by_name_and_are_trusted")) {
+    if !enter_internet(concat!(module_path!(), "::servers_answer_by_name_and_are_trusted")) {
         return;
     }
     let (_folder, internet) = open();
@@ -89,11 +94,11 @@ fn servers_answer_by_name_and_are_trusted() {
     let (_, echo) = curl(&["-d", "body", "-H", "X-Own: 1", "https://allowed.example.com/echo/x?y"]);
     let echo: serde_json::Value = serde_json::from_str(&echo).unwrap();
     assert_eq!((&echo["body"], &echo["path"]), (&"body".into(), &"/echo/x?y".into()));
-    let strayed = private(&internet.ledger().arrivals());
+    let strayed = private_arrivals(&internet.traffic().arrivals());
     assert_eq!(strayed.len(), 1, "{strayed:?}");
     assert!(
         internet
-            .ledger()
+            .traffic()
             .queries()
             .iter()
             .any(|one| one.name == "a.wild.example.com")
@@ -102,7 +107,7 @@ fn servers_answer_by_name_and_are_trusted() {
 
 #[test]
 fn names_change_their_addresses() {
-    if !enter(concat!(module_path!(), "::names_change_their_addresses")) {
+    if !enter_internet(concat!(module_path!(), "::names_change_their_addresses")) {
         return;
     }
     let (_folder, internet) = open();
@@ -125,5 +130,5 @@ fn names_change_their_addresses() {
         stream.read_to_string(&mut text).unwrap();
         assert!(text.contains(SECRET), "{host}: {text}");
     }
-    assert_eq!(private(&internet.ledger().arrivals()).len(), 5);
+    assert_eq!(private_arrivals(&internet.traffic().arrivals()).len(), 5);
 }

@@ -1,10 +1,10 @@
 use super::*;
-use crate::bounded::{List, Text};
+use crate::bounded::{BoundedList, BoundedText};
 use crate::job::{Job, JobKind, StdinMode, ToChild};
-use crate::order::{Order, Report};
 use crate::outcome::FromChild;
+use crate::worker_command::{WorkerCommand, WorkerReport};
 
-fn frame_of(message: &impl Message) -> Vec<u8> {
+fn frame_of(message: &impl ControlMessage) -> Vec<u8> {
     let mut frame = Vec::new();
     encode_frame(message, &mut frame).unwrap();
     frame
@@ -12,9 +12,12 @@ fn frame_of(message: &impl Message) -> Vec<u8> {
 
 #[test]
 fn a_frame_is_a_header_and_the_message() {
-    let frame = frame_of(&Order::Finish { number: 300 });
+    let frame = frame_of(&WorkerCommand::Finish { number: 300 });
     assert_eq!(frame, [3, 0, 0, 0, 0, 0, 0, 0, 1, 0xac, 0x02]);
-    assert_eq!(decode(&frame[HEADER..]), Ok(Order::Finish { number: 300 }));
+    assert_eq!(
+        decode(&frame[HEADER_BYTES..]),
+        Ok(WorkerCommand::Finish { number: 300 })
+    );
 }
 
 #[test]
@@ -22,7 +25,7 @@ fn hostile_payloads_are_refused() {
     use postcard::Error as Postcard;
     #[track_caller]
     fn check(payload: &[u8], error: MessageError) {
-        assert_eq!(decode::<Report>(payload), Err(error), "{payload:?}");
+        assert_eq!(decode::<WorkerReport>(payload), Err(error), "{payload:?}");
     }
     let malformed = MessageError::Malformed;
     check(&[], malformed(Postcard::DeserializeUnexpectedEnd));
@@ -39,8 +42,8 @@ fn hostile_payloads_are_refused() {
     check(&[3, 1, 0, 0], MessageError::Trailing { bytes: 2 });
     check(&[0x84, 0], MessageError::NotCanonical);
     check(&[3, 0x81, 0], MessageError::NotCanonical);
-    check(&[0, 5], Unfit::Version { theirs: 5 }.into());
-    check(&[0, 0], Unfit::Version { theirs: 0 }.into());
+    check(&[0, 5], InvalidMessage::Version { theirs: 5 }.into());
+    check(&[0, 0], InvalidMessage::Version { theirs: 0 }.into());
     check(&vec![4; MAX_PAYLOAD + 1], MessageError::TooLarge);
     assert_eq!(
         decode::<FromChild>(&[2, 0, 0, 0, 2]),
@@ -54,16 +57,16 @@ fn hostile_payloads_are_refused() {
 
 #[test]
 fn a_message_larger_than_a_frame_is_not_encoded() {
-    let value = Text::new("x".repeat(ARGUMENTS_MAX)).unwrap();
-    let name = Text::new("A").unwrap();
+    let value = BoundedText::new("x".repeat(MAX_ARGUMENTS_BYTES)).unwrap();
+    let name = BoundedText::new("A").unwrap();
     let job = |count| {
         ToChild::Job(Job {
-            version: VERSION,
+            version: PROTOCOL_VERSION,
             kind: JobKind::Program {
-                argv: List::new(vec![Text::new("true").unwrap()]).unwrap(),
+                argv: BoundedList::new(vec![BoundedText::new("true").unwrap()]).unwrap(),
             },
-            cwd: Text::default(),
-            env: List::new(vec![(name.clone(), value.clone()); count]).unwrap(),
+            cwd: BoundedText::default(),
+            env: BoundedList::new(vec![(name.clone(), value.clone()); count]).unwrap(),
             stdin: StdinMode::Empty,
             network: None,
         })
@@ -72,7 +75,7 @@ fn a_message_larger_than_a_frame_is_not_encoded() {
     assert_eq!(encode_frame(&job(2), &mut frame), Err(MessageError::TooLarge));
     assert_eq!(frame, [1, 2, 3], "nothing is left behind");
     encode_frame(&job(1), &mut frame).unwrap();
-    assert_eq!(decode(&frame[3 + HEADER..]), Ok(job(1)));
+    assert_eq!(decode(&frame[3 + HEADER_BYTES..]), Ok(job(1)));
 }
 
 /// The memory that a job holds outside its own struct.
@@ -89,28 +92,28 @@ fn heap(job: &Job) -> usize {
 #[test]
 fn the_worst_message_stays_within_the_budget() {
     // The most items that fit a frame, as small as they can be, and the rest of the frame as text.
-    let mut argv = vec![Text::new("/").unwrap()];
-    argv.resize(4096, Text::default());
-    argv[1] = Text::new("x".repeat(ARGUMENTS_MAX - 1)).unwrap();
-    let mut env = vec![(Text::new("A").unwrap(), Text::default()); 1024];
-    env[0].1 = Text::new("x".repeat(5_000)).unwrap();
+    let mut argv = vec![BoundedText::new("/").unwrap()];
+    argv.resize(4096, BoundedText::default());
+    argv[1] = BoundedText::new("x".repeat(MAX_ARGUMENTS_BYTES - 1)).unwrap();
+    let mut env = vec![(BoundedText::new("A").unwrap(), BoundedText::default()); 1024];
+    env[0].1 = BoundedText::new("x".repeat(5_000)).unwrap();
     let job = ToChild::Job(Job {
-        version: VERSION,
+        version: PROTOCOL_VERSION,
         kind: JobKind::Program {
-            argv: List::new(argv).unwrap(),
+            argv: BoundedList::new(argv).unwrap(),
         },
-        cwd: Text::new("/").unwrap(),
-        env: List::new(env).unwrap(),
+        cwd: BoundedText::new("/").unwrap(),
+        env: BoundedList::new(env).unwrap(),
         stdin: StdinMode::Empty,
         network: None,
     });
     let frame = frame_of(&job);
     assert!(frame.len() > 60_000, "the frame is nearly full");
-    let Ok(ToChild::Job(decoded)) = decode(&frame[HEADER..]) else {
+    let Ok(ToChild::Job(decoded)) = decode(&frame[HEADER_BYTES..]) else {
         panic!("it must decode");
     };
     let held = size_of::<ToChild>() + heap(&decoded);
-    assert!(held > 150_000 && held <= DECODED_MAX, "{held}");
+    assert!(held > 150_000 && held <= MAX_DECODED_BYTES, "{held}");
 }
 
 #[test]

@@ -1,11 +1,11 @@
 use super::*;
-use crate::bounded::{Bytes, List, Text};
-use crate::call::{Answer, Ask, Body, Call, Refusal, Return};
-use crate::emit::Emit;
-use crate::job::{Job, JobKind, Language, StdinMode, VERSION};
-use crate::order::{ChildLimits, Preparation};
-use crate::outcome::{Diagnostic, Fault, Outcome, OutcomeKind};
-use crate::stream::Credit;
+use crate::bounded::{BoundedBytes, BoundedList, BoundedText};
+use crate::call::{CallBody, CallFailure, CallReply, CallRequest, CallResponse, CallTarget};
+use crate::emitted_file::EmittedFile;
+use crate::job::{Job, JobKind, JobLanguage, PROTOCOL_VERSION, StdinMode};
+use crate::outcome::{JobFailure, JobOutcome, JobOutcomeKind, SourceDiagnostic};
+use crate::stream::StreamCredit;
+use crate::worker_command::{ChildLimits, PrepareCommand};
 
 /// A small generator with a fixed seed: every run tries the same inputs.
 struct Random(u64);
@@ -49,37 +49,37 @@ impl Random {
     }
 }
 
-fn outcome() -> Outcome {
-    Outcome {
-        kind: OutcomeKind::Failed,
+fn outcome() -> JobOutcome {
+    JobOutcome {
+        kind: JobOutcomeKind::Failed,
         exit_code: -1,
         signal: Some(9),
         has_value: true,
-        error: Some(Fault {
-            code: Text::cut("program.failed"),
-            message: Text::cut("it broke: é"),
-            file: Text::cut("main.ts"),
+        error: Some(JobFailure {
+            code: BoundedText::truncated("program.failed"),
+            message: BoundedText::truncated("it broke: é"),
+            file: BoundedText::truncated("main.ts"),
             line: 300,
             column: 7,
             call: Some(3),
         }),
-        diagnostics: List::cut(vec![Diagnostic {
-            file: Text::cut("main.ts"),
+        diagnostics: BoundedList::truncated(vec![SourceDiagnostic {
+            file: BoundedText::truncated("main.ts"),
             line: 1,
             column: 2,
-            code: Text::cut("TS1005"),
-            message: Text::cut("`;` expected"),
+            code: BoundedText::truncated("TS1005"),
+            message: BoundedText::truncated("`;` expected"),
         }]),
     }
 }
 
-fn call(number: u32, body: Body) -> FromChild {
-    let ask = Ask::Tool {
-        server: Text::cut("github"),
-        tool: Text::cut("list_issues"),
+fn call(number: u32, body: CallBody) -> FromChild {
+    let ask = CallTarget::Tool {
+        server: BoundedText::truncated("github"),
+        tool: BoundedText::truncated("list_issues"),
     };
-    let trace = Bytes::new(vec![0, 1, 255, 7]).unwrap();
-    FromChild::Call(Call {
+    let trace = BoundedBytes::new(vec![0, 1, 255, 7]).unwrap();
+    FromChild::Call(CallRequest {
         number,
         ask,
         body,
@@ -90,33 +90,33 @@ fn call(number: u32, body: Body) -> FromChild {
 /// The messages with which a child keeps an execution repeatable.
 fn traced() -> [FromChild; 3] {
     [
-        FromChild::Trace(Bytes::new(vec![3; 500]).unwrap()),
+        FromChild::Trace(BoundedBytes::new(vec![3; 500]).unwrap()),
         FromChild::Waits {
             open: 3,
             due: Some(u64::MAX),
         },
         FromChild::Unrepeatable {
-            why: Text::cut("it is too long: é"),
+            why: BoundedText::truncated("it is too long: é"),
         },
     ]
 }
 
 fn emit() -> FromChild {
-    FromChild::Emit(Emit {
-        path: Text::cut("out/größe.csv"),
-        media_type: Text::cut("text/csv"),
+    FromChild::Emit(EmittedFile {
+        path: BoundedText::truncated("out/größe.csv"),
+        media_type: BoundedText::truncated("text/csv"),
     })
 }
 
-fn returned(answer: Answer) -> ToChild {
-    ToChild::Return(Return { number: 1, answer })
+fn returned(answer: CallReply) -> ToChild {
+    ToChild::Return(CallResponse { number: 1, answer })
 }
 
-fn refusal() -> Refusal {
-    Refusal {
-        code: Text::cut("tools.denied"),
-        message: Text::cut("not this one: é"),
-        rule: Some(Text::cut("tools.default")),
+fn refusal() -> CallFailure {
+    CallFailure {
+        code: BoundedText::truncated("tools.denied"),
+        message: BoundedText::truncated("not this one: é"),
+        rule: Some(BoundedText::truncated("tools.default")),
         hint: None,
         retry_after_ms: Some(1500),
     }
@@ -124,67 +124,70 @@ fn refusal() -> Refusal {
 
 fn job() -> Job {
     Job {
-        version: VERSION,
+        version: PROTOCOL_VERSION,
         kind: JobKind::Code {
-            language: Language::Python,
-            file_name: Text::cut("main.py"),
-            args: List::cut(vec![Text::cut("a"), Text::cut("b")]),
+            language: JobLanguage::Python,
+            file_name: BoundedText::truncated("main.py"),
+            args: BoundedList::truncated(vec![BoundedText::truncated("a"), BoundedText::truncated("b")]),
             source_bytes: 1 << 20,
             input_bytes: Some(4096),
             seed: u64::MAX,
             clock: 17_000_000_000_000,
             trace_bytes: 300,
         },
-        cwd: Text::cut("/workspace"),
-        env: List::cut(vec![(Text::cut("LANG"), Text::cut("C.UTF-8"))]),
+        cwd: BoundedText::truncated("/workspace"),
+        env: BoundedList::truncated(vec![(
+            BoundedText::truncated("LANG"),
+            BoundedText::truncated("C.UTF-8"),
+        )]),
         stdin: StdinMode::Stream,
         network: None,
     }
 }
 
 /// Everything that one side of a pipe sends, from start to end.
-fn transcript(side: Side) -> Vec<u8> {
+fn transcript(side: PipeSide) -> Vec<u8> {
     let mut outbound = Outbound::execution(side);
     match side {
-        Side::Host => {
-            outbound.control(&ToChild::Job(job())).unwrap();
-            let body = Body::Streamed { bytes: 40_000 };
-            outbound.control(&returned(Answer::Result(body))).unwrap();
-            outbound.control(&ToChild::Look).unwrap();
+        PipeSide::Host => {
+            outbound.queue_message(&ToChild::Job(job())).unwrap();
+            let body = CallBody::Streamed { bytes: 40_000 };
+            outbound.queue_message(&returned(CallReply::Result(body))).unwrap();
+            outbound.queue_message(&ToChild::Look).unwrap();
         }
-        Side::Child => {
-            outbound.control(&FromChild::Ready).unwrap();
+        PipeSide::Child => {
+            outbound.queue_message(&FromChild::Ready).unwrap();
             outbound
-                .control(&call(1, Body::Inline(Text::cut("{\"a\":1}"))))
+                .queue_message(&call(1, CallBody::Inline(BoundedText::truncated("{\"a\":1}"))))
                 .unwrap();
             for message in traced() {
-                outbound.control(&message).unwrap();
+                outbound.queue_message(&message).unwrap();
             }
-            outbound.control(&emit()).unwrap();
-            outbound.control(&FromChild::Done(outcome())).unwrap();
+            outbound.queue_message(&emit()).unwrap();
+            outbound.queue_message(&FromChild::Done(outcome())).unwrap();
         }
     }
     for id in [64, 65, 319] {
         let tunnel = TunnelId::from_id(id).unwrap();
-        outbound.open(tunnel).unwrap();
-        outbound.control(&FromChild::Open { tunnel }).unwrap();
-        outbound.tunnels_mut().data(tunnel, &[b't'; 300]);
-        outbound.tunnels_mut().grant(tunnel, 100);
+        outbound.open_tunnel(tunnel).unwrap();
+        outbound.queue_message(&FromChild::Open { tunnel }).unwrap();
+        outbound.tunnels_mut().queue_data(tunnel, &[b't'; 300]);
+        outbound.tunnels_mut().queue_grant(tunnel, 100);
         if id != 65 {
-            outbound.tunnels_mut().end(tunnel);
+            outbound.tunnels_mut().end_stream(tunnel);
         }
         outbound.tunnels_mut().close(tunnel);
     }
-    for stream in Stream::ALL {
+    for stream in PipeStream::ALL {
         if stream.sender() == side {
-            outbound.data(stream, &[b'x'; 300]).unwrap();
-            outbound.end(stream).unwrap();
+            outbound.queue_data(stream, &[b'x'; 300]).unwrap();
+            outbound.end_stream(stream).unwrap();
         } else {
-            outbound.grant(Credit { stream, grant: 100 });
+            outbound.queue_grant(StreamCredit { stream, grant: 100 });
         }
     }
     let mut bytes = Vec::new();
-    while outbound.pending() {
+    while outbound.has_pending() {
         bytes.extend_from_slice(outbound.chunk());
         let count = outbound.chunk().len();
         outbound.advance(count);
@@ -195,14 +198,14 @@ fn transcript(side: Side) -> Vec<u8> {
 #[test]
 fn spoilt_transcripts_never_break_the_receiver() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    for side in [Side::Host, Side::Child] {
+    for side in [PipeSide::Host, PipeSide::Child] {
         let good = transcript(side);
         for round in 0..20_000_usize {
             let mut bytes = good.clone();
             if round > 0 {
                 random.mutate(&mut bytes);
             }
-            let receiver = [u8::from(side == Side::Host), 2][usize::from(round % 7 == 6)];
+            let receiver = [u8::from(side == PipeSide::Host), 2][usize::from(round % 7 == 6)];
             bytes.splice(0..0, [receiver, random.byte()]);
             fuzz_inbound(&bytes);
         }
@@ -211,12 +214,12 @@ fn spoilt_transcripts_never_break_the_receiver() {
 
 #[test]
 fn spoilt_messages_never_break_the_decoder() {
-    fn payload(message: &impl Message) -> Vec<u8> {
+    fn payload(message: &impl ControlMessage) -> Vec<u8> {
         let mut frame = Vec::new();
         encode_frame(message, &mut frame).unwrap();
-        frame.split_off(HEADER)
+        frame.split_off(HEADER_BYTES)
     }
-    let reason = Text::cut("no space");
+    let reason = BoundedText::truncated("no space");
     let seeds = [
         payload(&ToChild::Job(job())),
         payload(&FromChild::Done(outcome())),
@@ -228,19 +231,21 @@ fn spoilt_messages_never_break_the_decoder() {
         payload(&traced()[2]),
         payload(&emit()),
         payload(&ToChild::Look),
-        payload(&call(300, Body::Streamed { bytes: 1 << 20 })),
-        payload(&returned(Answer::Result(Body::Inline(Text::cut("[]"))))),
-        payload(&returned(Answer::Refused(refusal()))),
-        payload(&Report::PrepareFailed { number: 300, reason }),
-        payload(&Order::Prepare(Preparation {
+        payload(&call(300, CallBody::Streamed { bytes: 1 << 20 })),
+        payload(&returned(CallReply::Result(CallBody::Inline(BoundedText::truncated(
+            "[]",
+        ))))),
+        payload(&returned(CallReply::Refused(refusal()))),
+        payload(&WorkerReport::PrepareFailed { number: 300, reason }),
+        payload(&WorkerCommand::Prepare(PrepareCommand {
             number: u32::MAX,
-            language: Language::Program,
+            language: JobLanguage::Program,
             limits: ChildLimits {
                 address_space: Some(u64::MAX),
                 private_memory: None,
                 cpu_seconds: 62,
             },
-            interpreter: Text::cut("/usr/bin/python3"),
+            interpreter: BoundedText::truncated("/usr/bin/python3"),
             network: true,
         })),
     ];

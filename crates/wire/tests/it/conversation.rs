@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use ringfence_wire::{
-    Credit, FromChild, Inbound, Item, List, Order, Outbound, Outcome, OutcomeKind, Report, Side, Stream, Text, decode,
+    BoundedList, BoundedText, FromChild, Inbound, InboundItem, JobOutcome, JobOutcomeKind, Outbound, PipeSide,
+    PipeStream, StreamCredit, WorkerCommand, WorkerReport, decode,
 };
 
 /// One end: what it sends, what it has received, and what it has not consumed yet.
@@ -13,12 +14,12 @@ struct Peer {
     outbound: Outbound,
     received: [Vec<u8>; 7],
     unconsumed: [usize; 7],
-    ended: Vec<Stream>,
-    messages: Vec<Report>,
+    ended: Vec<PipeStream>,
+    messages: Vec<WorkerReport>,
 }
 
 impl Peer {
-    fn new(side: Side) -> Self {
+    fn new(side: PipeSide) -> Self {
         Self {
             inbound: Inbound::execution(side),
             outbound: Outbound::execution(side),
@@ -31,34 +32,34 @@ impl Peer {
 
     /// Takes at most `limit` bytes from the transport and processes all items in them.
     fn receive(&mut self, transport: &mut VecDeque<u8>, limit: usize) {
-        let space = self.inbound.space();
+        let space = self.inbound.read_buffer();
         let count = space.len().min(limit).min(transport.len());
         for (to, from) in space.iter_mut().zip(transport.drain(..count)) {
             *to = from;
         }
-        self.inbound.filled(count);
+        self.inbound.advance(count);
         while let Some(item) = self.inbound.next().unwrap() {
             match item {
-                Item::Control(payload) => self.messages.push(decode(payload).unwrap()),
-                Item::Data { stream, bytes } => {
+                InboundItem::Control(payload) => self.messages.push(decode(payload).unwrap()),
+                InboundItem::Data { stream, bytes } => {
                     let index = usize::from(stream.id()) - 1;
                     self.received[index].extend_from_slice(bytes);
                     self.unconsumed[index] += bytes.len();
                     assert!(self.unconsumed[index] <= 256 * 1024, "more than a window");
                 }
-                Item::End { stream } => self.ended.push(stream),
-                Item::Credit(credit) => self.outbound.credit(credit).unwrap(),
-                Item::Tunnel { .. } => panic!("nobody opened a tunnel: {item:?}"),
+                InboundItem::End { stream } => self.ended.push(stream),
+                InboundItem::Credit(credit) => self.outbound.add_credit(credit).unwrap(),
+                InboundItem::Tunnel { .. } => panic!("nobody opened a tunnel: {item:?}"),
             }
         }
     }
 
-    fn consume(&mut self, stream: Stream, limit: usize) {
+    fn consume(&mut self, stream: PipeStream, limit: usize) {
         let held = &mut self.unconsumed[usize::from(stream.id()) - 1];
         let count = limit.min(*held);
         *held -= count;
-        if let Some(credit) = self.inbound.consumed(stream, count) {
-            self.outbound.grant(credit);
+        if let Some(credit) = self.inbound.mark_consumed(stream, count) {
+            self.outbound.queue_grant(credit);
         }
     }
 
@@ -91,7 +92,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
-const OUTPUT: [Stream; 3] = [Stream::Stdout, Stream::Stderr, Stream::Value];
+const OUTPUT: [PipeStream; 3] = [PipeStream::Stdout, PipeStream::Stderr, PipeStream::Value];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
@@ -99,8 +100,8 @@ proptest! {
     /// Whatever the transport does, each stream arrives whole and in order, messages in order, and credit is kept.
     #[test]
     fn everything_sent_arrives_once_and_in_order(steps in steps()) {
-        let mut child = Peer::new(Side::Child);
-        let mut host = Peer::new(Side::Host);
+        let mut child = Peer::new(PipeSide::Child);
+        let mut host = Peer::new(PipeSide::Host);
         let mut up = VecDeque::new();
         let mut down = VecDeque::new();
         let mut written: [Vec<u8>; 3] = Default::default();
@@ -115,14 +116,14 @@ proptest! {
                     })
                     .take(size)
                     .collect();
-                    let room = child.outbound.room(OUTPUT[stream]);
-                    let taken = child.outbound.data(OUTPUT[stream], &bytes).unwrap();
+                    let room = child.outbound.available_capacity(OUTPUT[stream]);
+                    let taken = child.outbound.queue_data(OUTPUT[stream], &bytes).unwrap();
                     prop_assert_eq!(taken, room.min(size));
                     written[stream].extend_from_slice(&bytes[..taken]);
                 }
                 Step::Say(number) => {
-                    let message = Report::Prepared { number };
-                    child.outbound.control(&message).unwrap();
+                    let message = WorkerReport::Prepared { number };
+                    child.outbound.queue_message(&message).unwrap();
                     said.push(message);
                 }
                 Step::Transmit(limit) => {
@@ -137,7 +138,7 @@ proptest! {
             }
         }
         for stream in OUTPUT {
-            child.outbound.end(stream).unwrap();
+            child.outbound.end_stream(stream).unwrap();
         }
         for _ in 0..10_000 {
             child.transmit(&mut up, usize::MAX);
@@ -147,17 +148,17 @@ proptest! {
             }
             host.transmit(&mut down, usize::MAX);
             child.receive(&mut down, usize::MAX);
-            if child.outbound.flushed() && up.is_empty() && down.is_empty() {
+            if child.outbound.is_flushed() && up.is_empty() && down.is_empty() {
                 break;
             }
         }
-        prop_assert!(child.outbound.flushed());
+        prop_assert!(child.outbound.is_flushed());
         prop_assert_eq!(host.inbound.finish(), Ok(()));
         prop_assert_eq!(&host.messages, &said);
         for (stream, written) in OUTPUT.into_iter().zip(&written) {
             let received = &host.received[usize::from(stream.id()) - 1];
             prop_assert!(received == written, "{stream} differs");
-            prop_assert!(host.inbound.ended(stream));
+            prop_assert!(host.inbound.has_ended(stream));
         }
         host.ended.sort();
         prop_assert_eq!(host.ended, OUTPUT);
@@ -171,7 +172,7 @@ proptest! {
     ) {
         let mut outbound = Outbound::control_only();
         for number in &numbers {
-            outbound.control(&Order::Finish { number: *number }).unwrap();
+            outbound.queue_message(&WorkerCommand::Finish { number: *number }).unwrap();
         }
         let bytes = outbound.chunk().to_vec();
         let mut inbound = Inbound::control_only();
@@ -181,17 +182,17 @@ proptest! {
             let (piece, later) = rest.split_at((*cut).min(rest.len()));
             prop_assert_eq!(inbound.push(piece), piece.len());
             while let Some(item) = inbound.next().unwrap() {
-                let Item::Control(payload) = item else {
+                let InboundItem::Control(payload) = item else {
                     panic!("only messages were sent: {item:?}");
                 };
-                heard.push(decode::<Order>(payload).unwrap());
+                heard.push(decode::<WorkerCommand>(payload).unwrap());
             }
             rest = later;
             if rest.is_empty() {
                 break;
             }
         }
-        let sent: Vec<_> = numbers.iter().map(|number| Order::Finish { number: *number }).collect();
+        let sent: Vec<_> = numbers.iter().map(|number| WorkerCommand::Finish { number: *number }).collect();
         prop_assert_eq!(heard, sent);
         prop_assert_eq!(inbound.finish(), Ok(()));
     }
@@ -205,30 +206,30 @@ proptest! {
         line in any::<u32>(),
         count in 0..40_usize,
     ) {
-        let diagnostic = ringfence_wire::Diagnostic {
-            file: Text::cut(&message),
+        let diagnostic = ringfence_wire::SourceDiagnostic {
+            file: BoundedText::truncated(&message),
             line,
             column: line,
-            code: Text::cut(&message),
-            message: Text::cut(&message),
+            code: BoundedText::truncated(&message),
+            message: BoundedText::truncated(&message),
         };
-        let done = FromChild::Done(Outcome {
-            kind: OutcomeKind::Failed,
+        let done = FromChild::Done(JobOutcome {
+            kind: JobOutcomeKind::Failed,
             exit_code,
             signal,
             has_value: false,
-            error: Some(ringfence_wire::Fault {
-                code: Text::cut(&message),
-                message: Text::cut(&message),
-                file: Text::cut(&message),
+            error: Some(ringfence_wire::JobFailure {
+                code: BoundedText::truncated(&message),
+                message: BoundedText::truncated(&message),
+                file: BoundedText::truncated(&message),
                 line,
                 column: line,
                 call: Some(3),
             }),
-            diagnostics: List::cut(vec![diagnostic; count]),
+            diagnostics: BoundedList::truncated(vec![diagnostic; count]),
         });
-        let mut outbound = Outbound::execution(Side::Child);
-        outbound.control(&done).unwrap();
+        let mut outbound = Outbound::execution(PipeSide::Child);
+        outbound.queue_message(&done).unwrap();
         prop_assert_eq!(decode::<FromChild>(&outbound.chunk()[8..]), Ok(done));
     }
 }
@@ -236,31 +237,34 @@ proptest! {
 /// A peer that floods its output and never reads still receives a cancel at once, and its other streams go on.
 #[test]
 fn a_full_stream_stops_no_other() {
-    let mut child = Peer::new(Side::Child);
-    let mut host = Peer::new(Side::Host);
+    let mut child = Peer::new(PipeSide::Child);
+    let mut host = Peer::new(PipeSide::Host);
     let mut up = VecDeque::new();
     let flood = vec![b'x'; 1 << 20];
     for _ in 0..100 {
-        child.outbound.data(Stream::Stdout, &flood).unwrap();
+        child.outbound.queue_data(PipeStream::Stdout, &flood).unwrap();
         child.transmit(&mut up, usize::MAX);
         host.receive(&mut up, usize::MAX);
     }
     assert_eq!(host.unconsumed[2], 256 * 1024, "stopped at its window");
-    assert!(!child.outbound.pending());
-    child.outbound.data(Stream::Stderr, b"warning").unwrap();
-    child.outbound.end(Stream::Stderr).unwrap();
-    child.outbound.control(&Report::Finished { number: 1 }).unwrap();
+    assert!(!child.outbound.has_pending());
+    child.outbound.queue_data(PipeStream::Stderr, b"warning").unwrap();
+    child.outbound.end_stream(PipeStream::Stderr).unwrap();
+    child
+        .outbound
+        .queue_message(&WorkerReport::Finished { number: 1 })
+        .unwrap();
     child.transmit(&mut up, usize::MAX);
     host.receive(&mut up, usize::MAX);
     assert_eq!(host.received[3], b"warning");
-    assert_eq!(host.ended, [Stream::Stderr]);
-    assert_eq!(host.messages, [Report::Finished { number: 1 }]);
+    assert_eq!(host.ended, [PipeStream::Stderr]);
+    assert_eq!(host.messages, [WorkerReport::Finished { number: 1 }]);
     // Consuming half of the window lets exactly that much through again.
     let grant = 128 * 1024;
     assert_eq!(
-        host.inbound.consumed(Stream::Stdout, grant as usize),
-        Some(Credit {
-            stream: Stream::Stdout,
+        host.inbound.mark_consumed(PipeStream::Stdout, grant as usize),
+        Some(StreamCredit {
+            stream: PipeStream::Stdout,
             grant
         })
     );

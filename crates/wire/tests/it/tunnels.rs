@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
-use ringfence_wire::{Carried, FromChild, Inbound, Item, Outbound, Side, TunnelId, decode};
+use ringfence_wire::{FromChild, Inbound, InboundItem, Outbound, PipeSide, TunnelEvent, TunnelId, decode};
 
 /// The state of a tunnel on one side.
 #[derive(Default, Debug)]
@@ -26,7 +26,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn new(side: Side) -> Self {
+    fn new(side: PipeSide) -> Self {
         Self {
             inbound: Inbound::execution(side),
             outbound: Outbound::execution(side),
@@ -36,8 +36,8 @@ impl Peer {
     }
 
     fn open(&mut self, tunnel: TunnelId) {
-        self.inbound.open(tunnel).unwrap();
-        self.outbound.open(tunnel).unwrap();
+        self.inbound.open_tunnel(tunnel).unwrap();
+        self.outbound.open_tunnel(tunnel).unwrap();
         let life = self.known.get(&tunnel).map_or(1, |known| known.life + 1);
         let known = Known {
             life,
@@ -47,27 +47,27 @@ impl Peer {
     }
 
     fn receive(&mut self, transport: &mut VecDeque<u8>, limit: usize) {
-        let space = self.inbound.space();
+        let space = self.inbound.read_buffer();
         let count = space.len().min(limit).min(transport.len());
         for (to, from) in space.iter_mut().zip(transport.drain(..count)) {
             *to = from;
         }
-        self.inbound.filled(count);
+        self.inbound.advance(count);
         loop {
             let mut opened = None;
             match self.inbound.next().unwrap() {
                 None => return,
-                Some(Item::Control(payload)) => {
+                Some(InboundItem::Control(payload)) => {
                     let message = decode(payload).unwrap();
                     let FromChild::Open { tunnel } = message else {
                         panic!("only tunnels are opened here: {message:?}");
                     };
                     opened = Some(tunnel);
                 }
-                Some(Item::Tunnel { tunnel, carried }) => {
+                Some(InboundItem::Tunnel { tunnel, carried }) => {
                     let known = self.known.get_mut(&tunnel).unwrap();
                     match carried {
-                        Carried::Data(bytes) => {
+                        TunnelEvent::Data(bytes) => {
                             assert!(!known.ended);
                             for byte in bytes {
                                 assert_eq!(*byte, known.expected, "in order, and of this life");
@@ -76,9 +76,9 @@ impl Peer {
                             known.unconsumed += bytes.len();
                             self.bytes += bytes.len();
                         }
-                        Carried::End => known.ended = true,
-                        Carried::Credit(grant) => self.outbound.tunnels_mut().credit(tunnel, grant).unwrap(),
-                        Carried::Close => {
+                        TunnelEvent::End => known.ended = true,
+                        TunnelEvent::Credit(grant) => self.outbound.tunnels_mut().add_credit(tunnel, grant).unwrap(),
+                        TunnelEvent::Close => {
                             known.closed = true;
                             self.outbound.tunnels_mut().reset(tunnel);
                         }
@@ -98,8 +98,8 @@ impl Peer {
         };
         let count = limit.min(known.unconsumed);
         known.unconsumed -= count;
-        if let Some(grant) = self.inbound.tunnels_mut().consumed(tunnel, count) {
-            self.outbound.tunnels_mut().grant(tunnel, grant);
+        if let Some(grant) = self.inbound.tunnels_mut().mark_consumed(tunnel, count) {
+            self.outbound.tunnels_mut().queue_grant(tunnel, grant);
         }
     }
 
@@ -110,14 +110,14 @@ impl Peer {
         let bytes: Vec<u8> = (0..size)
             .map(|at| known.sent.wrapping_add(at.to_le_bytes()[0]))
             .collect();
-        let room = self.outbound.tunnels().room(tunnel);
-        let taken = self.outbound.tunnels_mut().data(tunnel, &bytes);
+        let room = self.outbound.tunnels().available_capacity(tunnel);
+        let taken = self.outbound.tunnels_mut().queue_data(tunnel, &bytes);
         assert_eq!(taken, room.min(size));
         known.sent = known.sent.wrapping_add(taken.to_le_bytes()[0]);
     }
 
     fn transmit(&mut self, transport: &mut VecDeque<u8>, limit: usize) {
-        assert_eq!(self.outbound.pending(), !self.outbound.chunk().is_empty());
+        assert_eq!(self.outbound.has_pending(), !self.outbound.chunk().is_empty());
         let chunk = self.outbound.chunk();
         let count = chunk.len().min(limit);
         transport.extend(&chunk[..count]);
@@ -163,22 +163,22 @@ proptest! {
     #[test]
     fn no_sequence_puts_an_honest_side_in_the_wrong(steps in steps()) {
         let tunnels: Vec<TunnelId> = TunnelId::all().take(3).collect();
-        let mut child = Peer::new(Side::Child);
-        let mut host = Peer::new(Side::Host);
+        let mut child = Peer::new(PipeSide::Child);
+        let mut host = Peer::new(PipeSide::Host);
         let (mut up, mut down) = (VecDeque::new(), VecDeque::new());
         for step in steps {
             match step {
                 Step::Open => {
                     if let Some(tunnel) = tunnels.iter().copied().find(|tunnel| child.is_free(*tunnel)) {
                         child.open(tunnel);
-                        child.outbound.control(&FromChild::Open { tunnel }).unwrap();
+                        child.outbound.queue_message(&FromChild::Open { tunnel }).unwrap();
                     }
                 }
                 Step::Write(on_host, which, size) => {
                     pick(&mut host, &mut child, on_host).write(tunnels[which], size);
                 }
                 Step::End(on_host, which) => {
-                    pick(&mut host, &mut child, on_host).outbound.tunnels_mut().end(tunnels[which]);
+                    pick(&mut host, &mut child, on_host).outbound.tunnels_mut().end_stream(tunnels[which]);
                 }
                 Step::Close(on_host, which) => {
                     pick(&mut host, &mut child, on_host).outbound.tunnels_mut().close(tunnels[which]);
@@ -212,7 +212,7 @@ proptest! {
             host.transmit(&mut down, usize::MAX);
             host.receive(&mut up, usize::MAX);
             child.receive(&mut down, usize::MAX);
-            if !child.outbound.pending() && !host.outbound.pending() && up.is_empty() && down.is_empty() {
+            if !child.outbound.has_pending() && !host.outbound.has_pending() && up.is_empty() && down.is_empty() {
                 break;
             }
         }
@@ -221,7 +221,7 @@ proptest! {
         }
         let lives = |peer: &Peer| peer.known.values().map(|known| known.life).collect::<Vec<_>>();
         prop_assert_eq!(lives(&child), lives(&host));
-        prop_assert!(child.outbound.flushed() && host.outbound.flushed());
+        prop_assert!(child.outbound.is_flushed() && host.outbound.is_flushed());
     }
 }
 
@@ -232,18 +232,18 @@ fn pick<'a>(host: &'a mut Peer, child: &'a mut Peer, on_host: bool) -> &'a mut P
 #[test]
 fn everything_ended_arrives_whole() {
     let tunnel = TunnelId::all().next().unwrap();
-    let mut child = Peer::new(Side::Child);
-    let mut host = Peer::new(Side::Host);
+    let mut child = Peer::new(PipeSide::Child);
+    let mut host = Peer::new(PipeSide::Host);
     let (mut up, mut down) = (VecDeque::new(), VecDeque::new());
     child.open(tunnel);
-    child.outbound.control(&FromChild::Open { tunnel }).unwrap();
+    child.outbound.queue_message(&FromChild::Open { tunnel }).unwrap();
     let mut left: usize = 3 << 20;
     for _ in 0..1_000 {
-        let now = left.min(child.outbound.tunnels().room(tunnel));
+        let now = left.min(child.outbound.tunnels().available_capacity(tunnel));
         child.write(tunnel, now);
         left -= now;
         if left == 0 {
-            child.outbound.tunnels_mut().end(tunnel);
+            child.outbound.tunnels_mut().end_stream(tunnel);
             child.outbound.tunnels_mut().close(tunnel);
         }
         child.transmit(&mut up, usize::MAX);

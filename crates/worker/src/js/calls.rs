@@ -1,23 +1,23 @@
 //! The engine's side of a program's calls: the native function that makes them, and the conversion of their answers to values.
 use std::{cell::RefCell, rc::Rc};
 
-use ringfence_wire::{Ask, Text};
+use ringfence_wire::{BoundedText, CallTarget};
 use rquickjs::{CatchResultExt, CaughtError, Ctx, Function, Object, Result, Runtime, Value};
 
-use super::{Answered, host::Host, prelude::Hooks};
+use super::{CallAnswer, host::NativeState, prelude::PreludeHooks};
 
 /// Defines the native `call`, which takes the operation, server, tool and arguments. It returns the call's number, 0
 /// for a name that is too long for any tool, or -1 for arguments that are too long.
-pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> Result<()> {
+pub(super) fn define_call<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<NativeState>) -> Result<()> {
     let host = Rc::clone(host);
     let call = move |ask: String, server: String, tool: String, body: String| -> i64 {
         let ask = match ask.as_str() {
-            "search" => Ask::Search,
-            "describe" => Ask::Describe,
-            "list" => Ask::List,
-            "fetch" => Ask::Fetch,
-            _ => match (Text::new(server), Text::new(tool)) {
-                (Ok(server), Ok(tool)) => Ask::Tool { server, tool },
+            "search" => CallTarget::Search,
+            "describe" => CallTarget::Describe,
+            "list" => CallTarget::List,
+            "fetch" => CallTarget::Fetch,
+            _ => match (BoundedText::new(server), BoundedText::new(tool)) {
+                (Ok(server), Ok(tool)) => CallTarget::Tool { server, tool },
                 _ => return 0,
             },
         };
@@ -28,10 +28,10 @@ pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>)
 }
 
 /// Sends batched calls even while the program goes on computing, and interrupts a program that has diverged from its trace.
-pub(super) fn send_while_busy(runtime: &Runtime, host: &Rc<Host>) {
+pub(super) fn send_while_busy(runtime: &Runtime, host: &Rc<NativeState>) {
     let host = Rc::clone(host);
     runtime.set_interrupt_handler(Some(Box::new(move || {
-        if let Some(outside) = host.outside().map(Rc::as_ref)
+        if let Some(outside) = host.engine_host().map(Rc::as_ref)
             && let Ok(mut outside) = RefCell::try_borrow_mut(outside)
         {
             outside.send_calls();
@@ -41,39 +41,41 @@ pub(super) fn send_while_busy(runtime: &Runtime, host: &Rc<Host>) {
 }
 
 /// Waits for the next answer, at most until the program's clock is at `due`.
-pub(super) fn wait(host: &Host, due: Option<u64>) -> Option<(u32, Answered)> {
-    if let Some(early) = host.recall.borrow_mut().early.pop_front() {
+pub(super) fn next_answer(host: &NativeState, due: Option<u64>) -> Option<(u32, CallAnswer)> {
+    if let Some(early) = host.recall.borrow_mut().early_answers.pop_front() {
         return Some(early);
     }
-    host.pass_on_trace();
-    let until = due.map(|due| host.recall.borrow().moment(due));
-    host.outside()?.borrow_mut().wait_for_answer(until, due)
+    host.send_trace();
+    let until = due.map(|due| host.recall.borrow().instant_at(due));
+    host.engine_host()?.borrow_mut().wait_for_answer(until, due)
 }
 
 /// Waits for the answer to one call, and keeps the others that come before it.
-pub(super) fn wait_for(host: &Host, number: u32) -> Option<Answered> {
+pub(super) fn answer_to(host: &NativeState, number: u32) -> Option<CallAnswer> {
     let mut recall = host.recall.borrow_mut();
-    let early = recall.early.iter().position(|(early, _)| *early == number);
-    if let Some((_, answer)) = early.and_then(|place| recall.early.remove(place)) {
+    let early = recall.early_answers.iter().position(|(early, _)| *early == number);
+    if let Some((_, answer)) = early.and_then(|place| recall.early_answers.remove(place)) {
         return Some(answer);
     }
-    let mut outside = host.outside()?.borrow_mut();
+    let mut outside = host.engine_host()?.borrow_mut();
     loop {
         match outside.wait_for_answer(None, None)? {
             (found, answer) if found == number => return Some(answer),
-            other => recall.early.push_back(other),
+            other => recall.early_answers.push_back(other),
         }
     }
 }
 
 /// Settles the promise of a call with its answer.
-pub(super) fn settle(ctx: &Ctx<'_>, hooks: &Hooks, number: u32, answer: Answered) -> Result<()> {
+pub(super) fn settle_answer(ctx: &Ctx<'_>, hooks: &PreludeHooks, number: u32, answer: CallAnswer) -> Result<()> {
     match answer {
         Ok(text) => match ctx.json_parse(text).catch(ctx) {
-            Ok(value) => hooks.answer(ctx, number, value),
+            Ok(value) => hooks.resolve_call(ctx, number, value),
             // Memory may be exhausted, or the text is not JSON.
-            Err(CaughtError::Exception(thrown)) => hooks.fail(ctx, number, thrown.into_object().into_value()),
-            Err(CaughtError::Value(thrown)) => hooks.fail(ctx, number, thrown),
+            Err(CaughtError::Exception(thrown)) => {
+                hooks.reject_unreadable(ctx, number, thrown.into_object().into_value())
+            }
+            Err(CaughtError::Value(thrown)) => hooks.reject_unreadable(ctx, number, thrown),
             Err(CaughtError::Error(error)) => Err(error),
         },
         Err(refusal) => {
@@ -84,14 +86,14 @@ pub(super) fn settle(ctx: &Ctx<'_>, hooks: &Hooks, number: u32, answer: Answered
             let words = [
                 text(Some(refusal.message.into_string()))?,
                 text(Some(refusal.code.into_string()))?,
-                text(refusal.rule.map(Text::into_string))?,
-                text(refusal.hint.map(Text::into_string))?,
+                text(refusal.rule.map(BoundedText::into_string))?,
+                text(refusal.hint.map(BoundedText::into_string))?,
                 match refusal.retry_after_ms {
                     Some(wait) => Value::new_number(ctx.clone(), f64::from(wait)),
                     None => Value::new_null(ctx.clone()),
                 },
             ];
-            hooks.refuse(ctx, number, words)
+            hooks.reject_refused(ctx, number, words)
         }
     }
 }

@@ -7,22 +7,22 @@ use std::{
     rc::Rc,
 };
 
-use ringfence_wire::{EMITS_MAX, Emit, Unfit};
+use ringfence_wire::{EmittedFile, InvalidMessage, MAX_EMITTED_FILES};
 use rquickjs::{Ctx, Exception, Function, Object, Result};
 
-use super::host::Host;
-use super::workspace::{self, inside, reason, unpack};
+use super::host::NativeState;
+use super::workspace::{self, decode_base64, io_reason, workspace_path};
 use crate::emit::media_type;
 
 /// The most characters of a name in an error message.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 /// The most bytes of a path, as in the kernel.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 
 /// What is at a path, links not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum There {
-    Nothing,
+enum PathKind {
+    Missing,
     File,
     Folder,
     Link,
@@ -30,7 +30,7 @@ enum There {
 }
 
 /// Adds `emit` and its variants to the prelude's native functions.
-pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> Result<()> {
+pub(super) fn define_emit<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<NativeState>) -> Result<()> {
     let bind = || Rc::clone(host);
     let root = bind();
     let file = move |ctx: Ctx<'_>, path: String, kind: Option<String>| emit(&ctx, &root, (&path, kind), None);
@@ -42,7 +42,7 @@ pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>)
     native.set("emitText", Function::new(ctx.clone(), text)?)?;
     let root = bind();
     let bytes = move |ctx: Ctx<'_>, path: String, base64: String, kind: Option<String>| {
-        let bytes = unpack(&ctx, &base64)?;
+        let bytes = decode_base64(&ctx, &base64)?;
         emit(&ctx, &root, (&path, kind), Some(&bytes))
     };
     native.set("emitBytes", Function::new(ctx.clone(), bytes)?)?;
@@ -53,42 +53,43 @@ pub(super) fn define<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>)
     )
 }
 
-fn emit(ctx: &Ctx<'_>, host: &Host, (path, kind): (&str, Option<String>), data: Option<&[u8]>) -> Result<()> {
+fn emit(ctx: &Ctx<'_>, host: &NativeState, (path, kind): (&str, Option<String>), data: Option<&[u8]>) -> Result<()> {
     let fail = |what: &str, why: &str| {
-        let what: String = what.escape_debug().take(MOST_SHOWN).collect();
+        let what: String = what.escape_debug().take(MAX_SHOWN_CHARS).collect();
         Exception::throw_message(ctx, &format!("emit: `{what}`: {why}"))
     };
     if host.has_diverged() {
         return Err(fail(path, "the program does not repeat itself"));
     }
-    let inner = inside(path).ok_or_else(|| fail(path, "it is not below /workspace"))?;
+    let inner = workspace_path(path).ok_or_else(|| fail(path, "it is not below /workspace"))?;
     let name = inner.to_str().unwrap_or_default();
     let kind = kind.map_or_else(|| media_type(name).to_owned(), |kind| kind.to_ascii_lowercase());
-    let emit = Emit::new(name, &kind).map_err(|unfit| {
-        if unfit == Unfit::MediaType {
+    let emit = EmittedFile::new(name, &kind).map_err(|unfit| {
+        if unfit == InvalidMessage::MediaType {
             return fail(&kind, "it is no media type such as `text/csv`, without parameters");
         }
         fail(path, "it is no plain name of a file")
     })?;
-    match (look(&host.workspace, &inner), data) {
-        (Ok(There::File), _) | (Ok(There::Nothing), Some(_)) => {}
-        (Ok(There::Nothing), None) => return Err(fail(path, "there is no such file")),
-        (Ok(There::Folder), _) => return Err(fail(path, "it is a folder: only files go out")),
-        (Ok(There::Link), _) => return Err(fail(path, "it is a link, or behind one: only plain files go out")),
-        (Ok(There::Other), _) => return Err(fail(path, "it is no plain file")),
-        (Err(error), _) => return Err(fail(path, &reason(&error))),
+    match (path_kind(&host.workspace, &inner), data) {
+        (Ok(PathKind::File), _) | (Ok(PathKind::Missing), Some(_)) => {}
+        (Ok(PathKind::Missing), None) => return Err(fail(path, "there is no such file")),
+        (Ok(PathKind::Folder), _) => return Err(fail(path, "it is a folder: only files go out")),
+        (Ok(PathKind::Link), _) => return Err(fail(path, "it is a link, or behind one: only plain files go out")),
+        (Ok(PathKind::Other), _) => return Err(fail(path, "it is no plain file")),
+        (Err(error), _) => return Err(fail(path, &io_reason(&error))),
     }
-    if !host.emitted.borrow().takes(&emit) {
+    if !host.emitted.borrow().accepts(&emit) {
         return Err(fail(
             path,
-            &format!("{EMITS_MAX} files go out already, which is the most"),
+            &format!("{MAX_EMITTED_FILES} files go out already, which is the most"),
         ));
     }
     if let Some(bytes) = data {
-        workspace::write(&host.workspace.join(&inner), bytes).map_err(|error| fail(path, &reason(&error)))?;
+        workspace::write_with_folders(&host.workspace.join(&inner), bytes)
+            .map_err(|error| fail(path, &io_reason(&error)))?;
     }
-    if host.emitted.borrow_mut().note(&emit)
-        && let Some(outside) = host.outside()
+    if host.emitted.borrow_mut().add(&emit)
+        && let Some(outside) = host.engine_host()
     {
         outside.borrow_mut().emit(emit);
     }
@@ -97,28 +98,28 @@ fn emit(ctx: &Ctx<'_>, host: &Host, (path, kind): (&str, Option<String>), data: 
 
 /// Whether a text is the path of a plain file in the workspace.
 fn is_file(root: &Path, text: &str) -> bool {
-    let path = inside(text).filter(|_| text.len() <= LONGEST_PATH);
-    path.is_some_and(|inner| matches!(look(root, &inner), Ok(There::File)))
+    let path = workspace_path(text).filter(|_| text.len() <= MAX_PATH_BYTES);
+    path.is_some_and(|inner| matches!(path_kind(root, &inner), Ok(PathKind::File)))
 }
 
 /// Finds out what is at a path below `root`, and follows no link.
-fn look(root: &Path, inner: &Path) -> io::Result<There> {
+fn path_kind(root: &Path, inner: &Path) -> io::Result<PathKind> {
     let mut place = PathBuf::from(root);
-    let mut there = There::Folder;
+    let mut there = PathKind::Folder;
     for name in inner {
         place.push(name);
         let found = match fs::symlink_metadata(&place) {
             Ok(found) => found.file_type(),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(There::Nothing);
+                return Ok(PathKind::Missing);
             }
             Err(error) => return Err(error),
         };
         there = match found {
-            found if found.is_symlink() => return Ok(There::Link),
-            found if found.is_dir() => There::Folder,
-            found if found.is_file() => There::File,
-            _ => There::Other,
+            found if found.is_symlink() => return Ok(PathKind::Link),
+            found if found.is_dir() => PathKind::Folder,
+            found if found.is_file() => PathKind::File,
+            _ => PathKind::Other,
         };
     }
     Ok(there)

@@ -14,20 +14,20 @@ use rquickjs::{CatchResultExt, CaughtError, Ctx, Persistent, Promise, Runtime, V
 
 use super::{
     calls,
-    host::Host,
-    prelude::Hooks,
-    recall::{Diverged, Taken},
+    host::NativeState,
+    prelude::PreludeHooks,
+    replay::{ReplayDiverged, WaitEnd},
 };
 
 /// When each timer is due on the program's clock. Timers that are due at the same time fire in the order in which they were started.
 #[derive(Debug, Default)]
-pub(super) struct Timers {
+pub(super) struct TimerQueue {
     due: BTreeSet<(u64, u64, u32)>,
     places: HashMap<u32, (u64, u64)>,
     started: u64,
 }
 
-impl Timers {
+impl TimerQueue {
     pub(super) fn start(&mut self, id: u32, at: u64) {
         self.stop(id);
         self.started += 1;
@@ -41,11 +41,11 @@ impl Timers {
         }
     }
 
-    fn next(&self) -> Option<u64> {
+    fn next_due(&self) -> Option<u64> {
         self.due.first().map(|(at, _, _)| *at)
     }
 
-    fn take(&mut self) -> Option<(u64, u32)> {
+    fn take_next(&mut self) -> Option<(u64, u32)> {
         let (at, _, id) = *self.due.first()?;
         self.stop(id);
         Some((at, id))
@@ -54,25 +54,25 @@ impl Timers {
 
 /// Promises that were rejected without a handler, in order.
 #[derive(Default)]
-pub(super) struct Rejections {
+pub(super) struct RejectionTracker {
     order: u64,
-    unheard: HashMap<u64, (u64, Persistent<Value<'static>>)>,
+    unhandled: HashMap<u64, (u64, Persistent<Value<'static>>)>,
 }
 
-impl Rejections {
+impl RejectionTracker {
     fn add(&mut self, promise: u64, reason: Persistent<Value<'static>>) {
         self.order += 1;
-        self.unheard.insert(promise, (self.order, reason));
+        self.unhandled.insert(promise, (self.order, reason));
     }
 
     fn take_first(&mut self) -> Option<Persistent<Value<'static>>> {
-        let first = *self.unheard.iter().min_by_key(|(_, (order, _))| *order)?.0;
-        self.unheard.remove(&first).map(|(_, reason)| reason)
+        let first = *self.unhandled.iter().min_by_key(|(_, (order, _))| *order)?.0;
+        self.unhandled.remove(&first).map(|(_, reason)| reason)
     }
 }
 
 /// Tracks every rejection until the program handles it.
-pub(super) fn watch_rejections(runtime: &Runtime, host: &Rc<Host>) {
+pub(super) fn track_rejections(runtime: &Runtime, host: &Rc<NativeState>) {
     let host = Rc::clone(host);
     runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, promise, reason, handled| {
         let mut hasher = DefaultHasher::new();
@@ -80,7 +80,7 @@ pub(super) fn watch_rejections(runtime: &Runtime, host: &Rc<Host>) {
         let promise = hasher.finish();
         let mut rejections = host.rejections.borrow_mut();
         if handled {
-            rejections.unheard.remove(&promise);
+            rejections.unhandled.remove(&promise);
         } else {
             rejections.add(promise, Persistent::save(&ctx, reason));
         }
@@ -88,7 +88,7 @@ pub(super) fn watch_rejections(runtime: &Runtime, host: &Rc<Host>) {
 }
 
 /// Why the loop stops before the promise it waits for is settled.
-pub(super) enum Ended<'js> {
+pub(super) enum LoopExit<'js> {
     /// An exception or rejection that the program does not handle.
     Threw(Value<'js>),
     /// Nothing can happen any more.
@@ -97,76 +97,76 @@ pub(super) enum Ended<'js> {
     Diverged,
 }
 
-impl From<Diverged> for Ended<'_> {
-    fn from(_: Diverged) -> Self {
-        Ended::Diverged
+impl From<ReplayDiverged> for LoopExit<'_> {
+    fn from(_: ReplayDiverged) -> Self {
+        LoopExit::Diverged
     }
 }
 
 /// Runs the loop until the promise has a value.
-pub(super) fn settle<'js>(
+pub(super) fn settle_promise<'js>(
     ctx: &Ctx<'js>,
-    host: &Host,
-    hooks: &Hooks,
+    host: &NativeState,
+    hooks: &PreludeHooks,
     promise: &Promise<'js>,
-) -> Result<Value<'js>, Ended<'js>> {
+) -> Result<Value<'js>, LoopExit<'js>> {
     loop {
         while ctx.execute_pending_job() {}
         match promise.result::<Value<'js>>() {
             Some(Ok(value)) => return Ok(value),
-            Some(Err(_)) => return Err(Ended::Threw(ctx.catch())),
+            Some(Err(_)) => return Err(LoopExit::Threw(ctx.catch())),
             None => {}
         }
-        fail_if_unheard(ctx, host)?;
-        if next_event(ctx, host, hooks)? == Next::Nothing {
-            return Err(Ended::Stuck);
+        fail_if_unhandled(ctx, host)?;
+        if next_event(ctx, host, hooks)? == LoopStep::Nothing {
+            return Err(LoopExit::Stuck);
         }
     }
 }
 
 /// Runs the jobs, timers and calls that are left once the value is known, as an ordinary event loop would.
-pub(super) fn drain<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<(), Ended<'js>> {
+pub(super) fn run_to_end<'js>(ctx: &Ctx<'js>, host: &NativeState, hooks: &PreludeHooks) -> Result<(), LoopExit<'js>> {
     loop {
         while ctx.execute_pending_job() {}
-        fail_if_unheard(ctx, host)?;
-        if next_event(ctx, host, hooks)? == Next::Nothing {
+        fail_if_unhandled(ctx, host)?;
+        if next_event(ctx, host, hooks)? == LoopStep::Nothing {
             return Ok(());
         }
     }
 }
 
-fn fail_if_unheard<'js>(ctx: &Ctx<'js>, host: &Host) -> Result<(), Ended<'js>> {
+fn fail_if_unhandled<'js>(ctx: &Ctx<'js>, host: &NativeState) -> Result<(), LoopExit<'js>> {
     let first = host.rejections.borrow_mut().take_first();
     match first {
         Some(reason) => {
             let reason = reason
                 .restore(ctx)
                 .unwrap_or_else(|_| Value::new_undefined(ctx.clone()));
-            Err(Ended::Threw(reason))
+            Err(LoopExit::Threw(reason))
         }
         None => Ok(()),
     }
 }
 
 #[derive(PartialEq, Eq)]
-enum Next {
+enum LoopStep {
     Fired,
     Nothing,
 }
 
 /// Waits for the next timer or answer, whichever comes first now, or came first in the recorded run.
-fn next_event<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, Ended<'js>> {
+fn next_event<'js>(ctx: &Ctx<'js>, host: &NativeState, hooks: &PreludeHooks) -> Result<LoopStep, LoopExit<'js>> {
     if host.recall.borrow().has_diverged() {
-        return Err(Ended::Diverged);
+        return Err(LoopExit::Diverged);
     }
     if !host.recall.borrow().has_open_calls() {
         return next_timer(ctx, host, hooks);
     }
     let recalled = host.recall.borrow_mut().recall_wait()?;
     match recalled {
-        Some(Taken::Timer) => fire(ctx, host, hooks),
-        Some(Taken::Answer(number)) => {
-            let answer = calls::wait_for(host, number).ok_or(Ended::Diverged)?;
+        Some(WaitEnd::Timer) => fire_next_timer(ctx, host, hooks),
+        Some(WaitEnd::Answer(number)) => {
+            let answer = calls::answer_to(host, number).ok_or(LoopExit::Diverged)?;
             settle_call(ctx, hooks, number, answer)
         }
         None => first_event(ctx, host, hooks),
@@ -174,59 +174,64 @@ fn next_event<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, E
 }
 
 /// Waits for the next timer or answer, and records which it was.
-fn first_event<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, Ended<'js>> {
-    let due = host.timers.borrow().next();
+fn first_event<'js>(ctx: &Ctx<'js>, host: &NativeState, hooks: &PreludeHooks) -> Result<LoopStep, LoopExit<'js>> {
+    let due = host.timers.borrow().next_due();
     loop {
         if due.is_some_and(|due| due <= host.recall.borrow().now()) {
-            host.recall.borrow_mut().note_wait(Taken::Timer);
-            return fire(ctx, host, hooks);
+            host.recall.borrow_mut().note_wait(WaitEnd::Timer);
+            return fire_next_timer(ctx, host, hooks);
         }
-        if let Some((number, answer)) = calls::wait(host, due) {
-            host.recall.borrow_mut().note_wait(Taken::Answer(number));
+        if let Some((number, answer)) = calls::next_answer(host, due) {
+            host.recall.borrow_mut().note_wait(WaitEnd::Answer(number));
             return settle_call(ctx, hooks, number, answer);
         }
         if due.is_none() {
             // There is no host that could answer.
-            return Ok(Next::Nothing);
+            return Ok(LoopStep::Nothing);
         }
     }
 }
 
-fn settle_call<'js>(ctx: &Ctx<'js>, hooks: &Hooks, number: u32, answer: super::Answered) -> Result<Next, Ended<'js>> {
-    calls::settle(ctx, hooks, number, answer)
+fn settle_call<'js>(
+    ctx: &Ctx<'js>,
+    hooks: &PreludeHooks,
+    number: u32,
+    answer: super::CallAnswer,
+) -> Result<LoopStep, LoopExit<'js>> {
+    calls::settle_answer(ctx, hooks, number, answer)
         .catch(ctx)
-        .map_err(|caught| Ended::Threw(thrown(ctx, caught)))?;
-    Ok(Next::Fired)
+        .map_err(|caught| LoopExit::Threw(thrown_value(ctx, caught)))?;
+    Ok(LoopStep::Fired)
 }
 
 /// Waits for the next timer, unless the trace is still being replayed, and fires it. There is nothing to record,
 /// because nothing else could happen.
-fn next_timer<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, Ended<'js>> {
-    let Some(due) = host.timers.borrow().next() else {
-        return Ok(Next::Nothing);
+fn next_timer<'js>(ctx: &Ctx<'js>, host: &NativeState, hooks: &PreludeHooks) -> Result<LoopStep, LoopExit<'js>> {
+    let Some(due) = host.timers.borrow().next_due() else {
+        return Ok(LoopStep::Nothing);
     };
     while host.recall.borrow().is_live() && host.recall.borrow().now() < due {
-        let moment = host.recall.borrow().moment(due);
+        let moment = host.recall.borrow().instant_at(due);
         thread::sleep(moment.saturating_duration_since(Instant::now()));
     }
-    fire(ctx, host, hooks)
+    fire_next_timer(ctx, host, hooks)
 }
 
 /// Fires the timer that is due next; without one, the program has diverged.
-fn fire<'js>(ctx: &Ctx<'js>, host: &Host, hooks: &Hooks) -> Result<Next, Ended<'js>> {
-    let next = host.timers.borrow_mut().take();
+fn fire_next_timer<'js>(ctx: &Ctx<'js>, host: &NativeState, hooks: &PreludeHooks) -> Result<LoopStep, LoopExit<'js>> {
+    let next = host.timers.borrow_mut().take_next();
     let Some((due, id)) = next else {
-        return Err(host.recall.borrow_mut().diverge().into());
+        return Err(host.recall.borrow_mut().mark_diverged().into());
     };
-    host.recall.borrow_mut().fires(due);
+    host.recall.borrow_mut().note_timer(due);
     hooks
-        .fire(ctx, id)
+        .fire_timer(ctx, id)
         .catch(ctx)
-        .map_err(|caught| Ended::Threw(thrown(ctx, caught)))?;
-    Ok(Next::Fired)
+        .map_err(|caught| LoopExit::Threw(thrown_value(ctx, caught)))?;
+    Ok(LoopStep::Fired)
 }
 
-fn thrown<'js>(ctx: &Ctx<'js>, caught: CaughtError<'js>) -> Value<'js> {
+fn thrown_value<'js>(ctx: &Ctx<'js>, caught: CaughtError<'js>) -> Value<'js> {
     match caught {
         CaughtError::Exception(exception) => exception.into_object().into_value(),
         CaughtError::Value(value) => value,

@@ -5,55 +5,55 @@ use std::{
     rc::Rc,
 };
 
-use ringfence_wire::Ask;
+use ringfence_wire::CallTarget;
 
 use super::{
-    Again, Language, Outside, Program,
-    chance::RandomBytes,
-    event_loop::{Rejections, Timers},
-    positions::{self, Positions, Trace},
-    recall::Recall,
+    EngineHost, JsProgram, ReplayInput, ScriptLanguage,
+    event_loop::{RejectionTracker, TimerQueue},
+    positions::{self, MappedStack, SourceMap},
+    random::RandomBytes,
+    replay::ReplayLog,
     transpile,
 };
-use crate::emit::Emitted;
+use crate::emit::EmitLog;
 
 /// The Rust side of one engine. The program's part is set once, when its run begins.
-pub(super) struct Host {
+pub(super) struct NativeState {
     pub(super) workspace: PathBuf,
     pub(super) memory_limit: Option<usize>,
-    pub(super) timers: RefCell<Timers>,
-    pub(super) rejections: RefCell<Rejections>,
-    pub(super) recall: RefCell<Recall>,
-    pub(super) emitted: RefCell<Emitted>,
+    pub(super) timers: RefCell<TimerQueue>,
+    pub(super) rejections: RefCell<RejectionTracker>,
+    pub(super) recall: RefCell<ReplayLog>,
+    pub(super) emitted: RefCell<EmitLog>,
     random: Cell<u64>,
     pub(super) random_bytes: RefCell<RandomBytes>,
     diverged: Cell<bool>,
-    run: OnceCell<Run>,
+    run: OnceCell<JsRun>,
 }
 
-struct Run {
-    outside: Rc<RefCell<dyn Outside>>,
+struct JsRun {
+    outside: Rc<RefCell<dyn EngineHost>>,
     source: String,
     file: String,
-    language: Language,
-    positions: OnceCell<Positions>,
+    language: ScriptLanguage,
+    positions: OnceCell<SourceMap>,
 }
 
 /// The two streams that a program writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stream {
+pub(super) enum ConsoleStream {
     Stdout,
     Stderr,
 }
 
-impl Host {
+impl NativeState {
     pub(super) fn new(workspace: PathBuf, memory_limit: Option<usize>) -> Self {
-        Host {
+        NativeState {
             workspace,
             memory_limit,
             timers: RefCell::default(),
             rejections: RefCell::default(),
-            recall: RefCell::new(Recall::new(&Again::default())),
+            recall: RefCell::new(ReplayLog::new(&ReplayInput::default())),
             emitted: RefCell::default(),
             random: Cell::new(1),
             random_bytes: RefCell::default(),
@@ -62,11 +62,16 @@ impl Host {
         }
     }
 
-    pub(super) fn begin(&self, program: &Program<'_>, language: Language, outside: Rc<RefCell<dyn Outside>>) {
-        *self.recall.borrow_mut() = Recall::new(&program.again);
-        self.random.set(start(program.again.seed));
-        *self.random_bytes.borrow_mut() = RandomBytes::new(program.again.seed);
-        let run = Run {
+    pub(super) fn begin(
+        &self,
+        program: &JsProgram<'_>,
+        language: ScriptLanguage,
+        outside: Rc<RefCell<dyn EngineHost>>,
+    ) {
+        *self.recall.borrow_mut() = ReplayLog::new(&program.replay);
+        self.random.set(spread_seed(program.replay.seed));
+        *self.random_bytes.borrow_mut() = RandomBytes::new(program.replay.seed);
+        let run = JsRun {
             outside,
             source: program.source.to_owned(),
             file: program.file_name.replace('\0', ""),
@@ -78,29 +83,29 @@ impl Host {
         debug_assert!(first, "an engine runs one program");
     }
 
-    pub(super) fn print(&self, stream: Stream, text: &str) {
+    pub(super) fn print(&self, stream: ConsoleStream, text: &str) {
         if self.has_diverged() {
             return;
         }
         if let Some(run) = self.run.get() {
             let mut output = run.outside.borrow_mut();
             match stream {
-                Stream::Stdout => output.stdout(text.as_bytes()),
-                Stream::Stderr => output.stderr(text.as_bytes()),
+                ConsoleStream::Stdout => output.stdout(text.as_bytes()),
+                ConsoleStream::Stderr => output.stderr(text.as_bytes()),
             }
         }
     }
 
     /// The host that answers the program's calls; `None` before the run begins.
-    pub(super) fn outside(&self) -> Option<&Rc<RefCell<dyn Outside>>> {
+    pub(super) fn engine_host(&self) -> Option<&Rc<RefCell<dyn EngineHost>>> {
         self.run.get().map(|run| &run.outside)
     }
 
     /// An engine's stack, mapped to the original source.
-    pub(super) fn trace(&self, stack: &str) -> Trace {
+    pub(super) fn map_stack(&self, stack: &str) -> MappedStack {
         match self.run.get() {
-            Some(run) => positions::trace(stack, &run.file, || run.positions()),
-            None => Trace::default(),
+            Some(run) => positions::map_stack(stack, &run.file, || run.positions()),
+            None => MappedStack::default(),
         }
     }
 
@@ -109,33 +114,33 @@ impl Host {
     }
 
     /// Makes a call; `None` if it cannot be sent.
-    pub(super) fn call(&self, ask: Ask, body: String) -> Option<u32> {
+    pub(super) fn call(&self, ask: CallTarget, body: String) -> Option<u32> {
         if self.has_diverged() {
             return None;
         }
-        self.pass_on_trace();
-        let number = self.outside()?.borrow_mut().call(ask, body)?;
-        self.recall.borrow_mut().calls(number);
+        self.send_trace();
+        let number = self.engine_host()?.borrow_mut().call(ask, body)?;
+        self.recall.borrow_mut().note_call(number);
         Some(number)
     }
 
     /// Reads the program's clock with a resolution of `grain` ticks.
-    pub(super) fn clock(&self, grain: u64) -> u64 {
+    pub(super) fn read_clock(&self, grain: u64) -> u64 {
         let mut recall = self.recall.borrow_mut();
-        let ticks = recall.read(grain);
+        let ticks = recall.read_clock(grain);
         self.diverged.set(recall.has_diverged());
-        let much = recall.is_much();
+        let much = recall.is_chunk_full();
         drop(recall);
         if much {
-            self.pass_on_trace();
+            self.send_trace();
         }
         ticks
     }
 
     /// Hands the recorded trace on to the host.
-    pub(super) fn pass_on_trace(&self) {
+    pub(super) fn send_trace(&self) {
         let recorded = self.recall.borrow_mut().take_recorded();
-        if let Some(outside) = self.outside().filter(|_| !recorded.is_empty()) {
+        if let Some(outside) = self.engine_host().filter(|_| !recorded.is_empty()) {
             outside.borrow_mut().trace(&recorded);
         }
     }
@@ -157,15 +162,15 @@ impl Host {
     }
 }
 
-impl Run {
-    fn positions(&self) -> &Positions {
+impl JsRun {
+    fn positions(&self) -> &SourceMap {
         self.positions
-            .get_or_init(|| transpile::positions(&self.source, &self.file, self.language))
+            .get_or_init(|| transpile::source_map(&self.source, &self.file, self.language))
     }
 }
 
 /// Spreads the seed over all bits, and returns a state that is not 0.
-fn start(seed: u64) -> u64 {
+fn spread_seed(seed: u64) -> u64 {
     let mut state = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -16,36 +16,36 @@ use oxc_ast::{
 use oxc_span::{GetSpan, Span};
 
 /// A global name that can be imported from, and what it exports besides its own members.
-struct Source {
+struct ImportSource {
     name: &'static str,
     helpers: &'static [&'static str],
 }
 
-const SOURCES: [Source; 2] = [
-    Source {
+const SOURCES: [ImportSource; 2] = [
+    ImportSource {
         name: "tools",
         helpers: &["search", "describe", "list", "ToolError"],
     },
-    Source {
+    ImportSource {
         name: "skills",
         helpers: &[],
     },
 ];
 
-fn source(import: &ImportDeclaration<'_>) -> Option<&'static Source> {
+fn import_source(import: &ImportDeclaration<'_>) -> Option<&'static ImportSource> {
     SOURCES.iter().find(|source| import.source.value == source.name)
 }
 
 /// The first import that is refused, with its specifier and place.
-pub(super) fn refused(program: &Program<'_>) -> Option<(String, Span)> {
+pub(super) fn refused_import(program: &Program<'_>) -> Option<(String, Span)> {
     program.body.iter().find_map(|statement| {
-        let is_there = matches!(statement, Statement::ImportDeclaration(import) if source(import).is_some());
-        if is_there { None } else { imported(statement) }
+        let is_there = matches!(statement, Statement::ImportDeclaration(import) if import_source(import).is_some());
+        if is_there { None } else { imported_module(statement) }
     })
 }
 
 /// The module that a statement loads at run time, with the place.
-fn imported(statement: &Statement<'_>) -> Option<(String, Span)> {
+fn imported_module(statement: &Statement<'_>) -> Option<(String, Span)> {
     match statement {
         Statement::ImportDeclaration(import) => {
             let only_types = import.import_kind == ImportOrExportKind::Type
@@ -78,14 +78,14 @@ fn names_a_type(specifier: &ImportDeclarationSpecifier<'_>) -> bool {
 }
 
 /// Replaces the imports from `tools` and `skills` by constants.
-pub(super) fn bind<'a>(allocator: &'a Allocator, program: &mut Program<'a>) {
+pub(super) fn bind_imports<'a>(allocator: &'a Allocator, program: &mut Program<'a>) {
     let builder = AstBuilder::new(allocator);
     let mut constants = Vec::new();
     for statement in &mut program.body {
         let Statement::ImportDeclaration(import) = statement else {
             continue;
         };
-        let Some(from) = source(import) else {
+        let Some(from) = import_source(import) else {
             continue;
         };
         if import.import_kind == ImportOrExportKind::Value {
@@ -105,7 +105,7 @@ pub(super) fn bind<'a>(allocator: &'a Allocator, program: &mut Program<'a>) {
 
 fn declarators<'a>(
     import: &ImportDeclaration<'a>,
-    from: &'static Source,
+    from: &'static ImportSource,
     builder: &AstBuilder<'a>,
 ) -> Vec<VariableDeclarator<'a>> {
     let specifiers = import.specifiers.iter().flatten();

@@ -3,13 +3,13 @@ use std::fmt::Write as _;
 
 /// Turns byte offsets of a text into lines and columns.
 #[derive(Debug)]
-pub(super) struct Lines<'a> {
+pub(super) struct LineIndex<'a> {
     text: &'a str,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineIndex<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Lines { text }
+        LineIndex { text }
     }
 
     /// The line and column of a byte offset, both from 1; columns count characters.
@@ -22,37 +22,37 @@ impl<'a> Lines<'a> {
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = before.bytes().filter(|byte| *byte == b'\n').count();
         let column = before[start..].chars().count();
-        (saturate(line + 1), saturate(column + 1))
+        (to_u32(line + 1), to_u32(column + 1))
     }
 }
 
-fn saturate(number: usize) -> u32 {
+fn to_u32(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Mapping {
+struct PositionMapping {
     ran: (u32, u32),
     written: (u32, u32),
 }
 
 /// A flattened source map, sorted by place in the text that ran. Numbers are from 0 inside, and from 1 in its functions.
 #[derive(Debug, Default)]
-pub(super) struct Positions {
-    mappings: Vec<Mapping>,
+pub(super) struct SourceMap {
+    mappings: Vec<PositionMapping>,
 }
 
-impl Positions {
+impl SourceMap {
     /// Builds the map from tokens `(ran line, ran column, written line, written column)`, all from 0.
     pub(super) fn new(tokens: impl Iterator<Item = (u32, u32, u32, u32)>) -> Self {
         let mut mappings: Vec<_> = tokens
-            .map(|(ran_line, ran_column, line, column)| Mapping {
+            .map(|(ran_line, ran_column, line, column)| PositionMapping {
                 ran: (ran_line, ran_column),
                 written: (line, column),
             })
             .collect();
         mappings.sort_by_key(|mapping| mapping.ran);
-        Positions { mappings }
+        SourceMap { mappings }
     }
 
     /// The written place for a place that ran. Without a mapping the place stays as it is.
@@ -73,7 +73,7 @@ impl Positions {
 
 /// A line of an engine's stack trace.
 #[derive(Debug, PartialEq, Eq)]
-enum Frame<'a> {
+enum StackFrame<'a> {
     Program { function: &'a str, line: u32, column: u32 },
     Ours,
     Other(&'a str),
@@ -81,7 +81,7 @@ enum Frame<'a> {
 
 /// A stack trace as its reader sees it, with the place of the error.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Trace {
+pub(super) struct MappedStack {
     /// Lines of the form `    at name (file:line:column)`, each ended by a newline.
     pub(super) text: String,
     /// The line and column of the innermost place in the program.
@@ -89,11 +89,11 @@ pub(super) struct Trace {
 }
 
 /// Parses an engine's stack, drops our own frames, and maps the program's frames to the original source.
-pub(super) fn trace<'p>(stack: &str, file: &str, positions: impl Fn() -> &'p Positions) -> Trace {
-    let mut trace = Trace::default();
+pub(super) fn map_stack<'p>(stack: &str, file: &str, positions: impl Fn() -> &'p SourceMap) -> MappedStack {
+    let mut trace = MappedStack::default();
     for line in stack.lines() {
-        match frame(line, file) {
-            Frame::Program { function, line, column } => {
+        match parse_frame(line, file) {
+            StackFrame::Program { function, line, column } => {
                 let (line, column) = positions().original(line, column);
                 trace.place.get_or_insert((line, column));
                 let name = if matches!(function, "" | "<anonymous>" | "<module>") {
@@ -109,8 +109,8 @@ pub(super) fn trace<'p>(stack: &str, file: &str, positions: impl Fn() -> &'p Pos
                 };
                 debug_assert!(written.is_ok(), "writing to a string cannot fail");
             }
-            Frame::Ours => {}
-            Frame::Other(text) => {
+            StackFrame::Ours => {}
+            StackFrame::Other(text) => {
                 trace.text.push_str(text);
                 trace.text.push('\n');
             }
@@ -119,16 +119,16 @@ pub(super) fn trace<'p>(stack: &str, file: &str, positions: impl Fn() -> &'p Pos
     trace
 }
 
-fn frame<'a>(line: &'a str, file: &str) -> Frame<'a> {
+fn parse_frame<'a>(line: &'a str, file: &str) -> StackFrame<'a> {
     let Some(rest) = line.trim_start().strip_prefix("at ") else {
-        return Frame::Other(line);
+        return StackFrame::Other(line);
     };
     let (function, place) = match rest.split_once(" (") {
         Some((function, place)) => (function, place.strip_suffix(')').unwrap_or(place)),
         None => ("", rest),
     };
     if place.starts_with(super::prelude::FILE_PREFIX) {
-        return Frame::Ours;
+        return StackFrame::Ours;
     }
     let parsed = place
         .strip_prefix(file)
@@ -138,8 +138,8 @@ fn frame<'a>(line: &'a str, file: &str) -> Frame<'a> {
             Some((line.parse().ok()?, column.parse().ok()?))
         });
     match parsed {
-        Some((line, column)) => Frame::Program { function, line, column },
-        None => Frame::Other(line),
+        Some((line, column)) => StackFrame::Program { function, line, column },
+        None => StackFrame::Other(line),
     }
 }
 

@@ -4,9 +4,9 @@ use std::rc::Rc;
 use rquickjs::{Array, Ctx, Exception, Function, Module, Object, Persistent, Result, TypedArray, Value};
 
 use super::{
-    calls, chance, emit,
-    host::{Host, Stream},
-    workspace,
+    calls, emit,
+    host::{ConsoleStream, NativeState},
+    random, workspace,
 };
 
 /// The prefix of our own modules' names, whose frames never show in a stack.
@@ -32,7 +32,7 @@ const PARTS: [(&str, &str); 12] = [
 ];
 
 /// The functions of the prelude that the Rust side calls.
-pub(super) struct Hooks {
+pub(super) struct PreludeHooks {
     warm: Persistent<Function<'static>>,
     fire: Persistent<Function<'static>>,
     text: Persistent<Function<'static>>,
@@ -43,29 +43,29 @@ pub(super) struct Hooks {
     refuse: Persistent<Function<'static>>,
 }
 
-impl Hooks {
+impl PreludeHooks {
     /// Compiles the parts that programs use most.
-    pub(super) fn warm(&self, ctx: &Ctx<'_>) -> Result<()> {
+    pub(super) fn warm_up(&self, ctx: &Ctx<'_>) -> Result<()> {
         self.warm.clone().restore(ctx)?.call(())
     }
 
     /// Calls the function of a timer.
-    pub(super) fn fire(&self, ctx: &Ctx<'_>, timer: u32) -> Result<()> {
+    pub(super) fn fire_timer(&self, ctx: &Ctx<'_>, timer: u32) -> Result<()> {
         self.fire.clone().restore(ctx)?.call((timer,))
     }
 
     /// Resolves the promise of a call with its result.
-    pub(super) fn answer<'js>(&self, ctx: &Ctx<'js>, number: u32, value: Value<'js>) -> Result<()> {
+    pub(super) fn resolve_call<'js>(&self, ctx: &Ctx<'js>, number: u32, value: Value<'js>) -> Result<()> {
         self.answer.clone().restore(ctx)?.call((number, value))
     }
 
     /// Rejects the promise of a call whose result could not be read.
-    pub(super) fn fail<'js>(&self, ctx: &Ctx<'js>, number: u32, thrown: Value<'js>) -> Result<()> {
+    pub(super) fn reject_unreadable<'js>(&self, ctx: &Ctx<'js>, number: u32, thrown: Value<'js>) -> Result<()> {
         self.fail.clone().restore(ctx)?.call((number, thrown))
     }
 
     /// Rejects the promise of a call that failed, with the message, code, rule, hint and retry time.
-    pub(super) fn refuse<'js>(&self, ctx: &Ctx<'js>, number: u32, words: [Value<'js>; 5]) -> Result<()> {
+    pub(super) fn reject_refused<'js>(&self, ctx: &Ctx<'js>, number: u32, words: [Value<'js>; 5]) -> Result<()> {
         let [message, code, rule, hint, retry] = words;
         self.refuse
             .clone()
@@ -74,7 +74,7 @@ impl Hooks {
     }
 
     /// The text of an object's property; a getter that throws counts as absent.
-    pub(super) fn text<'js>(&self, ctx: &Ctx<'js>, object: &Object<'js>, key: &str) -> Option<String> {
+    pub(super) fn text_property<'js>(&self, ctx: &Ctx<'js>, object: &Object<'js>, key: &str) -> Option<String> {
         let found = self
             .text
             .clone()
@@ -103,19 +103,19 @@ impl Hooks {
     }
 
     /// The value as JSON text, or `None` for null. Prints a notice for each part that JSON cannot hold as it is.
-    pub(super) fn json<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Result<Option<String>> {
+    pub(super) fn to_json<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Result<Option<String>> {
         self.json.clone().restore(ctx)?.call((value,))
     }
 }
 
 /// Defines the built-in names in a fresh context.
-pub(super) fn install(ctx: &Ctx<'_>, host: &Rc<Host>) -> Result<Hooks> {
-    let native = natives(ctx, host)?;
+pub(super) fn install(ctx: &Ctx<'_>, host: &Rc<NativeState>) -> Result<PreludeHooks> {
+    let native = native_functions(ctx, host)?;
     let hooks: Object<'_> = load(ctx, "core", CORE)?.call((native, ctx.globals()))?;
     let hook = |name: &str| -> Result<Persistent<Function<'static>>> {
         Ok(Persistent::save(ctx, hooks.get::<_, Function<'_>>(name)?))
     };
-    Ok(Hooks {
+    Ok(PreludeHooks {
         warm: hook("warm")?,
         fire: hook("fire")?,
         text: hook("text")?,
@@ -150,27 +150,31 @@ fn load_part(ctx: Ctx<'_>, name: String) -> Result<Function<'_>> {
     }
 }
 
-fn natives<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> Result<Object<'js>> {
+fn native_functions<'js>(ctx: &Ctx<'js>, host: &Rc<NativeState>) -> Result<Object<'js>> {
     let native = Object::new(ctx.clone())?;
     native.set("load", Function::new(ctx.clone(), load_part)?)?;
     let printer = Rc::clone(host);
     native.set(
         "print",
         Function::new(ctx.clone(), move |stream: i32, text: String| {
-            let stream = if stream == 2 { Stream::Stderr } else { Stream::Stdout };
+            let stream = if stream == 2 {
+                ConsoleStream::Stderr
+            } else {
+                ConsoleStream::Stdout
+            };
             printer.print(stream, &text);
         })?,
     )?;
     let tracer = Rc::clone(host);
     native.set(
         "trace",
-        Function::new(ctx.clone(), move |stack: String| tracer.trace(&stack).text)?,
+        Function::new(ctx.clone(), move |stack: String| tracer.map_stack(&stack).text)?,
     )?;
     let starter = Rc::clone(host);
     native.set(
         "start",
         Function::new(ctx.clone(), move |id: u32, wait: f64| {
-            let due = starter.clock(1).saturating_add(ticks(wait));
+            let due = starter.read_clock(1).saturating_add(to_ticks(wait));
             starter.timers.borrow_mut().start(id, due);
         })?,
     )?;
@@ -182,30 +186,30 @@ fn natives<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> Result<Object<'js>> {
     let random = Rc::clone(host);
     define_clock(ctx, &native, host)?;
     native.set("random", Function::new(ctx.clone(), move || random.random())?)?;
-    native.set("encode", Function::new(ctx.clone(), encode)?)?;
-    native.set("decode", Function::new(ctx.clone(), workspace::decode)?)?;
-    chance::define(ctx, &native, host)?;
-    workspace::define(ctx, &native, host)?;
-    emit::define(ctx, &native, host)?;
-    calls::define(ctx, &native, host)?;
+    native.set("encode", Function::new(ctx.clone(), encode_utf8)?)?;
+    native.set("decode", Function::new(ctx.clone(), workspace::decode_text)?)?;
+    random::define_crypto(ctx, &native, host)?;
+    workspace::define_files(ctx, &native, host)?;
+    emit::define_emit(ctx, &native, host)?;
+    calls::define_call(ctx, &native, host)?;
     Ok(native)
 }
 
 /// Defines the program's clock: `now` in milliseconds, `elapsed` since the program began, and `origin`, when that was.
-fn define_clock<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> Result<()> {
+fn define_clock<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<NativeState>) -> Result<()> {
     let clock = Rc::clone(host);
     let now = Function::new(ctx.clone(), move || {
-        milliseconds(clock.clock(TICKS_PER_MILLISECOND.into())).floor()
+        to_milliseconds(clock.read_clock(TICKS_PER_MILLISECOND.into())).floor()
     })?;
     native.set("now", now.with_name("now")?)?;
     let clock = Rc::clone(host);
     let elapsed = Function::new(ctx.clone(), move || {
-        let now = clock.clock(1);
-        milliseconds(now.saturating_sub(clock.recall.borrow().start()))
+        let now = clock.read_clock(1);
+        to_milliseconds(now.saturating_sub(clock.recall.borrow().start()))
     })?;
     native.set("elapsed", elapsed.with_name("now")?)?;
     let clock = Rc::clone(host);
-    let origin = Function::new(ctx.clone(), move || milliseconds(clock.recall.borrow().start()))?;
+    let origin = Function::new(ctx.clone(), move || to_milliseconds(clock.recall.borrow().start()))?;
     native.set("origin", origin)
 }
 
@@ -214,7 +218,7 @@ fn define_clock<'js>(ctx: &Ctx<'js>, native: &Object<'js>, host: &Rc<Host>) -> R
     clippy::cast_precision_loss,
     reason = "no clock has more ticks than a number holds exactly"
 )]
-fn milliseconds(ticks: u64) -> f64 {
+fn to_milliseconds(ticks: u64) -> f64 {
     ticks as f64 / f64::from(TICKS_PER_MILLISECOND)
 }
 
@@ -223,10 +227,10 @@ fn milliseconds(ticks: u64) -> f64 {
     clippy::cast_sign_loss,
     reason = "a wait is between 0 and 25 days, and what is not becomes the nearest of them"
 )]
-fn ticks(milliseconds: f64) -> u64 {
+fn to_ticks(milliseconds: f64) -> u64 {
     (milliseconds * f64::from(TICKS_PER_MILLISECOND)).ceil() as u64
 }
 
-fn encode(ctx: Ctx<'_>, text: String) -> Result<TypedArray<'_, u8>> {
+fn encode_utf8(ctx: Ctx<'_>, text: String) -> Result<TypedArray<'_, u8>> {
     TypedArray::new(ctx, text.into_bytes())
 }

@@ -1,8 +1,8 @@
 use std::{cell::RefCell, collections::VecDeque, fs, path::Path, rc::Rc, time::Instant};
 
-use ringfence_wire::{Ask, Emit};
+use ringfence_wire::{CallTarget, EmittedFile};
 
-use super::{Again, Answered, Engine, EngineLimits, Fault, Outcome, Outside, Program};
+use super::{CallAnswer, EngineHost, JsEngine, JsEngineLimits, JsFault, JsOutcome, JsProgram, ReplayInput};
 
 mod calls;
 mod console;
@@ -18,12 +18,12 @@ struct Said {
     stdout: String,
     stderr: String,
     made: u32,
-    answers: VecDeque<(u32, Answered)>,
+    answers: VecDeque<(u32, CallAnswer)>,
     trace: Vec<u8>,
-    emitted: Vec<Emit>,
+    emitted: Vec<EmittedFile>,
 }
 
-impl Outside for Said {
+impl EngineHost for Said {
     fn stdout(&mut self, bytes: &[u8]) {
         self.stdout.push_str(std::str::from_utf8(bytes).unwrap());
     }
@@ -32,7 +32,7 @@ impl Outside for Said {
         self.stderr.push_str(std::str::from_utf8(bytes).unwrap());
     }
 
-    fn call(&mut self, ask: Ask, body: String) -> Option<u32> {
+    fn call(&mut self, ask: CallTarget, body: String) -> Option<u32> {
         self.made += 1;
         self.answers.push_back((self.made, calls::answer(&ask, &body)));
         Some(self.made)
@@ -40,7 +40,7 @@ impl Outside for Said {
 
     fn send_calls(&mut self) {}
 
-    fn wait_for_answer(&mut self, _until: Option<Instant>, _due: Option<u64>) -> Option<(u32, Answered)> {
+    fn wait_for_answer(&mut self, _until: Option<Instant>, _due: Option<u64>) -> Option<(u32, CallAnswer)> {
         self.answers.pop_front()
     }
 
@@ -48,23 +48,23 @@ impl Outside for Said {
         self.trace.extend_from_slice(bytes);
     }
 
-    fn emit(&mut self, emit: Emit) {
+    fn emit(&mut self, emit: EmittedFile) {
         self.emitted.push(emit);
     }
 }
 
-const LIMITS: EngineLimits = EngineLimits {
+const LIMITS: JsEngineLimits = JsEngineLimits {
     memory: Some(64 << 20),
     stack: 512 << 10,
 };
 
-fn run_in(workspace: &Path, source: &str, typescript: bool, args: &[String]) -> (Outcome, Said) {
-    let engine = Engine::with_workspace(LIMITS, workspace.to_owned()).unwrap();
+fn run_in(workspace: &Path, source: &str, typescript: bool, args: &[String]) -> (JsOutcome, Said) {
+    let engine = JsEngine::with_workspace(LIMITS, workspace.to_owned()).unwrap();
     run_on(engine, source, typescript, args)
 }
 
-fn run_on(engine: Engine, source: &str, typescript: bool, args: &[String]) -> (Outcome, Said) {
-    let again = Again {
+fn run_on(engine: JsEngine, source: &str, typescript: bool, args: &[String]) -> (JsOutcome, Said) {
+    let again = ReplayInput {
         seed: 1,
         clock: 0,
         trace: &[],
@@ -73,29 +73,35 @@ fn run_on(engine: Engine, source: &str, typescript: bool, args: &[String]) -> (O
 }
 
 /// Runs a TypeScript program with this seed and trace.
-fn run_again(source: &str, seed: u64, trace: &[u8]) -> (Outcome, Said) {
+fn run_again(source: &str, seed: u64, trace: &[u8]) -> (JsOutcome, Said) {
     let clock = 0;
-    let engine = Engine::with_workspace(LIMITS, "/nonexistent".into()).unwrap();
-    run_with(engine, source, true, &[], Again { seed, clock, trace })
+    let engine = JsEngine::with_workspace(LIMITS, "/nonexistent".into()).unwrap();
+    run_with(engine, source, true, &[], ReplayInput { seed, clock, trace })
 }
 
-fn run_with(engine: Engine, source: &str, typescript: bool, args: &[String], again: Again<'_>) -> (Outcome, Said) {
+fn run_with(
+    engine: JsEngine,
+    source: &str,
+    typescript: bool,
+    args: &[String],
+    again: ReplayInput<'_>,
+) -> (JsOutcome, Said) {
     let said = Rc::new(RefCell::new(Said::default()));
     let file_name = if typescript { "program.ts" } else { "program.js" };
-    let program = Program {
+    let program = JsProgram {
         source,
         typescript,
         file_name,
         args,
         input: None,
-        again,
+        replay: again,
     };
-    let finished = engine.run(&program, Rc::clone(&said) as Rc<RefCell<dyn Outside>>);
+    let finished = engine.run(&program, Rc::clone(&said) as Rc<RefCell<dyn EngineHost>>);
     let said = said.borrow().clone();
     (finished.outcome, said)
 }
 
-fn run(source: &str) -> (Outcome, Said) {
+fn run(source: &str) -> (JsOutcome, Said) {
     run_in(Path::new("/nonexistent"), source, true, &[])
 }
 
@@ -103,7 +109,7 @@ fn run(source: &str) -> (Outcome, Said) {
 #[track_caller]
 fn value(source: &str) -> String {
     let outcome = run(source).0;
-    let Outcome::Completed { value_json } = outcome else {
+    let JsOutcome::Completed { value_json } = outcome else {
         panic!("{source}\n{outcome:?}")
     };
     value_json.unwrap_or_else(|| "null".to_owned())
@@ -115,9 +121,9 @@ fn check(source: &str, json: &str) {
 }
 
 #[track_caller]
-fn failure(source: &str) -> Fault {
+fn failure(source: &str) -> JsFault {
     let outcome = run(source).0;
-    let Outcome::Failed(fault) = outcome else {
+    let JsOutcome::Failed(fault) = outcome else {
         panic!("{source}\n{outcome:?}")
     };
     fault
@@ -192,11 +198,11 @@ fn timers_run_in_order_and_to_the_end() {
 
 #[test]
 fn a_promise_that_cannot_settle_is_stuck() {
-    assert_eq!(run("await new Promise(() => {})").0, Outcome::Stuck);
-    assert_eq!(run("new Promise(() => {})").0, Outcome::Stuck);
+    assert_eq!(run("await new Promise(() => {})").0, JsOutcome::Stuck);
+    assert_eq!(run("new Promise(() => {})").0, JsOutcome::Stuck);
     assert_eq!(
         run("setTimeout(() => {}, 1); await new Promise(() => {})").0,
-        Outcome::Stuck
+        JsOutcome::Stuck
     );
 }
 
@@ -251,11 +257,11 @@ fn typescript_is_stripped_and_lowered() {
 #[test]
 fn javascript_is_not_typescript() {
     let (outcome, _) = run_in(Path::new("/"), "const x: number = 1", false, &[]);
-    assert!(matches!(outcome, Outcome::SyntaxError(_)), "{outcome:?}");
+    assert!(matches!(outcome, JsOutcome::SyntaxError(_)), "{outcome:?}");
     let (outcome, _) = run_in(Path::new("/"), "#!/usr/bin/env node\n[1].at(-1)", false, &[]);
     assert_eq!(
         outcome,
-        Outcome::Completed {
+        JsOutcome::Completed {
             value_json: Some("1".to_owned())
         }
     );
@@ -267,7 +273,7 @@ fn args_reach_the_program() {
     let (outcome, _) = run_in(Path::new("/"), "args", true, &args);
     assert_eq!(
         outcome,
-        Outcome::Completed {
+        JsOutcome::Completed {
             value_json: Some(r#"["one","zwei ü"]"#.to_owned())
         }
     );
@@ -333,7 +339,7 @@ fn imports_are_refused_with_a_hint() {
         "const fs = require('fs')",
     ] {
         let (outcome, _) = run(source);
-        let Outcome::ImportRefused(fault) = outcome else {
+        let JsOutcome::ImportRefused(fault) = outcome else {
             panic!("{source}: {outcome:?}")
         };
         assert_eq!(fault.code, "import.refused");
@@ -353,15 +359,15 @@ fn the_heap_limit_is_an_outcome_of_its_own() {
         "const a = []; for (let n = 0; ; n++) a.push(String(n).repeat(1000))",
         "const a: any[] = []; while (true) a.push({ a: {} })",
     ] {
-        assert_eq!(run(source).0, Outcome::OutOfMemory, "{source}");
+        assert_eq!(run(source).0, JsOutcome::OutOfMemory, "{source}");
     }
     // Far from the memory limit, a thrown null is an ordinary failure.
-    let limits = EngineLimits {
+    let limits = JsEngineLimits {
         memory: Some(1 << 40),
         ..LIMITS
     };
-    let (outcome, _) = run_on(Engine::new(limits).unwrap(), "throw null", true, &[]);
-    let Outcome::Failed(fault) = outcome else {
+    let (outcome, _) = run_on(JsEngine::new(limits).unwrap(), "throw null", true, &[]);
+    let JsOutcome::Failed(fault) = outcome else {
         panic!("{outcome:?}")
     };
     assert_eq!((fault.name.as_str(), fault.message.as_str()), ("Uncaught", "null"));
@@ -377,7 +383,7 @@ fn a_large_file_is_parsed_whole() {
     let (outcome, _) = run_in(folder.path(), source, true, &[]);
     assert_eq!(
         outcome,
-        Outcome::Completed {
+        JsOutcome::Completed {
             value_json: Some("20000".to_owned())
         }
     );

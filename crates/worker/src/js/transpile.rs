@@ -22,8 +22,8 @@ use oxc_span::{GetSpan, SourceType, Span};
 use oxc_transformer::{TransformOptions, Transformer};
 
 use super::{
-    Diagnostic, Language, imports, nesting,
-    positions::{Lines, Positions},
+    ScriptLanguage, SyntaxDiagnostic, imports, nesting,
+    positions::{LineIndex, SourceMap},
 };
 
 /// The most diagnostics that are reported: after a slip, the rest is noise.
@@ -31,25 +31,25 @@ const MAX_DIAGNOSTICS: usize = 20;
 
 /// Why a source cannot become a module.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum TranspileError {
     /// The source is not valid in its language.
-    Syntax(Vec<Diagnostic>),
+    Syntax(Vec<SyntaxDiagnostic>),
     /// The source imports a module that cannot be imported.
     Import { specifier: String, line: u32, column: u32 },
 }
 
 /// Transpiles the source into the module to run.
-pub(super) fn module(source: &str, file: &str, language: Language) -> Result<String, Refusal> {
+pub(super) fn transpile_module(source: &str, file: &str, language: ScriptLanguage) -> Result<String, TranspileError> {
     let allocator = Allocator::default();
-    let program = lower(&allocator, source, file, language)?;
+    let program = parse_and_lower(&allocator, source, file, language)?;
     Ok(Codegen::new().with_options(codegen_options()).build(&program).code)
 }
 
-/// Maps each part of [`module`]'s text to its source. This repeats the transpilation, so that only failing programs pay for it.
-pub(super) fn positions(source: &str, file: &str, language: Language) -> Positions {
+/// Maps each part of [`transpile_module`]'s text to its source. This repeats the transpilation, so that only failing programs pay for it.
+pub(super) fn source_map(source: &str, file: &str, language: ScriptLanguage) -> SourceMap {
     let allocator = Allocator::default();
-    let Ok(program) = lower(&allocator, source, file, language) else {
-        return Positions::default();
+    let Ok(program) = parse_and_lower(&allocator, source, file, language) else {
+        return SourceMap::default();
     };
     let options = CodegenOptions {
         source_map_path: Some(Path::new(file).to_owned()),
@@ -57,7 +57,7 @@ pub(super) fn positions(source: &str, file: &str, language: Language) -> Positio
     };
     let printed = Codegen::new().with_options(options).build(&program);
     let Some(map) = printed.map else {
-        return Positions::default();
+        return SourceMap::default();
     };
     let tokens = map.get_tokens().map(|token| {
         (
@@ -67,7 +67,7 @@ pub(super) fn positions(source: &str, file: &str, language: Language) -> Positio
             token.get_src_col(),
         )
     });
-    Positions::new(tokens)
+    SourceMap::new(tokens)
 }
 
 fn codegen_options() -> CodegenOptions {
@@ -77,18 +77,18 @@ fn codegen_options() -> CodegenOptions {
     }
 }
 
-fn lower<'a>(
+fn parse_and_lower<'a>(
     allocator: &'a Allocator,
     source: &'a str,
     file: &str,
-    language: Language,
-) -> Result<Program<'a>, Refusal> {
-    let lines = Lines::new(source);
-    if let Some(offset) = nesting::too_deep(source) {
+    language: ScriptLanguage,
+) -> Result<Program<'a>, TranspileError> {
+    let lines = LineIndex::new(source);
+    if let Some(offset) = nesting::find_too_deep(source) {
         let (line, column) = lines.position(offset);
-        let message = format!("brackets are nested deeper than {}", nesting::MOST);
+        let message = format!("brackets are nested deeper than {}", nesting::MAX_DEPTH);
         let code = "syntax".to_owned();
-        let found = Diagnostic {
+        let found = SyntaxDiagnostic {
             file: file.to_owned(),
             line,
             column,
@@ -96,24 +96,24 @@ fn lower<'a>(
             message,
             hint: None,
         };
-        return Err(Refusal::Syntax(vec![found]));
+        return Err(TranspileError::Syntax(vec![found]));
     }
     let report = |found: &[OxcDiagnostic], concerns_types: fn(&OxcDiagnostic) -> bool| {
         let kept: Vec<_> = found
             .iter()
             .filter(|one| one.severity == Severity::Error && !concerns_types(one))
             .take(MAX_DIAGNOSTICS)
-            .map(|one| diagnostic(one, file, &lines))
+            .map(|one| to_diagnostic(one, file, &lines))
             .collect();
         if kept.is_empty() {
             Ok(())
         } else {
-            Err(Refusal::Syntax(kept))
+            Err(TranspileError::Syntax(kept))
         }
     };
     let source_type = match language {
-        Language::TypeScript => SourceType::ts().with_module(true),
-        Language::JavaScript => SourceType::mjs(),
+        ScriptLanguage::TypeScript => SourceType::ts().with_module(true),
+        ScriptLanguage::JavaScript => SourceType::mjs(),
     };
     let parsed = Parser::new(allocator, source, source_type).parse();
     if parsed.panicked {
@@ -121,34 +121,34 @@ fn lower<'a>(
             .diagnostics
             .iter()
             .take(MAX_DIAGNOSTICS)
-            .map(|one| diagnostic(one, file, &lines))
+            .map(|one| to_diagnostic(one, file, &lines))
             .collect();
-        return Err(Refusal::Syntax(found));
+        return Err(TranspileError::Syntax(found));
     }
-    report(&parsed.diagnostics, is_checkers_finding)?;
+    report(&parsed.diagnostics, is_type_error)?;
     let mut program = parsed.program;
     refuse_imports(&program, &lines)?;
     export_value(allocator, &mut program);
-    imports::bind(allocator, &mut program);
+    imports::bind_imports(allocator, &mut program);
     let semantic = SemanticBuilder::new()
         .with_check_syntax_error(true)
         .with_enum_eval(true)
         .with_excess_capacity(1.0)
         .build(&program);
     // What TypeScript numbers here concerns how types are written; the engine still refuses what cannot run.
-    report(&semantic.diagnostics, is_typescripts)?;
-    if language == Language::TypeScript {
+    report(&semantic.diagnostics, is_typescript_diagnostic)?;
+    if language == ScriptLanguage::TypeScript {
         let scoping = semantic.semantic.into_scoping();
         let transformed = Transformer::new(allocator, Path::new(file), &TransformOptions::default())
             .build_with_scoping(scoping, &mut program);
-        report(&transformed.diagnostics, is_checkers_finding)?;
+        report(&transformed.diagnostics, is_type_error)?;
     }
     Ok(program)
 }
 
 /// Whether a diagnostic comes from the type checker. TypeScript numbers those from 2000 on; lower numbers are syntax errors.
-fn is_checkers_finding(found: &OxcDiagnostic) -> bool {
-    is_typescripts(found)
+fn is_type_error(found: &OxcDiagnostic) -> bool {
+    is_typescript_diagnostic(found)
         && found
             .code
             .number
@@ -156,7 +156,7 @@ fn is_checkers_finding(found: &OxcDiagnostic) -> bool {
             .is_some_and(|number| number.starts_with('2'))
 }
 
-fn is_typescripts(found: &OxcDiagnostic) -> bool {
+fn is_typescript_diagnostic(found: &OxcDiagnostic) -> bool {
     found
         .code
         .scope
@@ -164,7 +164,7 @@ fn is_typescripts(found: &OxcDiagnostic) -> bool {
         .is_some_and(|scope| scope.eq_ignore_ascii_case("ts"))
 }
 
-fn diagnostic(found: &OxcDiagnostic, file: &str, lines: &Lines<'_>) -> Diagnostic {
+fn to_diagnostic(found: &OxcDiagnostic, file: &str, lines: &LineIndex<'_>) -> SyntaxDiagnostic {
     let offset = found.labels.first().map_or(0, oxc_span::LabeledSpan::offset);
     let (line, column) = lines.position(offset);
     let code = if found.code.is_some() {
@@ -172,7 +172,7 @@ fn diagnostic(found: &OxcDiagnostic, file: &str, lines: &Lines<'_>) -> Diagnosti
     } else {
         "syntax".to_owned()
     };
-    Diagnostic {
+    SyntaxDiagnostic {
         file: file.to_owned(),
         line,
         column,
@@ -182,12 +182,12 @@ fn diagnostic(found: &OxcDiagnostic, file: &str, lines: &Lines<'_>) -> Diagnosti
     }
 }
 
-fn refuse_imports(program: &Program<'_>, lines: &Lines<'_>) -> Result<(), Refusal> {
-    let Some((specifier, span)) = imports::refused(program) else {
+fn refuse_imports(program: &Program<'_>, lines: &LineIndex<'_>) -> Result<(), TranspileError> {
+    let Some((specifier, span)) = imports::refused_import(program) else {
         return Ok(());
     };
     let (line, column) = lines.position(span.start);
-    Err(Refusal::Import {
+    Err(TranspileError::Import {
         specifier,
         line,
         column,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::ReadError;
+use super::PythonReadError;
 
 /// The most bytes of each text of an error.
 const MAX_TEXT: usize = 16 * 1024;
@@ -64,8 +64,8 @@ pub enum PythonResult {
 }
 
 #[derive(Deserialize)]
-struct RawResult {
-    kind: Kind,
+struct RawPythonResult {
+    kind: PythonResultKind,
     #[serde(default)]
     value_json: Option<String>,
     #[serde(default)]
@@ -82,7 +82,7 @@ struct RawResult {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum PythonResultKind {
     Completed,
     Failed,
     SyntaxError,
@@ -94,45 +94,47 @@ enum Kind {
 
 impl PythonResult {
     /// Decodes the result frame of a child.
-    pub fn from_frame(frame: &[u8]) -> Result<PythonResult, ReadError> {
-        let raw: RawResult = serde_json::from_slice(frame).map_err(ReadError::Shape)?;
+    pub fn from_frame(frame: &[u8]) -> Result<PythonResult, PythonReadError> {
+        let raw: RawPythonResult = serde_json::from_slice(frame).map_err(PythonReadError::Shape)?;
         let error = raw
             .error
-            .map(PythonError::cut)
-            .ok_or(ReadError::Missing { what: "its error" });
-        let hint = raw.hint.map(cut);
+            .map(PythonError::truncated)
+            .ok_or(PythonReadError::Missing { what: "its error" });
+        let hint = raw.hint.map(truncate_text);
         Ok(match raw.kind {
-            Kind::Completed => {
+            PythonResultKind::Completed => {
                 if let Some(text) = &raw.value_json {
-                    serde_json::from_str::<IgnoredAny>(text).map_err(ReadError::Shape)?;
+                    serde_json::from_str::<IgnoredAny>(text).map_err(PythonReadError::Shape)?;
                 }
                 PythonResult::Completed {
                     value_json: raw.value_json,
                 }
             }
-            Kind::Failed => PythonResult::Failed(error?),
-            Kind::SyntaxError => PythonResult::SyntaxError(error?),
-            Kind::NotJson => PythonResult::NotJson { error: error?, hint },
-            Kind::ImportRefused => PythonResult::ImportRefused(error?),
-            Kind::Exit => {
-                let code = raw.exit_code.ok_or(ReadError::Missing { what: "its exit code" })?;
+            PythonResultKind::Failed => PythonResult::Failed(error?),
+            PythonResultKind::SyntaxError => PythonResult::SyntaxError(error?),
+            PythonResultKind::NotJson => PythonResult::NotJson { error: error?, hint },
+            PythonResultKind::ImportRefused => PythonResult::ImportRefused(error?),
+            PythonResultKind::Exit => {
+                let code = raw
+                    .exit_code
+                    .ok_or(PythonReadError::Missing { what: "its exit code" })?;
                 PythonResult::Exit { code }
             }
-            Kind::Diverged => PythonResult::Diverged {
-                calls: raw.calls.ok_or(ReadError::Missing { what: "its calls" })?,
-                message: cut(raw.message.ok_or(ReadError::Missing { what: "its reason" })?),
+            PythonResultKind::Diverged => PythonResult::Diverged {
+                calls: raw.calls.ok_or(PythonReadError::Missing { what: "its calls" })?,
+                message: truncate_text(raw.message.ok_or(PythonReadError::Missing { what: "its reason" })?),
             },
         })
     }
 }
 
 impl PythonError {
-    fn cut(self) -> Self {
+    fn truncated(self) -> Self {
         PythonError {
-            kind: cut(self.kind),
-            message: cut(self.message),
-            file: self.file.map(cut),
-            text: self.text.map(cut),
+            kind: truncate_text(self.kind),
+            message: truncate_text(self.message),
+            file: self.file.map(truncate_text),
+            text: self.text.map(truncate_text),
             call: self.call,
             line: self.line,
             column: self.column,
@@ -140,7 +142,7 @@ impl PythonError {
     }
 }
 
-pub(super) fn cut(mut text: String) -> String {
+pub(super) fn truncate_text(mut text: String) -> String {
     if text.len() > MAX_TEXT {
         let end = text.floor_char_boundary(MAX_TEXT);
         text.truncate(end);

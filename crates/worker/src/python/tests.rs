@@ -21,8 +21,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::{
-    ENVIRONMENT, Frames, JobError, MAX_JOB, MAX_PACKET, PythonError, PythonFrame, PythonJob, PythonResult, READY,
-    ReadError, Remark, Reply, Request, arguments, is_ready, look_frame, return_frame,
+    ENVIRONMENT, FrameBuffer, JobError, MAX_JOB, MAX_PACKET, PythonError, PythonFrame, PythonJob, PythonReadError,
+    PythonRemark, PythonResult, READY, ZygoteReply, ZygoteRequest, append_return_frame, is_ready, wait_query_frame,
+    zygote_arguments,
 };
 
 mod again;
@@ -65,7 +66,7 @@ impl Zygote {
             .expect("these tests need python3");
         let process = Command::new("/bin/sh")
             .args(["-c", "exec 3<&0 0</dev/null; exec \"$@\"", "sh", python])
-            .args(arguments(filter))
+            .args(zygote_arguments(filter))
             .env_clear()
             .envs(ENVIRONMENT)
             .stdin(Stdio::from(theirs))
@@ -89,7 +90,7 @@ impl Zygote {
         packet
     }
 
-    fn ask(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Reply {
+    fn ask(&self, request: &ZygoteRequest, descriptors: &[BorrowedFd<'_>]) -> ZygoteReply {
         let packet = request.to_packet();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -103,7 +104,7 @@ impl Zygote {
             SendFlags::empty(),
         )
         .unwrap();
-        Reply::from_packet(&self.receive()).unwrap()
+        ZygoteReply::from_packet(&self.receive()).unwrap()
     }
 
     fn fork(&self, rlimits: &[(&str, u64)], groups: &[&File]) -> Forked {
@@ -116,8 +117,8 @@ impl Zygote {
             .collect();
         let mut descriptors = vec![theirs.as_fd(), out.as_fd(), err.as_fd()];
         descriptors.extend(groups.iter().map(|group| group.as_fd()));
-        let reply = self.ask(&Request::Fork { rlimits }, &descriptors);
-        let Reply::Child { pid } = reply else {
+        let reply = self.ask(&ZygoteRequest::Fork { rlimits }, &descriptors);
+        let ZygoteReply::Child { pid } = reply else {
             panic!("{reply:?}")
         };
         Forked {
@@ -129,8 +130,8 @@ impl Zygote {
     }
 
     fn reap(&self, pid: i32) -> i32 {
-        let reply = self.ask(&Request::Reap { pid }, &[]);
-        let Reply::Reaped { pid: reaped, status } = reply else {
+        let reply = self.ask(&ZygoteRequest::Reap { pid }, &[]);
+        let ZygoteReply::Reaped { pid: reaped, status } = reply else {
             panic!("{reply:?}")
         };
         assert_eq!(reaped, pid);
@@ -162,13 +163,13 @@ struct Ran {
 }
 
 /// The result frame of a child; the frames before it are skipped.
-fn last_frame(frames: &mut Frames, stream: &mut UnixStream) -> Option<Vec<u8>> {
+fn last_frame(frames: &mut FrameBuffer, stream: &mut UnixStream) -> Option<Vec<u8>> {
     last_frame_and_files(frames, stream, &mut Vec::new())
 }
 
 /// The result frame of a child. The files that it emits are added to the list.
 fn last_frame_and_files(
-    frames: &mut Frames,
+    frames: &mut FrameBuffer,
     stream: &mut UnixStream,
     emitted: &mut Vec<(String, Option<String>)>,
 ) -> Option<Vec<u8>> {
@@ -176,7 +177,7 @@ fn last_frame_and_files(
         let frame = frames.read_frame(stream).unwrap()?;
         match PythonFrame::read(&frame).unwrap() {
             PythonFrame::Result(_) => return Some(frame),
-            PythonFrame::Remark(Remark::Emit { path, media_type }) => emitted.push((path, media_type)),
+            PythonFrame::Remark(PythonRemark::Emit { path, media_type }) => emitted.push((path, media_type)),
             PythonFrame::Remark(_) | PythonFrame::Call(_) => {}
         }
     }
@@ -188,7 +189,7 @@ fn run_on(zygote: &Zygote, source: &str, args: &[&str], prepare: impl Fn(&Path))
     prepare(workspace.path());
     fs::write(deps.path().join("helper_package.py"), "ANSWER = 42\n").unwrap();
     let mut child = zygote.fork(&[], &[]);
-    let mut frames = Frames::new(1 << 20);
+    let mut frames = FrameBuffer::new(1 << 20);
     assert!(is_ready(&frames.read_frame(&mut child.stream).unwrap().unwrap()));
     let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
     let env = BTreeMap::from([("GREETING".to_owned(), "hällo".to_owned())]);
@@ -240,18 +241,18 @@ fn one_zygote_serves_many_children_and_survives_their_death() {
     );
     assert_eq!(second.status, 0);
     let mut third = zygote.fork(&[], &[]);
-    assert!(Frames::new(64).read_frame(&mut third.stream).unwrap().is_some());
+    assert!(FrameBuffer::new(64).read_frame(&mut third.stream).unwrap().is_some());
     drop(third.stream);
     assert_eq!(zygote.reap(third.pid), 71);
-    let reply = zygote.ask(&Request::Reap { pid: 999_999 }, &[]);
-    assert!(matches!(reply, Reply::Refused { .. }), "{reply:?}");
+    let reply = zygote.ask(&ZygoteRequest::Reap { pid: 999_999 }, &[]);
+    assert!(matches!(reply, ZygoteReply::Refused { .. }), "{reply:?}");
     let reply = zygote.ask(
-        &Request::Fork {
+        &ZygoteRequest::Fork {
             rlimits: BTreeMap::new(),
         },
         &[],
     );
-    assert!(matches!(reply, Reply::Refused { .. }), "{reply:?}");
+    assert!(matches!(reply, ZygoteReply::Refused { .. }), "{reply:?}");
 }
 
 #[test]
@@ -260,7 +261,7 @@ fn a_child_joins_its_groups_and_keeps_nothing_else_open() {
     let folder = tempfile::tempdir().unwrap();
     let group = File::create(folder.path().join("tasks")).unwrap();
     let mut child = zygote.fork(&[("NOFILE", 64), ("CORE", 0)], &[&group]);
-    let mut frames = Frames::new(1 << 20);
+    let mut frames = FrameBuffer::new(1 << 20);
     assert!(is_ready(&frames.read_frame(&mut child.stream).unwrap().unwrap()));
     assert_eq!(fs::read_to_string(folder.path().join("tasks")).unwrap(), "0");
     let source = "import os, resource\n(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:4], resource.getrlimit(resource.RLIMIT_NOFILE))";
@@ -295,7 +296,12 @@ fn a_group_that_cannot_be_joined_ends_the_child_before_its_job() {
     let zygote = Zygote::start(&ALLOW_ALL);
     let readonly = File::open("/dev/null").unwrap();
     let mut child = zygote.fork(&[], &[&readonly]);
-    assert!(Frames::new(1 << 20).read_frame(&mut child.stream).unwrap().is_none());
+    assert!(
+        FrameBuffer::new(1 << 20)
+            .read_frame(&mut child.stream)
+            .unwrap()
+            .is_none()
+    );
     assert_eq!(zygote.reap(child.pid), 70);
 }
 
@@ -308,7 +314,12 @@ fn without_a_filter_nothing_runs() {
     // Whole instructions, but no program: the kernel refuses it in the child.
     let zygote = Zygote::start(&[0xff; 8]);
     let mut child = zygote.fork(&[], &[]);
-    assert!(Frames::new(1 << 20).read_frame(&mut child.stream).unwrap().is_none());
+    assert!(
+        FrameBuffer::new(1 << 20)
+            .read_frame(&mut child.stream)
+            .unwrap()
+            .is_none()
+    );
     assert_eq!(zygote.reap(child.pid), 70);
     let mut said = String::new();
     child.stderr.read_to_string(&mut said).unwrap();

@@ -1,7 +1,7 @@
 use std::process::Command;
 
-use super::super::tally::Tally;
-use super::{is_news, run, settle, twice};
+use super::super::test_tally::TestTally;
+use super::{checked_tally, is_reported, run_command, run_with_retry};
 use crate::program;
 
 fn shell(script: &str) -> Command {
@@ -12,16 +12,16 @@ fn shell(script: &str) -> Command {
 
 #[test]
 fn a_command_that_fails_fails_the_step() {
-    assert!(run(&mut shell("exit 0")).is_ok());
+    assert!(run_command(&mut shell("exit 0")).is_ok());
     assert_eq!(
-        run(&mut shell("exit 3")).unwrap_err().to_string(),
+        run_command(&mut shell("exit 3")).unwrap_err().to_string(),
         "`sh -c exit 3` ended with exit status: 3"
     );
 }
 
-fn counted(script: &str) -> anyhow::Result<Tally> {
-    settle(
-        &program::relay(&mut shell(script), |_| true, std::io::sink(), std::io::sink())?,
+fn counted(script: &str) -> anyhow::Result<TestTally> {
+    checked_tally(
+        &program::run_relayed(&mut shell(script), |_| true, std::io::sink(), std::io::sink())?,
         "sh",
     )
 }
@@ -52,7 +52,7 @@ fn the_frame_around_a_test_is_no_news() {
         ("", false),
         ("test result: ok. 12 passed; 0 failed", true),
     ] {
-        assert_eq!(is_news(line), news, "{line}");
+        assert_eq!(is_reported(line), news, "{line}");
     }
 }
 
@@ -73,9 +73,9 @@ fn flaky(times: usize) -> (tempfile::TempDir, Command) {
 fn a_test_that_fails_twice_fails_the_step_and_once_is_told() {
     for (times, expected) in [(0, Some(0)), (1, Some(1)), (2, None)] {
         let (_folder, mut command) = flaky(times);
-        let counted = twice("sh", |_| {
-            program::relay(&mut command, |_| true, std::io::sink(), std::io::sink())
+        let counted = run_with_retry("sh", |_| {
+            program::run_relayed(&mut command, |_| true, std::io::sink(), std::io::sink())
         });
-        assert_eq!(counted.ok().map(|tally| tally.again), expected, "{times}");
+        assert_eq!(counted.ok().map(|tally| tally.retried), expected, "{times}");
     }
 }

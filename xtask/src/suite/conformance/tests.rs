@@ -1,4 +1,4 @@
-use super::missed;
+use super::missed_scenarios;
 
 const SAID: &str = "\
 === SUITE SUMMARY ===
@@ -14,7 +14,7 @@ Total: 26 passed, 3 failed, 0 warnings";
 fn check(scored: &[&str], expected: &[&str]) {
     let lines: Vec<String> = SAID.lines().map(str::to_owned).collect();
     let scored: Vec<String> = scored.iter().map(|name| (*name).to_owned()).collect();
-    assert_eq!(missed(&lines, &scored), expected);
+    assert_eq!(missed_scenarios(&lines, &scored), expected);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use std::fs;
 
-use super::{Outcome, run, scripts};
+use super::{StepOutcome, example_scripts, run};
 
 #[test]
 fn scripts_run_in_the_order_of_their_names() {
@@ -8,7 +8,7 @@ fn scripts_run_in_the_order_of_their_names() {
     for name in ["two.sh", "one.sh", "data.json", "README.md"] {
         fs::write(folder.path().join(name), "").unwrap();
     }
-    let found = scripts(folder.path()).unwrap();
+    let found = example_scripts(folder.path()).unwrap();
     let names: Vec<_> = found
         .iter()
         .map(|path| path.file_name().unwrap().to_str().unwrap())
@@ -21,6 +21,6 @@ fn without_examples_the_step_does_not_count() {
     let root = tempfile::tempdir().unwrap();
     assert_eq!(
         run(root.path()).unwrap(),
-        Outcome::Absent("no examples/*.sh".to_owned())
+        StepOutcome::Absent("no examples/*.sh".to_owned())
     );
 }

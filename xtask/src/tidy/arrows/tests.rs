@@ -1,11 +1,11 @@
 use std::collections::BTreeSet;
 
-use super::super::graph::{Graph, Kind};
-use super::{ALLOWED, check};
+use super::super::graph::{DependencyGraph, DependencyKind};
+use super::{ALLOWED_DEPENDENCIES, check};
 
 #[track_caller]
-fn judge(members: &[(&str, &[(&str, Kind)])], expected: &[&str]) {
-    let found = check(&Graph::of(members, &[]));
+fn judge(members: &[(&str, &[(&str, DependencyKind)])], expected: &[&str]) {
+    let found = check(&DependencyGraph::from_edges(members, &[]));
     let found: Vec<_> = found
         .iter()
         .map(|finding| format!("{}: {}", finding.place, finding.message))
@@ -19,14 +19,14 @@ fn judge(members: &[(&str, &[(&str, Kind)])], expected: &[&str]) {
 #[test]
 fn arrows_of_the_list_pass() {
     let cli: &[_] = &[
-        ("engine", Kind::Normal),
-        ("journal", Kind::Normal),
-        ("probe", Kind::Normal),
+        ("engine", DependencyKind::Normal),
+        ("journal", DependencyKind::Normal),
+        ("probe", DependencyKind::Normal),
     ];
     judge(
         &[
             ("cli", cli),
-            ("engine", &[("journal", Kind::Normal)]),
+            ("engine", &[("journal", DependencyKind::Normal)]),
             ("journal", &[]),
             ("probe", &[]),
         ],
@@ -37,7 +37,7 @@ fn arrows_of_the_list_pass() {
 #[test]
 fn a_new_arrow_is_named_with_the_place_for_the_reason() {
     judge(
-        &[("jail", &[("policy", Kind::Normal)]), ("policy", &[])],
+        &[("jail", &[("policy", DependencyKind::Normal)]), ("policy", &[])],
         &["crates/jail/Cargo.toml: `jail` → `policy` is a new arrow; write down why in an ADR (docs/adr/)"],
     );
 }
@@ -45,7 +45,7 @@ fn a_new_arrow_is_named_with_the_place_for_the_reason() {
 #[test]
 fn a_build_dependency_is_an_arrow() {
     judge(
-        &[("jail", &[("wire", Kind::Build)]), ("wire", &[])],
+        &[("jail", &[("wire", DependencyKind::Build)]), ("wire", &[])],
         &["`jail` → `wire`"],
     );
 }
@@ -54,21 +54,21 @@ fn a_build_dependency_is_an_arrow() {
 fn the_testkit_is_for_tests() {
     judge(
         &[
-            ("jail", &[("testkit", Kind::Dev)]),
-            ("testkit", &[("engine", Kind::Normal)]),
+            ("jail", &[("testkit", DependencyKind::Dev)]),
+            ("testkit", &[("engine", DependencyKind::Normal)]),
             ("engine", &[]),
         ],
         &[],
     );
     judge(
-        &[("jail", &[("testkit", Kind::Normal)]), ("testkit", &[])],
+        &[("jail", &[("testkit", DependencyKind::Normal)]), ("testkit", &[])],
         &["`testkit` may only be a dev-dependency"],
     );
 }
 
 #[test]
 fn foreign_packages_are_not_arrows() {
-    judge(&[("jail", &[("libc", Kind::Normal)])], &[]);
+    judge(&[("jail", &[("libc", DependencyKind::Normal)])], &[]);
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn an_unknown_crate_needs_a_charter() {
 #[test]
 fn the_list_itself_has_no_circle() {
     let mut placed = BTreeSet::new();
-    while placed.len() < ALLOWED.len() {
+    while placed.len() < ALLOWED_DEPENDENCIES.len() {
         let before = placed.len();
-        for (name, below) in ALLOWED {
+        for (name, below) in ALLOWED_DEPENDENCIES {
             if below.iter().all(|word| placed.contains(word)) {
                 placed.insert(name);
             }

@@ -1,9 +1,9 @@
-use super::code;
+use super::blank_non_code;
 
 #[track_caller]
 fn check(text: &str, expected: &str) {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let seen = code(text);
+    let seen = blank_non_code(text);
     assert_eq!(words(&seen), expected);
     assert_eq!(seen.lines().count(), text.lines().count(), "lines stay");
 }

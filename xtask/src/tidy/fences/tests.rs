@@ -1,32 +1,38 @@
-use super::super::graph::{Graph, Kind};
+use super::super::graph::{DependencyGraph, DependencyKind};
 use super::check;
 
 #[track_caller]
-fn judge(graph: &Graph, expected: &[&str]) {
+fn judge(graph: &DependencyGraph, expected: &[&str]) {
     let found: Vec<_> = check(graph).iter().map(ToString::to_string).collect();
     assert_eq!(found, expected);
 }
 
 #[test]
 fn the_keepers_may() {
-    let cli: &[_] = &[("clap", Kind::Normal), ("anyhow", Kind::Normal)];
+    let cli: &[_] = &[("clap", DependencyKind::Normal), ("anyhow", DependencyKind::Normal)];
     let members: &[(&str, &[_])] = &[
-        ("store", &[("sqlx", Kind::Normal)]),
-        ("jail", &[("libc", Kind::Normal)]),
+        ("store", &[("sqlx", DependencyKind::Normal)]),
+        ("jail", &[("libc", DependencyKind::Normal)]),
         ("cli", cli),
         ("xtask", cli),
     ];
-    judge(&Graph::of(members, &[("store", &["sqlx"]), ("sqlx", &["tokio"])]), &[]);
+    judge(
+        &DependencyGraph::from_edges(members, &[("store", &["sqlx"]), ("sqlx", &["tokio"])]),
+        &[],
+    );
 }
 
 #[test]
 fn others_may_not() {
     let members: &[(&str, &[_])] = &[
-        ("engine", &[("anyhow", Kind::Normal), ("sqlx", Kind::Build)]),
-        ("wire", &[("libc", Kind::Normal)]),
+        (
+            "engine",
+            &[("anyhow", DependencyKind::Normal), ("sqlx", DependencyKind::Build)],
+        ),
+        ("wire", &[("libc", DependencyKind::Normal)]),
     ];
     judge(
-        &Graph::of(members, &[]),
+        &DependencyGraph::from_edges(members, &[]),
         &[
             "error[fences]: engine: depends on `anyhow`: errors of a library are types of their own",
             "error[fences]: engine: depends on `sqlx`: only `store` links a database",
@@ -37,7 +43,10 @@ fn others_may_not() {
 
 #[test]
 fn a_test_may_use_what_the_crate_may_not() {
-    judge(&Graph::of(&[("engine", &[("anyhow", Kind::Dev)])], &[]), &[]);
+    judge(
+        &DependencyGraph::from_edges(&[("engine", &[("anyhow", DependencyKind::Dev)])], &[]),
+        &[],
+    );
 }
 
 #[test]
@@ -50,7 +59,7 @@ fn an_async_runtime_is_found_behind_others() {
         ("policy", &[]),
     ];
     let expected = ["error[fences]: journal: links an async runtime: journal → helper → tokio"];
-    judge(&Graph::of(members, linked), &expected);
+    judge(&DependencyGraph::from_edges(members, linked), &expected);
 }
 
 #[test]
@@ -61,7 +70,7 @@ fn what_nobody_may_link_is_found_anywhere() {
         ("openssl-sys", &[]),
     ];
     judge(
-        &Graph::of(&[("gateway", &[])], linked),
+        &DependencyGraph::from_edges(&[("gateway", &[])], linked),
         &["error[fences]: openssl-sys: must not be depended on: one TLS, in Rust (gateway → client → openssl-sys)"],
     );
 }

@@ -1,15 +1,15 @@
 use serde_json::json;
 
-use super::{Edge, Graph, Kind};
+use super::{DependencyEdge, DependencyGraph, DependencyKind};
 
-fn edge(to: &str, kind: Kind) -> Edge {
-    Edge {
+fn edge(to: &str, kind: DependencyKind) -> DependencyEdge {
+    DependencyEdge {
         to: to.to_owned(),
         kind,
     }
 }
 
-fn example() -> Graph {
+fn example() -> DependencyGraph {
     let metadata = json!({
         "workspace_members": ["id-store", "id-journal"],
         "packages": [
@@ -34,7 +34,7 @@ fn example() -> Graph {
             { "id": "id-tokio", "deps": [] },
         ] },
     });
-    Graph::parse(&metadata).unwrap()
+    DependencyGraph::parse(&metadata).unwrap()
 }
 
 #[test]
@@ -42,10 +42,10 @@ fn manifests_become_edges_with_their_kind() {
     let graph = example();
     let members: Vec<_> = graph.members().collect();
     let store = [
-        edge("journal", Kind::Normal),
-        edge("sqlx", Kind::Normal),
-        edge("tempfile", Kind::Dev),
-        edge("cc", Kind::Build),
+        edge("journal", DependencyKind::Normal),
+        edge("sqlx", DependencyKind::Normal),
+        edge("tempfile", DependencyKind::Dev),
+        edge("cc", DependencyKind::Build),
     ];
     assert_eq!(members, [("journal", [].as_slice()), ("store", store.as_slice())]);
     assert!(graph.is_member("store") && !graph.is_member("sqlx"));
@@ -54,20 +54,26 @@ fn manifests_become_edges_with_their_kind() {
 #[test]
 fn the_way_follows_what_is_linked_and_not_what_only_tests_use() {
     let graph = example();
-    assert_eq!(graph.way("store", "tokio").unwrap(), ["store", "sqlx", "tokio"]);
-    assert_eq!(graph.way("store", "tempfile"), None);
-    assert_eq!(graph.way("journal", "tokio"), None);
+    assert_eq!(
+        graph.dependency_path("store", "tokio").unwrap(),
+        ["store", "sqlx", "tokio"]
+    );
+    assert_eq!(graph.dependency_path("store", "tempfile"), None);
+    assert_eq!(graph.dependency_path("journal", "tokio"), None);
     assert!(graph.packages().any(|name| name == "tempfile"));
 }
 
 #[test]
 fn a_circle_ends() {
-    let graph = Graph::of(&[], &[("a", &["b"]), ("b", &["a"])]);
-    assert_eq!(graph.way("a", "c"), None);
+    let graph = DependencyGraph::from_edges(&[], &[("a", &["b"]), ("b", &["a"])]);
+    assert_eq!(graph.dependency_path("a", "c"), None);
 }
 
 #[test]
 fn another_shape_is_not_read_as_an_empty_graph() {
-    assert!(Graph::parse(&json!({ "packages": [] })).is_none());
-    assert!(Graph::parse(&json!({ "workspace_members": [], "packages": [{}], "resolve": { "nodes": [] } })).is_none());
+    assert!(DependencyGraph::parse(&json!({ "packages": [] })).is_none());
+    assert!(
+        DependencyGraph::parse(&json!({ "workspace_members": [], "packages": [{}], "resolve": { "nodes": [] } }))
+            .is_none()
+    );
 }

@@ -1,9 +1,9 @@
-use super::super::tree::Tree;
+use super::super::tree::ProjectTree;
 use super::check;
 
 #[track_caller]
 fn judge(path: &str, text: &str, expected: &[&str]) {
-    let found: Vec<_> = check(&Tree::of(&[(path, text)]))
+    let found: Vec<_> = check(&ProjectTree::from_texts(&[(path, text)]))
         .into_iter()
         .map(|finding| finding.message)
         .collect();

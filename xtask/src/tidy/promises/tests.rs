@@ -1,5 +1,5 @@
-use super::super::tree::Tree;
-use super::{check, number, references};
+use super::super::tree::ProjectTree;
+use super::{check, promise_number, test_references};
 
 const SUITE: (&str, &str) = (
     "crates/sandbox/tests/it/limits.rs",
@@ -9,7 +9,7 @@ const SUITE: (&str, &str) = (
 
 #[track_caller]
 fn judge(specification: &str, expected: &[&str]) {
-    let tree = Tree::of(&[SUITE, ("examples/csv.sh", ""), ("SPECIFICATION.md", specification)]);
+    let tree = ProjectTree::from_texts(&[SUITE, ("examples/csv.sh", ""), ("SPECIFICATION.md", specification)]);
     let found = check(&tree);
     let found: Vec<_> = found
         .into_iter()
@@ -79,7 +79,7 @@ fn a_number_is_given_once() {
 
 #[test]
 fn without_a_specification_there_is_nothing_to_check() {
-    assert_eq!(check(&Tree::of(&[SUITE])), []);
+    assert_eq!(check(&ProjectTree::from_texts(&[SUITE])), []);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_number_is_told_from_prose() {
         ("10 MB is the most. Really", None),
         ("", None),
     ] {
-        assert_eq!(number(line).as_deref(), expected, "{line}");
+        assert_eq!(promise_number(line).as_deref(), expected, "{line}");
     }
 }
 
@@ -106,7 +106,7 @@ fn examples_in_a_fence_are_no_promises() {
 
 #[test]
 fn references_end_where_the_sentence_goes_on() {
-    assert_eq!(references("test: a::b, c::d; and more"), ["a::b", "c::d"]);
-    assert_eq!(references("(test: `a::b`), which shows"), ["a::b"]);
-    assert_eq!(references("no test here"), Vec::<String>::new());
+    assert_eq!(test_references("test: a::b, c::d; and more"), ["a::b", "c::d"]);
+    assert_eq!(test_references("(test: `a::b`), which shows"), ["a::b"]);
+    assert_eq!(test_references("no test here"), Vec::<String>::new());
 }

@@ -1,10 +1,10 @@
-use super::super::tree::Tree;
+use super::super::tree::ProjectTree;
 use super::check;
 
 #[track_caller]
 fn judge(path: &str, lines: usize, expected: &[&str]) {
     let text = "//! x\n".repeat(lines);
-    let found: Vec<_> = check(&Tree::of(&[(path, &text)]))
+    let found: Vec<_> = check(&ProjectTree::from_texts(&[(path, &text)]))
         .iter()
         .map(ToString::to_string)
         .collect();
@@ -55,9 +55,12 @@ fn the_conductor_has_a_budget() {
     let mut files: Vec<_> = paths.iter().map(|path| (path.as_str(), one.as_str())).collect();
     files.push(("crates/engine/src/tests.rs", &one));
     files.push(("crates/engine/src/lib.rs", &one));
-    assert_eq!(check(&Tree::of(&files)), []);
+    assert_eq!(check(&ProjectTree::from_texts(&files)), []);
     files.push(("crates/engine/src/more.rs", "//! x\n"));
-    let found: Vec<_> = check(&Tree::of(&files)).iter().map(ToString::to_string).collect();
+    let found: Vec<_> = check(&ProjectTree::from_texts(&files))
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(
         found,
         ["error[sizes]: crates/engine: 13801 lines in all; the conductor has at most 13800"]

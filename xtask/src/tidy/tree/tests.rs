@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{File, Tree};
+use super::{ProjectFile, ProjectTree};
 
 fn git(root: &Path, arguments: &[&str]) {
     let status = Command::new("git").current_dir(root).args(arguments).status().unwrap();
@@ -28,7 +28,7 @@ fn what_git_tracks_or_would_track_is_the_tree() {
     write("a name.rs", b"new");
     std::os::unix::fs::symlink("/etc/passwd", root.path().join("link.rs")).unwrap();
 
-    let tree = Tree::read(root.path()).unwrap();
+    let tree = ProjectTree::read(root.path()).unwrap();
     let seen: Vec<_> = tree
         .files()
         .iter()
@@ -46,7 +46,7 @@ fn what_git_tracks_or_would_track_is_the_tree() {
 #[test]
 fn a_folder_without_git_is_an_error() {
     let root = tempfile::tempdir().unwrap();
-    assert!(Tree::read(root.path()).is_err());
+    assert!(ProjectTree::read(root.path()).is_err());
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_test_is_known_by_its_place() {
         ("crates/testkit/src/lib.rs", false),
         ("crates/policy/src/testdata.rs", false),
     ] {
-        let file = File {
+        let file = ProjectFile {
             path: path.to_owned(),
             text: String::new(),
         };
@@ -74,7 +74,7 @@ fn a_file_knows_its_member() {
         ("README.md", None),
         ("fuzz/fuzz_targets/wire.rs", None),
     ] {
-        let file = File {
+        let file = ProjectFile {
             path: path.to_owned(),
             text: String::new(),
         };

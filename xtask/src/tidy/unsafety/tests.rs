@@ -1,9 +1,9 @@
-use super::super::tree::Tree;
+use super::super::tree::ProjectTree;
 use super::check;
 
 #[track_caller]
 fn judge(path: &str, text: &str, expected: &[&str]) {
-    let found = check(&Tree::of(&[(path, text)]));
+    let found = check(&ProjectTree::from_texts(&[(path, text)]));
     let found: Vec<_> = found
         .into_iter()
         .map(|finding| format!("{}: {}", finding.place, finding.message))

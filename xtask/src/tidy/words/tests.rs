@@ -1,9 +1,9 @@
-use super::super::tree::Tree;
+use super::super::tree::ProjectTree;
 use super::check;
 
 #[track_caller]
 fn judge(path: &str, line: &str, expected: Option<&str>) {
-    let found = check(&Tree::of(&[(path, &format!("fine\n{line}\n"))]));
+    let found = check(&ProjectTree::from_texts(&[(path, &format!("fine\n{line}\n"))]));
     let names: Vec<_> = found
         .iter()
         .map(|finding| finding.message.split('`').nth(1).unwrap_or_default())

@@ -3,49 +3,53 @@
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
-use ringfence_engine::standing::{self, Preview};
+use ringfence_engine::standing_rules::{self, RulePreview};
 use ringfence_journal::ApprovalScope;
 use ringfence_store::Store;
 use serde_json::Value;
 
-use super::{approval_id, made, tell};
-use crate::args::Approve;
-use crate::commands::store;
-use crate::fault::{CANCELLED, Fault, NOT_HELD};
+use super::{find_approval_id, new_answer, print_receipt};
+use crate::args::ApproveArgs;
+use crate::commands::open_store;
+use crate::fault::{CliFault, EXIT_CANCELLED, EXIT_CHECK_FAILED};
 use crate::print::{Printer, escape};
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 
-pub(super) async fn approve(args: Approve, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let conditions = args.conditions.as_deref().map(conditions).transpose()?;
-    let store = store(settings).await?;
-    let done = approve_in(&store, &args, conditions.as_ref(), printer).await;
-    store.leave().await;
+pub(super) async fn approve_always(
+    args: ApproveArgs,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
+    let conditions = args.conditions.as_deref().map(parse_conditions).transpose()?;
+    let store = open_store(settings).await?;
+    let done = approve_always_in(&store, &args, conditions.as_ref(), printer).await;
+    store.close_for_exit().await;
     done
 }
 
-async fn approve_in(
+async fn approve_always_in(
     store: &Store,
-    args: &Approve,
+    args: &ApproveArgs,
     conditions: Option<&Value>,
     printer: &Printer,
-) -> Result<ExitCode, Fault> {
-    let id = approval_id(store, &args.id).await?;
+) -> Result<ExitCode, CliFault> {
+    let id = find_approval_id(store, &args.id).await?;
     let home = store.home().to_owned();
-    let say = made(store, id, &args.say, Some(ApprovalScope::Always)).await?;
-    let preview = standing::preview(store, &home, id, conditions).await?;
-    show(&preview, printer);
+    let say = new_answer(store, id, &args.say, Some(ApprovalScope::Always)).await?;
+    let preview = standing_rules::preview_rule(store, &home, id, conditions).await?;
+    show_preview(&preview, printer);
     if !args.yes {
-        ask(printer)?;
+        confirm(printer)?;
     }
-    let settled = standing::answer(store, &home, id, say, conditions).await?;
-    tell(&settled, &args.say, printer)
+    let settled = standing_rules::answer_always(store, &home, id, say, conditions).await?;
+    print_receipt(&settled, &args.say, printer)
 }
 
-fn conditions(text: &str) -> Result<Value, Fault> {
+fn parse_conditions(text: &str) -> Result<Value, CliFault> {
     let wrong = |why: String| {
-        Fault::ours("approval.rule", format!("`--where` {why}"))
-            .hint("write it as a rule's `where`, such as `{\"to\": {\"equals\": \"ann@example.com\"}}`")
-            .exit(NOT_HELD)
+        CliFault::internal("approval.rule", format!("`--where` {why}"))
+            .with_hint("write it as a rule's `where`, such as `{\"to\": {\"equals\": \"ann@example.com\"}}`")
+            .with_exit(EXIT_CHECK_FAILED)
     };
     match serde_json::from_str(text) {
         Ok(value @ Value::Object(_)) => Ok(value),
@@ -55,30 +59,30 @@ fn conditions(text: &str) -> Result<Value, Fault> {
 }
 
 /// Prints the rule and the changes it causes.
-fn show(preview: &Preview, printer: &Printer) {
-    printer.aside(&format!("rule in {}:", preview.file.display()));
-    printer.aside(&format!("  {}", escape::json(&preview.rule.to_string())));
+fn show_preview(preview: &RulePreview, printer: &Printer) {
+    printer.print_to_stderr(&format!("rule in {}:", preview.file.display()));
+    printer.print_to_stderr(&format!("  {}", escape::escape_json(&preview.rule.to_string())));
     for change in &preview.changes {
-        printer.aside(&format!("  {change}"));
+        printer.print_to_stderr(&format!("  {change}"));
     }
 }
 
 /// Asks for confirmation at the terminal; without a terminal the command fails, and `--yes` skips the question.
-fn ask(printer: &Printer) -> Result<(), Fault> {
+fn confirm(printer: &Printer) -> Result<(), CliFault> {
     if !io::stdin().is_terminal() {
-        return Err(Fault::ours(
+        return Err(CliFault::internal(
             "approval.unconfirmed",
             "nothing was answered: nobody is there to confirm the rule",
         )
-        .hint("look at the rule above, then add `--yes`")
-        .exit(NOT_HELD));
+        .with_hint("look at the rule above, then add `--yes`")
+        .with_exit(EXIT_CHECK_FAILED));
     }
-    printer.aside("write this rule and approve? [y/N]");
+    printer.print_to_stderr("write this rule and approve? [y/N]");
     let mut line = String::new();
     // A failed read counts as no.
     let read = io::stdin().read_line(&mut line).unwrap_or(0);
     if read > 0 && matches!(line.trim(), "y" | "Y" | "yes") {
         return Ok(());
     }
-    Err(Fault::ours("cancelled", "nothing was answered").exit(CANCELLED))
+    Err(CliFault::internal("cancelled", "nothing was answered").with_exit(EXIT_CANCELLED))
 }

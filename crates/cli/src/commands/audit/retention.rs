@@ -3,38 +3,38 @@
 use std::process::ExitCode;
 
 use ringfence_policy::Period;
-use ringfence_store::{Pruned, Store, accept_loss as accept, ago};
+use ringfence_store::{PruneSummary, Store, accept_loss as accept, retention_cutoff};
 use serde_json::json;
 
 use crate::args::{AcceptLossArgs, PruneArgs};
-use crate::commands::run::principal;
-use crate::fault::{Fault, NOT_HELD, chain};
-use crate::print::{Printer, bytes, count};
+use crate::commands::run::local_principal;
+use crate::fault::{CliFault, EXIT_CHECK_FAILED, error_chain};
+use crate::print::{Printer, byte_text, counted};
 use crate::settings::config::Config;
-use crate::settings::{Settings, rules};
+use crate::settings::{CliSettings, policy_layers};
 
 /// Removes sessions that were last used before the retention time, and prints how much was removed.
-pub(super) async fn prune(args: &PruneArgs, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+pub(super) async fn prune(args: &PruneArgs, settings: &CliSettings, printer: &Printer) -> Result<ExitCode, CliFault> {
     let home = settings.journal_home()?;
     let keep = if let Some(text) = &args.keep {
         text.parse::<Period>().map(Period::get).map_err(|error| {
-            Fault::ours("args.keep", format!("`--keep {text}`: {error}"))
-                .hint("write it like `30d`")
-                .exit(NOT_HELD)
+            CliFault::internal("args.keep", format!("`--keep {text}`: {error}"))
+                .with_hint("write it like `30d`")
+                .with_exit(EXIT_CHECK_FAILED)
         })?
     } else {
         let config = Config::find(args.rules.config.as_deref(), settings, printer)?;
-        rules::in_force(&args.rules, None, &config)?.audit().keep
+        policy_layers::policy_in_force(&args.rules, None, &config)?.audit().keep
     };
-    let before = ago(keep);
+    let before = retention_cutoff(keep);
     let store = Store::open(&home).await?;
-    let mut all = Pruned::default();
+    let mut all = PruneSummary::default();
     loop {
-        let part = match store.prune(before, principal()).await {
+        let part = match store.prune(before, local_principal()).await {
             Ok(part) => part,
             Err(error) => {
-                store.leave().await;
-                return Err(Fault::ours("audit.prune", chain(&error)));
+                store.close_for_exit().await;
+                return Err(CliFault::internal("audit.prune", error_chain(&error)));
             }
         };
         all.sessions += part.sessions;
@@ -44,18 +44,18 @@ pub(super) async fn prune(args: &PruneArgs, settings: &Settings, printer: &Print
             break;
         }
     }
-    store.leave().await;
+    store.close_for_exit().await;
     if args.json {
         let (sessions, records, size) = (all.sessions, all.records, all.bytes);
-        printer.json(&json!({
+        printer.print_json(&json!({
             "before": before.to_string(), "sessions": sessions, "records": records, "bytes": size,
         }))?;
     } else {
-        printer.line(&format!(
+        printer.print_line(&format!(
             "removed {} of {}, {}, last used before {before:.0}; their signed heads stay, and the space is used again",
-            count(all.records, "record"),
-            count(all.sessions, "session"),
-            bytes(all.bytes)
+            counted(all.records, "record"),
+            counted(all.sessions, "session"),
+            byte_text(all.bytes)
         ))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -64,21 +64,21 @@ pub(super) async fn prune(args: &PruneArgs, settings: &Settings, printer: &Print
 /// Accepts a detected loss, so that the journal is usable again, and writes a record of it.
 pub(super) async fn accept_loss(
     args: &AcceptLossArgs,
-    settings: &Settings,
+    settings: &CliSettings,
     printer: &Printer,
-) -> Result<ExitCode, Fault> {
+) -> Result<ExitCode, CliFault> {
     let home = settings.home()?;
-    let accepted = tokio::task::spawn_blocking(move || accept(&home, principal()))
+    let accepted = tokio::task::spawn_blocking(move || accept(&home, local_principal()))
         .await
-        .map_err(|error| Fault::ours("start.runtime", error.to_string()))??;
+        .map_err(|error| CliFault::internal("start.runtime", error.to_string()))??;
     if args.json {
-        printer.json(&json!({
+        printer.print_json(&json!({
             "accepted": accepted.is_some(),
             "loss": accepted.map(|accepted| accepted.loss.to_string()),
             "record": accepted.map(|accepted| accepted.record.to_string()),
         }))?;
     } else {
-        printer.line(&match accepted {
+        printer.print_line(&match accepted {
             Some(accepted) => format!(
                 "accepted: {}; the record of session {} says so",
                 accepted.loss, accepted.record

@@ -2,55 +2,55 @@
 
 use std::fs;
 
-use ringfence_sandbox::{BudgetLimits, BudgetOverrides, MemorySource, Support};
+use ringfence_sandbox::{BackendSupport, BudgetLimits, BudgetOverrides, MemorySource};
 
-use super::Finding;
-use crate::print::bytes;
+use super::DoctorFinding;
+use crate::print::byte_text;
 
-fn read(path: &str) -> Option<String> {
+fn read_kernel_file(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
 /// The memory that all executions may use together, and how much of it is free now.
-pub(super) fn budget(overrides: BudgetOverrides) -> Finding {
+pub(super) fn budget_finding(overrides: BudgetOverrides) -> DoctorFinding {
     const WHAT: &str = "budget";
-    let limits = BudgetLimits::here(overrides);
-    let (memory, runs) = (bytes(limits.memory), limits.runs);
+    let limits = BudgetLimits::detect(overrides);
+    let (memory, runs) = (byte_text(limits.memory), limits.runs);
     let detail = format!("{memory} of memory for up to {runs} executions at once in each process");
     let Some(machine) = MemorySource::find().read() else {
         let hint = "write `sessions: { memory: 4GiB }` in `ringfence.yaml`: this machine does not say what it has";
-        return Finding::limited(WHAT, detail, hint);
+        return DoctorFinding::limited(WHAT, detail, hint);
     };
-    let detail = format!("{detail}, {} are free", bytes(machine.available));
+    let detail = format!("{detail}, {} are free", byte_text(machine.available));
     if limits.memory > machine.total {
         let hint = "lower `sessions.memory` in `ringfence.yaml`: the machine has less";
-        return Finding::limited(WHAT, detail, hint);
+        return DoctorFinding::limited(WHAT, detail, hint);
     }
-    Finding::good(WHAT, detail)
+    DoctorFinding::good(WHAT, detail)
 }
 
-pub(super) fn system() -> Finding {
-    let kernel = read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
-    Finding::good("system", format!("Linux {kernel}, {}", std::env::consts::ARCH))
+pub(super) fn system_finding() -> DoctorFinding {
+    let kernel = read_kernel_file("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
+    DoctorFinding::good("system", format!("Linux {kernel}, {}", std::env::consts::ARCH))
 }
 
-pub(super) fn user() -> Finding {
+pub(super) fn user_finding() -> DoctorFinding {
     let user = rustix::process::getuid();
     if user.is_root() {
-        return Finding::good(
+        return DoctorFinding::good(
             "user",
             "root; programs in a sandbox are an unprivileged user of their own",
         );
     }
-    Finding::good(
+    DoctorFinding::good(
         "user",
         format!("{}, an ordinary user; root is not needed", user.as_raw()),
     )
 }
 
 /// The usual reasons why an unprivileged user cannot create namespaces.
-pub(super) fn why_no_sandbox() -> String {
-    let is = |path: &str, value: &str| read(path).is_some_and(|text| text == value);
+pub(super) fn no_sandbox_reasons() -> String {
+    let is = |path: &str, value: &str| read_kernel_file(path).is_some_and(|text| text == value);
     let hint = if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
         "user namespaces are switched off: `sudo sysctl kernel.unprivileged_userns_clone=1`"
     } else if is("/proc/sys/user/max_user_namespaces", "0") {
@@ -63,18 +63,18 @@ pub(super) fn why_no_sandbox() -> String {
     hint.to_owned()
 }
 
-pub(super) fn landlock() -> Finding {
+pub(super) fn landlock_finding() -> DoctorFinding {
     const WHAT: &str = "landlock";
-    match read("/sys/kernel/security/lsm") {
+    match read_kernel_file("/sys/kernel/security/lsm") {
         Some(list) if list.split(',').any(|name| name == "landlock") => {
-            Finding::good(WHAT, "on, a second fence around files")
+            DoctorFinding::good(WHAT, "on, a second fence around files")
         }
-        Some(_) => Finding::limited(
+        Some(_) => DoctorFinding::limited(
             WHAT,
             "off, and no sandbox starts without it",
             "start the kernel with `lsm=landlock,…`, or a kernel with CONFIG_LANDLOCK (5.13 and later)",
         ),
-        None => Finding::limited(
+        None => DoctorFinding::limited(
             WHAT,
             "no sandbox starts without it; its list is not visible from here",
             "mount securityfs to see it: `sudo mount -t securityfs none /sys/kernel/security`",
@@ -83,13 +83,13 @@ pub(super) fn landlock() -> Finding {
 }
 
 /// Whether forbidden system calls can be recorded, not only refused.
-pub(super) fn notify() -> Finding {
+pub(super) fn notify_finding() -> DoctorFinding {
     const WHAT: &str = "refusals seen";
-    match read("/proc/sys/kernel/seccomp/actions_avail") {
+    match read_kernel_file("/proc/sys/kernel/seccomp/actions_avail") {
         Some(actions) if actions.split(' ').any(|action| action == "user_notif") => {
-            Finding::good(WHAT, "forbidden system calls are refused and written down")
+            DoctorFinding::good(WHAT, "forbidden system calls are refused and written down")
         }
-        _ => Finding::limited(
+        _ => DoctorFinding::limited(
             WHAT,
             "the kernel does not tell of them, and no sandbox starts without",
             "use Linux 5.9 or later",
@@ -97,16 +97,16 @@ pub(super) fn notify() -> Finding {
     }
 }
 
-pub(super) fn control_groups(support: &Support) -> Vec<Finding> {
+pub(super) fn control_group_findings(support: &BackendSupport) -> Vec<DoctorFinding> {
     const WHAT: &str = "control groups";
     let mut findings = Vec::new();
     if !support.controllers.is_empty() {
         let held: Vec<String> = support
             .controllers
             .iter()
-            .map(|one| name(&format!("{one:?}")))
+            .map(|one| controller_name(&format!("{one:?}")))
             .collect();
-        findings.push(Finding::good(WHAT, format!("hold {}", held.join(", "))));
+        findings.push(DoctorFinding::good(WHAT, format!("hold {}", held.join(", "))));
     }
     let hint =
         "run in a group that you may write to: `systemd-run --user --scope -p Delegate=yes ringfence …`, or as root";
@@ -116,8 +116,8 @@ pub(super) fn control_groups(support: &Support) -> Vec<Finding> {
             "Processes" | "CpuTime" => "held for each process by rlimits",
             _ => "held by the number of processors",
         };
-        let what = name(&format!("{controller:?}"));
-        findings.push(Finding::limited(
+        let what = controller_name(&format!("{controller:?}"));
+        findings.push(DoctorFinding::limited(
             WHAT,
             format!("cannot hold {what}: {why}; {held}"),
             hint,
@@ -126,7 +126,7 @@ pub(super) fn control_groups(support: &Support) -> Vec<Finding> {
     findings
 }
 
-fn name(controller: &str) -> String {
+fn controller_name(controller: &str) -> String {
     match controller {
         "CpuTime" => "processor time".to_owned(),
         "Cpu" => "processors".to_owned(),

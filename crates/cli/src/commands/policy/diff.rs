@@ -2,22 +2,22 @@
 
 use std::process::ExitCode;
 
-use ringfence_policy::{Direction, diff as compare};
+use ringfence_policy::{ChangeDirection, diff as compare};
 use serde_json::json;
 
-use crate::args::Compare;
-use crate::fault::{Fault, NOT_HELD};
+use crate::args::PolicyDiffArgs;
+use crate::fault::{CliFault, EXIT_CHECK_FAILED};
 use crate::print::{Printer, Style};
-use crate::settings::rules;
+use crate::settings::policy_layers;
 
-pub(crate) fn diff(args: &Compare, printer: &Printer) -> Result<ExitCode, Fault> {
-    let read = |path| rules::named(path).map_err(|fault| fault.exit(NOT_HELD));
+pub(crate) fn diff_policies(args: &PolicyDiffArgs, printer: &Printer) -> Result<ExitCode, CliFault> {
+    let read = |path| policy_layers::named_draft(path).map_err(|fault| fault.with_exit(EXIT_CHECK_FAILED));
     let (before, after) = (read(&args.before)?, read(&args.after)?);
     let changes = compare(&before, &after);
     let word = |direction| match direction {
-        Direction::Weaker => ("weaker", Style::Bad),
-        Direction::Stricter => ("stricter", Style::Good),
-        Direction::Neutral => ("changed", Style::Faint),
+        ChangeDirection::Weaker => ("weaker", Style::Bad),
+        ChangeDirection::Stricter => ("stricter", Style::Good),
+        ChangeDirection::Neutral => ("changed", Style::Faint),
     };
     if args.json {
         let changes: Vec<_> = changes
@@ -27,13 +27,13 @@ pub(crate) fn diff(args: &Compare, printer: &Printer) -> Result<ExitCode, Fault>
                 json!({ "key": change.key, "before": change.before, "after": change.after, "direction": direction, "sentence": change.sentence })
             })
             .collect();
-        printer.json(&changes)?;
+        printer.print_json(&changes)?;
     } else if changes.is_empty() {
-        printer.line("no difference: both allow the same")?;
+        printer.print_line("no difference: both allow the same")?;
     } else {
         for change in &changes {
             let (word, style) = word(change.direction);
-            printer.line(&format!(
+            printer.print_line(&format!(
                 "{} {}",
                 printer.paint(&format!("{word:<8}"), style),
                 change.sentence

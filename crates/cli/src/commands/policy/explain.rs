@@ -2,39 +2,45 @@
 
 use std::process::ExitCode;
 
-use ringfence_engine::{PastCall, calls_of};
+use ringfence_engine::{PastCall, session_calls};
 use ringfence_journal::{EgressSummary, ExecutionId};
-use ringfence_policy::{Access, Called, Hints, Host, Judged, Method, Policy, Question, Scheme};
+use ringfence_policy::{
+    ExplainQuery, FileAccess, Host, HttpMethod, PastCallDecision, Policy, RedactedCall, Scheme, ToolHints,
+};
 use serde_json::{Value, json};
 
-use super::learn::summary;
-use crate::args::{Explain, Rules};
-use crate::commands::tools::{Desk, named};
-use crate::commands::{ids, store};
-use crate::fault::{Fault, NOT_HELD, USAGE};
-use crate::print::event::by;
+use super::learn::session_summary;
+use crate::args::{PolicyArgs, PolicyExplainArgs};
+use crate::commands::tools::{OperatorCatalog, find_tool};
+use crate::commands::{ids, open_store};
+use crate::fault::{CliFault, EXIT_CHECK_FAILED, EXIT_USAGE};
+use crate::print::event::rule_suffix;
 use crate::print::{Printer, escape};
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 use crate::settings::config::Config;
-use crate::settings::rules;
-use crate::settings::servers::Chosen;
+use crate::settings::policy_layers;
+use crate::settings::servers::ResolvedServers;
 
 /// The past attempts and calls of a session, and the policy it ran under, if that is recorded.
-struct Past {
+struct SessionEvidence {
     attempts: Vec<EgressSummary>,
     calls: Vec<PastCall>,
     policy: Option<Policy>,
 }
 
-pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let mut question = question(explain)?;
+pub(crate) async fn explain_decision(
+    explain: &PolicyExplainArgs,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
+    let mut question = explain_question(explain)?;
     let mut past = match (&explain.session, &question) {
-        (Some(session), Question::Host { host, .. }) => Some(past(session, host, settings).await?),
-        (Some(session), Question::Tool { .. }) => Some(past(session, "", settings).await?),
+        (Some(session), ExplainQuery::Host { host, .. }) => Some(session_evidence(session, host, settings).await?),
+        (Some(session), ExplainQuery::Tool { .. }) => Some(session_evidence(session, "", settings).await?),
         _ => None,
     };
     let mut unheard = None;
-    if let Question::Tool { name, hints, .. } = &mut question {
+    if let ExplainQuery::Tool { name, hints, .. } = &mut question {
         let calls = past.iter().flat_map(|past| past.calls.iter().rev());
         match calls.into_iter().find(|call| call.tool == *name) {
             Some(call) => *hints = call.hints,
@@ -54,12 +60,13 @@ pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Pr
         policy
     } else {
         let config = Config::find(explain.rules.config.as_deref(), settings, printer)?;
-        rules::in_force(&explain.rules, None, &config).map_err(|fault| fault.exit(NOT_HELD))?
+        policy_layers::policy_in_force(&explain.rules, None, &config)
+            .map_err(|fault| fault.with_exit(EXIT_CHECK_FAILED))?
     };
     let mut answer = policy.explain(&question);
     answer.notes.extend(unheard);
     let (attempts, calls) = match (past, &question) {
-        (Some(past), Question::Tool { name, .. }) => (None, Some(explained(&policy, name, &past.calls))),
+        (Some(past), ExplainQuery::Tool { name, .. }) => (None, Some(explain_calls(&policy, name, &past.calls))),
         (past, _) => (past.map(|past| past.attempts), None),
     };
     if explain.json {
@@ -70,7 +77,7 @@ pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Pr
             .collect();
         let decision = answer.decision.as_ref();
         let mut object = json!({
-            "verdict": decision.map(|decision| decision.verdict().to_string()),
+            "verdict": decision.map(|decision| decision.effect().to_string()),
             "rule": decision.map(|decision| decision.rule().to_string()),
             "sentence": answer.sentence,
             "matched": matched,
@@ -84,14 +91,14 @@ pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Pr
         if let Some(calls) = calls {
             object["calls"] = json!(calls);
         }
-        printer.json(&object)?;
+        printer.print_json(&object)?;
     } else {
-        printer.line(&answer.to_string())?;
-        for line in attempts.iter().flat_map(|attempts| words(attempts)) {
-            printer.line(&line)?;
+        printer.print_line(&answer.to_string())?;
+        for line in attempts.iter().flat_map(|attempts| attempt_lines(attempts)) {
+            printer.print_line(&line)?;
         }
-        for line in calls.iter().flat_map(|calls| call_words(calls)) {
-            printer.line(&line)?;
+        for line in calls.iter().flat_map(|calls| call_lines(calls)) {
+            printer.print_line(&line)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -101,50 +108,50 @@ pub(crate) async fn explain(explain: &Explain, settings: &Settings, printer: &Pr
 /// unknown.
 async fn hints_of(
     tool: &str,
-    rules: &Rules,
-    settings: &Settings,
+    rules: &PolicyArgs,
+    settings: &CliSettings,
     printer: &Printer,
-) -> Result<Result<Hints, String>, Fault> {
+) -> Result<Result<ToolHints, String>, CliFault> {
     let unheard = |why: String| {
         Err(format!(
             "{why}: rules with a `hint` are answered as for a tool of which nothing is said"
         ))
     };
     let Some((server, _)) = tool.split_once('.') else {
-        return Ok(Ok(Hints::none()));
+        return Ok(Ok(ToolHints::none()));
     };
     let config = Config::find(rules.config.as_deref(), settings, printer)?;
-    if Chosen::of(rules, &config)?.servers.get(server).is_none() {
+    if ResolvedServers::resolve(rules, &config)?.servers.get(server).is_none() {
         return Ok(unheard(format!("no tool server `{server}` is configured here")));
     }
-    let desk = Desk::open(rules, settings, printer).await?;
+    let desk = OperatorCatalog::open(rules, settings, printer).await?;
     let upstreams = desk.gateway().upstreams();
     let mut ready = Ok(());
-    if upstreams.known().catalog.server(server).is_none() {
-        ready = upstreams.ready(server).await;
+    if upstreams.snapshot().catalog.server(server).is_none() {
+        ready = upstreams.ensure_connected(server).await;
     }
-    let hints = match (ready, named(&upstreams.known().catalog, tool)) {
+    let hints = match (ready, find_tool(&upstreams.snapshot().catalog, tool)) {
         (Err(error), _) => unheard(error.to_string()),
         (Ok(()), Err(fault)) => unheard(fault.message),
         (Ok(()), Ok(tool)) => Ok(tool.hints()),
     };
-    desk.leave().await;
+    desk.shutdown().await;
     Ok(hints)
 }
 
-async fn past(session: &str, host: &str, settings: &Settings) -> Result<Past, Fault> {
-    let store = store(settings).await?;
+async fn session_evidence(session: &str, host: &str, settings: &CliSettings) -> Result<SessionEvidence, CliFault> {
+    let store = open_store(settings).await?;
     let found = async {
-        let id = ids::session(&store, session).await?;
-        let summary = summary(&store, id).await?;
+        let id = ids::resolve_session_id(&store, session).await?;
+        let summary = session_summary(&store, id).await?;
         let json = match &summary.policy {
             Some(policy) => store.policy(policy.digest.as_str()).await?,
             None => None,
         };
-        Ok::<_, Fault>((summary, json, calls_of(&store, id).await?))
+        Ok::<_, CliFault>((summary, json, session_calls(&store, id).await?))
     }
     .await;
-    store.leave().await;
+    store.close_for_exit().await;
     let (summary, json, calls) = found?;
     let json: Option<Value> = json.and_then(|json| serde_json::from_str(&json).ok());
     let digest = summary.policy.map(|policy| policy.digest.to_string());
@@ -155,7 +162,7 @@ async fn past(session: &str, host: &str, settings: &Settings) -> Result<Past, Fa
         None => one.to.host.as_str() == host,
     };
     let egress = summary.executions.into_iter().flat_map(|execution| execution.egress);
-    Ok(Past {
+    Ok(SessionEvidence {
         attempts: egress.filter(about).collect(),
         calls,
         policy: policy.filter(|policy| Some(policy.digest()) == digest.as_deref()),
@@ -176,14 +183,16 @@ struct CallExplained {
 }
 
 /// Decides each call of a tool in the session, with the calls before it as history.
-fn explained(policy: &Policy, tool: &str, calls: &[PastCall]) -> Vec<CallExplained> {
-    let all: Vec<Called> = calls.iter().map(PastCall::called).collect();
-    let explained = policy.explain_calls(tool, &all).into_iter();
+fn explain_calls(policy: &Policy, tool: &str, calls: &[PastCall]) -> Vec<CallExplained> {
+    let all: Vec<RedactedCall> = calls.iter().map(PastCall::to_policy_call).collect();
+    let explained = policy.explain_past_calls(tool, &all).into_iter();
     let explained = explained.filter_map(|(index, judged)| {
         let call = calls.get(index)?;
         let (verdict, rule, depends_on) = match judged {
-            Judged::Decided(decision) => (Some(decision.verdict().to_string()), decision.rule().to_string(), None),
-            Judged::Depends { argument, rule } => (None, rule.to_string(), Some(argument)),
+            PastCallDecision::Decided(decision) => {
+                (Some(decision.effect().to_string()), decision.rule().to_string(), None)
+            }
+            PastCallDecision::Depends { argument, rule } => (None, rule.to_string(), Some(argument)),
         };
         Some(CallExplained {
             execution_id: call.execution,
@@ -197,16 +206,19 @@ fn explained(policy: &Policy, tool: &str, calls: &[PastCall]) -> Vec<CallExplain
     explained.collect()
 }
 
-fn call_words(calls: &[CallExplained]) -> Vec<String> {
+fn call_lines(calls: &[CallExplained]) -> Vec<String> {
     if calls.is_empty() {
         return vec!["the session did not call this tool, or its calls are no longer kept".to_owned()];
     }
     let mut lines = vec!["what the session called it with:".to_owned()];
     lines.extend(calls.iter().map(|call| {
         let said = call.verdict.as_deref().unwrap_or("?");
-        let arguments = escape::json(&call.arguments.to_string());
+        let arguments = escape::escape_json(&call.arguments.to_string());
         let depends = call.depends_on.as_ref().map_or_else(String::new, |argument| {
-            format!(", depends on a value that is hidden (`{}`)", escape::text(argument))
+            format!(
+                ", depends on a value that is hidden (`{}`)",
+                escape::escape_text(argument)
+            )
         });
         format!(
             "  {:>4} {said:<5} by `{}`{depends}  {arguments}",
@@ -216,7 +228,7 @@ fn call_words(calls: &[CallExplained]) -> Vec<String> {
     lines
 }
 
-fn words(attempts: &[EgressSummary]) -> Vec<String> {
+fn attempt_lines(attempts: &[EgressSummary]) -> Vec<String> {
     if attempts.is_empty() {
         return vec!["the session did not try this host".to_owned()];
     }
@@ -236,53 +248,58 @@ fn words(attempts: &[EgressSummary]) -> Vec<String> {
             to.scheme,
             to.host,
             to.port,
-            by(one.rule.as_str())
+            rule_suffix(one.rule.as_str())
         )
     }));
     lines
 }
 
-fn wrong(message: String) -> Fault {
-    Fault::ours("arguments", message).exit(USAGE)
+fn wrong_argument(message: String) -> CliFault {
+    CliFault::internal("arguments", message).with_exit(EXIT_USAGE)
 }
 
-fn question(explain: &Explain) -> Result<Question, Fault> {
+fn explain_question(explain: &PolicyExplainArgs) -> Result<ExplainQuery, CliFault> {
     if let Some(name) = &explain.tool {
         let args = match &explain.args {
             None => Value::Object(serde_json::Map::new()),
             Some(text) => serde_json::from_str(text).map_err(|error| {
-                wrong(format!("--args: not JSON: {error}")).hint("write it like `--args '{\"path\": \"/data/a.csv\"}'`")
+                wrong_argument(format!("--args: not JSON: {error}"))
+                    .with_hint("write it like `--args '{\"path\": \"/data/a.csv\"}'`")
             })?,
         };
-        return Ok(Question::Tool {
+        return Ok(ExplainQuery::Tool {
             name: name.clone(),
-            hints: Hints::none(),
+            hints: ToolHints::none(),
             args,
             after: explain.after.clone(),
         });
     }
     if let Some(host) = &explain.host {
-        return crossing(explain, host);
+        return egress_question(explain, host);
     }
     if let Some(path) = &explain.path {
-        let access = if explain.write { Access::Write } else { Access::Read };
-        return Ok(Question::Path {
+        let access = if explain.write {
+            FileAccess::Write
+        } else {
+            FileAccess::Read
+        };
+        return Ok(ExplainQuery::Path {
             path: path.clone(),
             access,
         });
     }
-    Ok(Question::Limit {
+    Ok(ExplainQuery::Limit {
         key: explain.limit.clone().unwrap_or_default(),
     })
 }
 
 /// Parses a host or a URL into a question. A host that is not canonical stays so, and the policy decides about it.
-fn crossing(explain: &Explain, given: &str) -> Result<Question, Fault> {
-    let method = explain.method.as_ref().map(|method| method_of(method)).transpose()?;
+fn egress_question(explain: &PolicyExplainArgs, given: &str) -> Result<ExplainQuery, CliFault> {
+    let method = explain.method.as_ref().map(|method| parse_method(method)).transpose()?;
     let plain = if explain.http { Scheme::Http } else { Scheme::Https };
     let (scheme, rest) = match given.split_once("://") {
         None => {
-            return Ok(Question::Host {
+            return Ok(ExplainQuery::Host {
                 host: given.to_owned(),
                 port: explain.port,
                 scheme: plain,
@@ -290,10 +307,10 @@ fn crossing(explain: &Explain, given: &str) -> Result<Question, Fault> {
                 path: explain.url_path.clone(),
             });
         }
-        Some(("https", _)) if explain.http => return Err(wrong(format!("--http: `{given}` is https"))),
+        Some(("https", _)) if explain.http => return Err(wrong_argument(format!("--http: `{given}` is https"))),
         Some(("https", rest)) => (Scheme::Https, rest),
         Some(("http", rest)) => (Scheme::Http, rest),
-        Some((other, _)) => return Err(wrong(format!("--host: `{other}` is neither https nor http"))),
+        Some((other, _)) => return Err(wrong_argument(format!("--host: `{other}` is neither https nor http"))),
     };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
@@ -303,11 +320,11 @@ fn crossing(explain: &Explain, given: &str) -> Result<Question, Fault> {
         None => (authority, None),
         Some(at) => {
             let port = authority[at + 1..].parse();
-            let port = port.map_err(|_| wrong(format!("--host: `{}` is not a port", &authority[at + 1..])))?;
+            let port = port.map_err(|_| wrong_argument(format!("--host: `{}` is not a port", &authority[at + 1..])))?;
             (&authority[..at], Some(port))
         }
     };
-    Ok(Question::Host {
+    Ok(ExplainQuery::Host {
         host: host.to_owned(),
         port: explain.port.or(port),
         scheme,
@@ -316,7 +333,7 @@ fn crossing(explain: &Explain, given: &str) -> Result<Question, Fault> {
     })
 }
 
-fn method_of(word: &str) -> Result<Method, Fault> {
+fn parse_method(word: &str) -> Result<HttpMethod, CliFault> {
     let name = Value::String(word.to_ascii_uppercase());
-    serde_json::from_value(name).map_err(|error| wrong(format!("--method {word}: {error}")))
+    serde_json::from_value(name).map_err(|error| wrong_argument(format!("--method {word}: {error}")))
 }

@@ -4,30 +4,34 @@ use std::path::Path;
 
 use std::process::ExitCode;
 
-use ringfence_engine::{PastCall, calls_of};
-use ringfence_gateway::Sight;
+use ringfence_engine::{PastCall, session_calls};
+use ringfence_gateway::RedactionRules;
 use ringfence_journal::{CallOutcome, EgressOutcome, Event, ExecutionId, SessionId, SessionSummary};
-use ringfence_policy::{Attempt, Learnt, Tried};
-use ringfence_store::{Sessions, Store};
+use ringfence_policy::{AttemptedAction, LearnedDraft, ObservedAttempt};
+use ringfence_store::{SessionQuery, Store};
 use serde_json::{Value, json};
 
-use super::show::yaml;
-use crate::args::Learn;
-use crate::commands::{ids, no_session, store};
-use crate::fault::{Fault, NOT_HELD, chain, reason};
-use crate::print::{Printer, count};
-use crate::settings::Settings;
+use super::show::to_yaml;
+use crate::args::PolicyLearnArgs;
+use crate::commands::{ids, open_store, session_not_found};
+use crate::fault::{CliFault, EXIT_CHECK_FAILED, error_chain, io_error_text};
+use crate::print::{Printer, counted};
+use crate::settings::CliSettings;
 
 /// Learns a policy from the named session, or from the newest one, and prints it.
-pub(crate) async fn learn(learn: &Learn, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let store = store(settings).await?;
-    let lesson = lesson(&store, learn.session.as_deref()).await;
-    store.leave().await;
+pub(crate) async fn learn_policy(
+    learn: &PolicyLearnArgs,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
+    let store = open_store(settings).await?;
+    let lesson = learn_from_session(&store, learn.session.as_deref()).await;
+    store.close_for_exit().await;
     let lesson = lesson?;
     if learn.json {
-        printer.json(&lesson.to_json())?;
+        printer.print_json(&lesson.to_json())?;
     } else {
-        printer.data(&lesson.words()?)?;
+        printer.print_escaped(&lesson.to_yaml()?)?;
     }
     if lesson.attempts == 0 {
         printer.notice("the session asked for no host and called no tool");
@@ -35,49 +39,53 @@ pub(crate) async fn learn(learn: &Learn, settings: &Settings, printer: &Printer)
     Ok(ExitCode::SUCCESS)
 }
 
-async fn lesson(store: &Store, session: Option<&str>) -> Result<Lesson, Fault> {
+async fn learn_from_session(store: &Store, session: Option<&str>) -> Result<LearnedPolicy, CliFault> {
     let id = match session {
-        Some(text) => ids::session(store, text).await?,
-        None => newest(store).await?,
+        Some(text) => ids::resolve_session_id(store, text).await?,
+        None => newest_session(store).await?,
     };
-    Lesson::of(store, id, None).await
+    LearnedPolicy::from_session(store, id, None).await
 }
 
-async fn newest(store: &Store) -> Result<SessionId, Fault> {
-    let which = Sessions {
+async fn newest_session(store: &Store) -> Result<SessionId, CliFault> {
+    let which = SessionQuery {
         limit: Some(1),
-        ..Sessions::default()
+        ..SessionQuery::default()
     };
-    let sessions = store.sessions(which).await?;
+    let sessions = store.list_sessions(which).await?;
     sessions.first().map(|session| session.id).ok_or_else(|| {
-        Fault::ours("session.unknown", "there is no session to learn from")
-            .hint("run something first: `ringfence exec --learn -- CMD`")
-            .exit(NOT_HELD)
+        CliFault::internal("session.unknown", "there is no session to learn from")
+            .with_hint("run something first: `ringfence exec --learn -- CMD`")
+            .with_exit(EXIT_CHECK_FAILED)
     })
 }
 
 /// The policy learned from one session, with notes on attempts it cannot cover.
-pub(crate) struct Lesson {
+pub(crate) struct LearnedPolicy {
     session: SessionId,
     attempts: usize,
-    learnt: Learnt,
+    learnt: LearnedDraft,
 }
 
-impl Lesson {
+impl LearnedPolicy {
     /// Learns from a session in the store. `sight` redacts the arguments of calls for a model; without it they stay whole
     /// for the owner.
-    pub(crate) async fn of(store: &Store, id: SessionId, sight: Option<&Sight>) -> Result<Lesson, Fault> {
-        let summary = summary(store, id).await?;
-        let mut calls = calls_of(store, id).await?;
+    pub(crate) async fn from_session(
+        store: &Store,
+        id: SessionId,
+        sight: Option<&RedactionRules>,
+    ) -> Result<LearnedPolicy, CliFault> {
+        let summary = session_summary(store, id).await?;
+        let mut calls = session_calls(store, id).await?;
         if let Some(sight) = sight {
             for call in &mut calls {
-                call.arguments = sight.tellable(call.arguments.take()).unwrap_or_default();
+                call.arguments = sight.shareable_arguments(call.arguments.take()).unwrap_or_default();
             }
         }
-        let attempts = attempts(&summary, &calls);
-        let learnt =
-            ringfence_policy::learn(&attempts).map_err(|error| Fault::ours("policy.learn", error.to_string()))?;
-        Ok(Lesson {
+        let attempts = session_attempts(&summary, &calls);
+        let learnt = ringfence_policy::learn(&attempts)
+            .map_err(|error| CliFault::internal("policy.learn", error.to_string()))?;
+        Ok(LearnedPolicy {
             session: id,
             attempts: attempts.len(),
             learnt,
@@ -95,12 +103,12 @@ impl Lesson {
     }
 
     /// The learned policy as a policy file, with the notes as comments.
-    pub(crate) fn words(&self) -> Result<String, Fault> {
-        let attempts = count(self.attempts as u64, "attempt");
+    pub(crate) fn to_yaml(&self) -> Result<String, CliFault> {
+        let attempts = counted(self.attempts as u64, "attempt");
         let mut text = format!(
             "# The least policy that would have allowed session {}, from {attempts}.\n{}",
             self.session,
-            yaml(&self.learnt.draft)?
+            to_yaml(&self.learnt.draft)?
         );
         for note in &self.learnt.notes {
             let what = if note.allowed { "needs more" } else { "left out" };
@@ -113,15 +121,15 @@ impl Lesson {
     }
 
     /// Writes the policy to a file, or prints it to standard error if there is none.
-    pub(crate) fn hand_over(&self, file: Option<&Path>, printer: &Printer) -> Result<(), Fault> {
-        let words = self.words()?;
+    pub(crate) fn write_or_print(&self, file: Option<&Path>, printer: &Printer) -> Result<(), CliFault> {
+        let words = self.to_yaml()?;
         let Some(file) = file else {
-            printer.aside(words.trim_end());
+            printer.print_to_stderr(words.trim_end());
             return Ok(());
         };
         std::fs::write(file, words).map_err(|error| {
-            let message = format!("cannot write `{}`: {}", file.display(), reason(&error));
-            Fault::ours("policy.learn", message).hint("`ringfence policy learn --last` prints it again")
+            let message = format!("cannot write `{}`: {}", file.display(), io_error_text(&error));
+            CliFault::internal("policy.learn", message).with_hint("`ringfence policy learn --last` prints it again")
         })?;
         printer.notice(&format!("the least policy is in `{}`", file.display()));
         Ok(())
@@ -129,29 +137,29 @@ impl Lesson {
 }
 
 /// Summarizes a session from its events.
-pub(super) async fn summary(store: &Store, id: SessionId) -> Result<SessionSummary, Fault> {
-    let records = store.show(id).await?;
+pub(super) async fn session_summary(store: &Store, id: SessionId) -> Result<SessionSummary, CliFault> {
+    let records = store.session_records(id).await?;
     let events: Result<Vec<Event>, _> = records.iter().map(ringfence_journal::Record::event).collect();
     let events = events.map_err(|error| {
-        let message = format!("a record of session `{id}` cannot be read: {}", chain(&error));
-        Fault::ours("store.damaged", message)
-            .hint("run `ringfence audit verify`")
-            .exit(NOT_HELD)
+        let message = format!("a record of session `{id}` cannot be read: {}", error_chain(&error));
+        CliFault::internal("store.damaged", message)
+            .with_hint("run `ringfence audit verify`")
+            .with_exit(EXIT_CHECK_FAILED)
     })?;
-    SessionSummary::of(&events).ok_or_else(|| no_session(id))
+    SessionSummary::from_events(&events).ok_or_else(|| session_not_found(id))
 }
 
 /// Collects the attempts of a session, by host and by tool.
-fn attempts(summary: &SessionSummary, calls: &[PastCall]) -> Vec<Attempt> {
-    let text = |text: &ringfence_journal::Text| text.to_string();
-    let refusal = |code: Option<&ringfence_journal::Text>, rule: &ringfence_journal::Text| {
+fn session_attempts(summary: &SessionSummary, calls: &[PastCall]) -> Vec<ObservedAttempt> {
+    let text = |text: &ringfence_journal::CleanText| text.to_string();
+    let refusal = |code: Option<&ringfence_journal::CleanText>, rule: &ringfence_journal::CleanText| {
         (code.map(text).unwrap_or_default(), text(rule))
     };
     let mut attempts = Vec::new();
     for execution in &summary.executions {
         for one in &execution.egress {
-            attempts.push(Attempt {
-                tried: Tried::Host {
+            attempts.push(ObservedAttempt {
+                tried: AttemptedAction::Host {
                     scheme: text(&one.to.scheme),
                     host: text(&one.to.host),
                     port: one.to.port,
@@ -163,9 +171,9 @@ fn attempts(summary: &SessionSummary, calls: &[PastCall]) -> Vec<Attempt> {
             });
         }
         for one in &execution.calls {
-            let kept = recalled(calls, execution.execution_id, one.number);
-            attempts.push(Attempt {
-                tried: Tried::Tool {
+            let kept = past_call(calls, execution.execution_id, one.number);
+            attempts.push(ObservedAttempt {
+                tried: AttemptedAction::Tool {
                     name: text(&one.tool),
                     arguments: kept.map(|call| call.arguments.clone()),
                     hidden: kept.map(|call| call.hidden.clone()).unwrap_or_default(),
@@ -178,7 +186,7 @@ fn attempts(summary: &SessionSummary, calls: &[PastCall]) -> Vec<Attempt> {
 }
 
 /// Finds a recorded call with its arguments, if they are kept.
-fn recalled(calls: &[PastCall], execution: ExecutionId, number: u64) -> Option<&PastCall> {
+fn past_call(calls: &[PastCall], execution: ExecutionId, number: u64) -> Option<&PastCall> {
     let mut calls = calls.iter();
     calls.find(|call| call.execution == execution && u64::from(call.number) == number)
 }

@@ -7,20 +7,25 @@ use ringfence_policy::Policy;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::Shown;
-use crate::commands::inside::{self, Held, Inside, Mounted};
-use crate::fault::{Fault, NOT_HELD};
+use crate::args::PolicyShowArgs;
+use crate::commands::inspect::{self, EnforcedRule, MountSummary, SandboxInspection};
+use crate::fault::{CliFault, EXIT_CHECK_FAILED};
 use crate::print::Printer;
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 use crate::settings::config::Config;
-use crate::settings::rules;
+use crate::settings::policy_layers;
 
-pub(crate) async fn show(shown: &Shown, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+pub(crate) async fn show_policy(
+    shown: &PolicyShowArgs,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
     let config = Config::find(shown.rules.config.as_deref(), settings, printer)?;
-    let policy = rules::in_force(&shown.rules, None, &config).map_err(|fault| fault.exit(NOT_HELD))?;
-    let unbuilt = policy.unbuilt(&Engine::built());
+    let policy = policy_layers::policy_in_force(&shown.rules, None, &config)
+        .map_err(|fault| fault.with_exit(EXIT_CHECK_FAILED))?;
+    let unbuilt = policy.unsupported(&Engine::capabilities());
     let seen = if unbuilt.is_empty() {
-        Some(inside::look(&policy, config.python.as_deref()).await)
+        Some(inspect::inspect_sandbox(&policy, config.python.as_deref()).await)
     } else {
         None
     };
@@ -33,9 +38,12 @@ pub(crate) async fn show(shown: &Shown, settings: &Settings, printer: &Printer) 
                 json!(seen.as_ref().and_then(|seen| seen.as_ref().ok())),
             );
         }
-        printer.json(&object)?;
+        printer.print_json(&object)?;
     } else {
-        printer.data(&words(&policy, seen.as_ref().and_then(|seen| seen.as_ref().ok()))?)?;
+        printer.print_escaped(&policy_text(
+            &policy,
+            seen.as_ref().and_then(|seen| seen.as_ref().ok()),
+        )?)?;
     }
     for one in &unbuilt {
         printer.notice(&format!(
@@ -52,18 +60,18 @@ pub(crate) async fn show(shown: &Shown, settings: &Settings, printer: &Printer) 
 }
 
 /// Formats the policy as a file that parses to the same policy; everything else is comments.
-fn words(policy: &Policy, seen: Option<&Inside>) -> Result<String, Fault> {
+fn policy_text(policy: &Policy, seen: Option<&SandboxInspection>) -> Result<String, CliFault> {
     let (name, digest) = (policy.name(), policy.digest());
-    let file = format!("# policy `{name}`, digest {digest}\n{}", yaml(&policy.to_draft())?);
+    let file = format!("# policy `{name}`, digest {digest}\n{}", to_yaml(&policy.to_draft())?);
     let Some(seen) = seen else { return Ok(file) };
-    let held = |held: &Held| format!("{:<18} {}", held.rule, held.by);
+    let held = |held: &EnforcedRule| format!("{:<18} {}", held.rule, held.by);
     let sections = [
         ("held here by", seen.enforcement.iter().map(held).collect()),
         (
             "added to the environment",
             seen.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
         ),
-        ("added places", places(&seen.mounts)),
+        ("added places", grouped_mounts(&seen.mounts)),
         ("always", seen.always.clone()),
     ];
     let section = |(title, lines): (&str, Vec<String>)| {
@@ -74,7 +82,7 @@ fn words(policy: &Policy, seen: Option<&Inside>) -> Result<String, Fault> {
 }
 
 /// Joins mounts of one kind in one folder into one line.
-fn places(mounts: &[Mounted]) -> Vec<String> {
+fn grouped_mounts(mounts: &[MountSummary]) -> Vec<String> {
     let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();
     for mount in mounts {
         let (folder, name) = mount.path.rsplit_once('/').unwrap_or(("", &mount.path));
@@ -93,6 +101,6 @@ fn places(mounts: &[Mounted]) -> Vec<String> {
     groups.into_iter().map(line).collect()
 }
 
-pub(super) fn yaml(value: &impl Serialize) -> Result<String, Fault> {
-    serde_saphyr::to_string(value).map_err(|error| Fault::ours("output.yaml", error.to_string()))
+pub(super) fn to_yaml(value: &impl Serialize) -> Result<String, CliFault> {
+    serde_saphyr::to_string(value).map_err(|error| CliFault::internal("output.yaml", error.to_string()))
 }

@@ -9,7 +9,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc;
 
 /// The most bytes of one line that are read; no valid answer is longer.
-const MAX_LINE: usize = 4096;
+const MAX_LINE_BYTES: usize = 4096;
 
 /// The most lines that wait for a question; further lines are discarded.
 const MAX_LINES: usize = 16;
@@ -29,13 +29,13 @@ impl TypedLines {
         let guard = Arc::clone(&reading);
         thread::spawn(move || {
             // The thread ends when the terminal is gone; `ringfence approvals` can still answer.
-            while let Ok(true) = pass_line_on(&guard, &sender) {}
+            while let Ok(true) = forward_line(&guard, &sender) {}
         });
         TypedLines { lines, reading }
     }
 
     /// Discards everything typed so far, read or not.
-    pub(super) fn drop_typed(&mut self) {
+    pub(super) fn discard_typed(&mut self) {
         let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         // A flush fails only if the terminal is gone, and then no line arrives.
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
@@ -43,7 +43,7 @@ impl TypedLines {
     }
 
     /// The next line; pending forever once the terminal is gone.
-    pub(super) async fn next(&mut self) -> String {
+    pub(super) async fn next_line(&mut self) -> String {
         match self.lines.recv().await {
             Some(line) => line,
             None => std::future::pending().await,
@@ -52,7 +52,7 @@ impl TypedLines {
 }
 
 /// Waits for a line and forwards it; returns `false` at the end of input or when the receiver is gone.
-fn pass_line_on(reading: &Mutex<()>, sender: &mpsc::Sender<String>) -> io::Result<bool> {
+fn forward_line(reading: &Mutex<()>, sender: &mpsc::Sender<String>) -> io::Result<bool> {
     let stdin = io::stdin();
     is_readable(&stdin, None)?;
     let _reading = reading.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +60,7 @@ fn pass_line_on(reading: &Mutex<()>, sender: &mpsc::Sender<String>) -> io::Resul
     if !is_readable(&stdin, Some(&Timespec::default()))? {
         return Ok(true);
     }
-    let mut bytes = [0; MAX_LINE];
+    let mut bytes = [0; MAX_LINE_BYTES];
     let read = rustix::io::read(&stdin, &mut bytes)?;
     if read == 0 {
         return Ok(false);

@@ -5,53 +5,56 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_engine::Engine;
-use ringfence_gateway::Otlp;
-use ringfence_journal::{Span, Spans};
-use ringfence_store::{Numbered, Tail};
+use ringfence_gateway::OtlpExporter;
+use ringfence_journal::{SpanBuilder, TraceSpan};
+use ringfence_store::{JournalTail, NumberedRecord};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::fault::{Fault, chain};
-use crate::settings::Settings;
+use crate::fault::{CliFault, error_chain};
+use crate::settings::CliSettings;
 
 /// The time for which spans are collected into one batch.
-const GATHER: Duration = Duration::from_secs(1);
+const BATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// The delay before a failed batch is sent again; it doubles up to the maximum below.
-const REST: Duration = Duration::from_secs(1);
-const LONGEST_REST: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// The time to send the remaining spans at shutdown.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The collector from the configuration, else from the environment; `None` if neither names one.
-pub(super) fn collector(configured: Option<&str>, settings: &Settings) -> Result<Option<Otlp>, Fault> {
+pub(super) fn configured_collector(
+    configured: Option<&str>,
+    settings: &CliSettings,
+) -> Result<Option<OtlpExporter>, CliFault> {
     let Some(endpoint) = configured.or(settings.otlp.as_deref()) else {
         return Ok(None);
     };
-    Otlp::new(endpoint).map(Some).map_err(|error| {
-        Fault::ours("telemetry.otlp", chain(&error))
-            .hint("look at `telemetry.otlp` in `ringfence.yaml`, or `OTEL_EXPORTER_OTLP_ENDPOINT`")
+    OtlpExporter::new(endpoint).map(Some).map_err(|error| {
+        CliFault::internal("telemetry.otlp", error_chain(&error))
+            .with_hint("look at `telemetry.otlp` in `ringfence.yaml`, or `OTEL_EXPORTER_OTLP_ENDPOINT`")
     })
 }
 
 /// Exports spans in a background task.
-pub(super) struct Traces {
+pub(super) struct SpanExporter {
     closing: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-impl Traces {
+impl SpanExporter {
     /// Starts to export the events from now on.
-    pub(super) async fn start(engine: &Arc<Engine>, collector: Otlp) -> Result<Traces, Fault> {
-        let tail = engine.store().tail(0).await?;
+    pub(super) async fn start(engine: &Arc<Engine>, collector: OtlpExporter) -> Result<SpanExporter, CliFault> {
+        let tail = engine.store().tail_last(0).await?;
         let (closing, closed) = watch::channel(false);
-        let sender = Sender {
+        let sender = SpanSender {
             tail,
-            spans: Spans::default(),
+            spans: SpanBuilder::default(),
             collector,
         };
-        Ok(Traces {
+        Ok(SpanExporter {
             closing,
-            task: tokio::spawn(sender.run(closed)),
+            task: tokio::spawn(sender.send_until_closed(closed)),
         })
     }
 
@@ -59,24 +62,24 @@ impl Traces {
     pub(super) async fn finish(mut self) {
         // The send fails only if the task is over.
         let _ = self.closing.send(true);
-        if tokio::time::timeout(LAST_WORDS, &mut self.task).await.is_err() {
+        if tokio::time::timeout(FLUSH_TIMEOUT, &mut self.task).await.is_err() {
             tracing::warn!("the last spans did not reach the collector");
             self.task.abort();
         }
     }
 }
 
-struct Sender {
-    tail: Tail,
-    spans: Spans,
-    collector: Otlp,
+struct SpanSender {
+    tail: JournalTail,
+    spans: SpanBuilder,
+    collector: OtlpExporter,
 }
 
-impl Sender {
-    async fn run(mut self, mut closed: watch::Receiver<bool>) {
+impl SpanSender {
+    async fn send_until_closed(mut self, mut closed: watch::Receiver<bool>) {
         loop {
             let last = tokio::select! {
-                () = tokio::time::sleep(GATHER) => false,
+                () = tokio::time::sleep(BATCH_INTERVAL) => false,
                 // A dropped sender also ends the task.
                 _ = closed.wait_for(|closed| *closed) => true,
             };
@@ -89,20 +92,20 @@ impl Sender {
         }
     }
 
-    async fn catch_up(&mut self) -> Result<(), ringfence_store::ReadError> {
+    async fn catch_up(&mut self) -> Result<(), ringfence_store::QueryError> {
         loop {
             let page = self.tail.page().await?;
             if page.is_empty() {
                 return Ok(());
             }
-            let spans: Vec<Span> = page.iter().filter_map(|numbered| self.span(numbered)).collect();
+            let spans: Vec<TraceSpan> = page.iter().filter_map(|numbered| self.span(numbered)).collect();
             if !spans.is_empty() {
-                self.send(&spans).await;
+                self.send_spans(&spans).await;
             }
         }
     }
 
-    fn span(&mut self, numbered: &Numbered) -> Option<Span> {
+    fn span(&mut self, numbered: &NumberedRecord) -> Option<TraceSpan> {
         match numbered.record.event() {
             Ok(event) => self.spans.add(&event),
             Err(error) => {
@@ -113,23 +116,23 @@ impl Sender {
     }
 
     /// Sends the spans until the collector accepts them, or refuses them for good.
-    async fn send(&self, spans: &[Span]) {
-        let mut rest = REST;
+    async fn send_spans(&self, spans: &[TraceSpan]) {
+        let mut rest = RETRY_INTERVAL;
         loop {
             match self.collector.send(spans).await {
                 Ok(()) => return,
-                Err(error) if error.is_passing() => {
+                Err(error) if error.is_transient() => {
                     tracing::warn!(
-                        error = chain(&error),
+                        error = error_chain(&error),
                         spans = spans.len(),
                         "spans wait for the collector"
                     );
                     tokio::time::sleep(rest).await;
-                    rest = (rest * 2).min(LONGEST_REST);
+                    rest = (rest * 2).min(MAX_RETRY_INTERVAL);
                 }
                 Err(error) => {
                     tracing::warn!(
-                        error = chain(&error),
+                        error = error_chain(&error),
                         spans = spans.len(),
                         "the collector refuses spans"
                     );

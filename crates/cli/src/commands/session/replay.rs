@@ -2,90 +2,103 @@
 
 use std::process::ExitCode;
 
-use ringfence_engine::{Engine, Reader, ReplayError, Replayed, ReplayedCall};
+use ringfence_engine::{Engine, ReplayError, ReplayReport, ReplayedCall, ResultAudience};
 use ringfence_journal::{ExecutionId, SessionId};
 use ringfence_policy::Policy;
-use ringfence_store::{Executions, IdKind};
+use ringfence_store::{ExecutionQuery, IdKind};
 
-use crate::args::Replay;
-use crate::commands::{ids, no_session, run};
-use crate::fault::{Fault, NOT_HELD, chain};
-use crate::print::{Printer, Style, count, escape};
+use crate::args::SessionReplayArgs;
+use crate::commands::{ids, run, session_not_found};
+use crate::fault::{CliFault, EXIT_CHECK_FAILED, error_chain};
+use crate::print::{Printer, Style, counted, escape};
 use crate::settings::config::Config;
-use crate::settings::servers::Chosen;
-use crate::settings::{Settings, rules};
+use crate::settings::servers::ResolvedServers;
+use crate::settings::{CliSettings, policy_layers};
 
 /// The session or execution that the id on the command line means.
-enum Meant {
+enum ReplayTarget {
     Session(SessionId),
     Execution(ExecutionId),
 }
 
-pub(crate) async fn replay(args: &Replay, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
+pub(crate) async fn replay_session(
+    args: &SessionReplayArgs,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
     let against = match &args.against {
         Some(path) => {
-            let policy = rules::named(path).and_then(|draft| rules::alone(&draft));
-            Some(policy.map_err(|fault| fault.exit(NOT_HELD))?)
+            let policy =
+                policy_layers::named_draft(path).and_then(|draft| policy_layers::policy_without_ceiling(&draft));
+            Some(policy.map_err(|fault| fault.with_exit(EXIT_CHECK_FAILED))?)
         }
         None => None,
     };
-    settings.journal_home().map_err(|fault| fault.exit(NOT_HELD))?;
-    let interrupt = run::listen()?;
+    settings
+        .journal_home()
+        .map_err(|fault| fault.with_exit(EXIT_CHECK_FAILED))?;
+    let interrupt = run::listen_for_signals()?;
     // A replay calls nothing, so no tool server is configured or started.
-    let engine = run::open(&Config::default(), Chosen::default(), settings, &interrupt).await?;
-    let reader = if args.json { Reader::Printed } else { Reader::Owner };
+    let engine = run::open_engine(&Config::default(), ResolvedServers::default(), settings, &interrupt).await?;
+    let reader = if args.json {
+        ResultAudience::CommandModel
+    } else {
+        ResultAudience::Owner
+    };
     let replayed = tokio::select! {
-        replayed = all(&engine, &args.id, against.as_ref(), reader) => replayed,
+        replayed = replay_all(&engine, &args.id, against.as_ref(), reader) => replayed,
         () = interrupt.requested() => {
             engine.cancel_all();
-            Err(run::cancelled())
+            Err(run::cancelled_fault())
         }
     };
-    run::leave(engine).await;
+    run::shutdown_engine(engine).await;
     let replayed = replayed?;
     if args.json {
-        printer.json(&replayed)?;
+        printer.print_json(&replayed)?;
     } else {
         for one in &replayed {
             match one {
-                Tried::Replayed(one) => printer.data(&words(one, printer))?,
-                Tried::Not { execution_id, error } => printer.data(&not(*execution_id, error, printer))?,
+                ReplayAttempt::Replayed(one) => printer.print_escaped(&replay_text(one, printer))?,
+                ReplayAttempt::Not { execution_id, error } => {
+                    printer.print_escaped(&failure_text(*execution_id, error, printer))?
+                }
             }
         }
     }
-    Ok(if replayed.iter().all(Tried::is_as_it_was) {
+    Ok(if replayed.iter().all(ReplayAttempt::is_unchanged) {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(NOT_HELD)
+        ExitCode::from(EXIT_CHECK_FAILED)
     })
 }
 
-fn meant(text: &str) -> Result<Meant, Fault> {
+fn parse_target(text: &str) -> Result<ReplayTarget, CliFault> {
     if let Ok(id) = text.parse() {
-        return Ok(Meant::Session(id));
+        return Ok(ReplayTarget::Session(id));
     }
-    text.parse().map(Meant::Execution).map_err(|_| {
-        Fault::ours("session.id", format!("`{text}` is no id of a session or an execution"))
-            .hint("`ringfence session list` and `session show ID` show them")
-            .exit(NOT_HELD)
+    text.parse().map(ReplayTarget::Execution).map_err(|_| {
+        CliFault::internal("session.id", format!("`{text}` is no id of a session or an execution"))
+            .with_hint("`ringfence session list` and `session show ID` show them")
+            .with_exit(EXIT_CHECK_FAILED)
     })
 }
 
 /// The outcome of one execution in a replay.
 #[derive(serde::Serialize)]
 #[serde(untagged)]
-enum Tried {
-    Replayed(Box<Replayed>),
+enum ReplayAttempt {
+    Replayed(Box<ReplayReport>),
     /// The execution cannot be run again.
     Not {
         execution_id: ExecutionId,
-        error: Reason,
+        error: ReplayFailure,
     },
 }
 
 /// The reason why an execution cannot be run again.
 #[derive(serde::Serialize)]
-struct Reason {
+struct ReplayFailure {
     code: &'static str,
     message: String,
     hint: Option<&'static str>,
@@ -94,84 +107,92 @@ struct Reason {
     is_unkept: bool,
 }
 
-impl Tried {
-    fn is_as_it_was(&self) -> bool {
+impl ReplayAttempt {
+    fn is_unchanged(&self) -> bool {
         match self {
-            Tried::Replayed(one) => one.same,
-            Tried::Not { error, .. } => error.is_unkept,
+            ReplayAttempt::Replayed(one) => one.same,
+            ReplayAttempt::Not { error, .. } => error.is_unkept,
         }
     }
 }
 
 /// Replays one execution, or all of a session; a failure does not stop the replay of the others.
-async fn all(engine: &Engine, id: &str, against: Option<&Policy>, reader: Reader) -> Result<Vec<Tried>, Fault> {
-    let id = ids::whole(engine.store(), id, &[IdKind::Session, IdKind::Execution]).await?;
-    let meant = &meant(&id)?;
+async fn replay_all(
+    engine: &Engine,
+    id: &str,
+    against: Option<&Policy>,
+    reader: ResultAudience,
+) -> Result<Vec<ReplayAttempt>, CliFault> {
+    let id = ids::resolve_id(engine.store(), id, &[IdKind::Session, IdKind::Execution]).await?;
+    let meant = &parse_target(&id)?;
     let session = match meant {
-        Meant::Execution(id) => {
+        ReplayTarget::Execution(id) => {
             let replayed = engine.replay(*id, against, reader).await?;
-            return Ok(vec![Tried::Replayed(Box::new(replayed))]);
+            return Ok(vec![ReplayAttempt::Replayed(Box::new(replayed))]);
         }
-        Meant::Session(session) => *session,
+        ReplayTarget::Session(session) => *session,
     };
     let store = engine.store();
     if store.session(session).await?.is_none() {
-        return Err(no_session(session));
+        return Err(session_not_found(session));
     }
-    let which = Executions {
+    let which = ExecutionQuery {
         session: Some(session),
-        ..Executions::default()
+        ..ExecutionQuery::default()
     };
-    let mut executions = store.executions_of(which).await?;
+    let mut executions = store.list_executions(which).await?;
     executions.reverse();
     let mut tried = Vec::new();
     let mut unkept = None;
     for execution in executions {
         let error = match engine.replay(execution.id, against, reader).await {
             Ok(one) => {
-                tried.push(Tried::Replayed(Box::new(one)));
+                tried.push(ReplayAttempt::Replayed(Box::new(one)));
                 continue;
             }
             Err(error) => error,
         };
-        tried.push(Tried::Not {
+        tried.push(ReplayAttempt::Not {
             execution_id: execution.id,
-            error: Reason {
+            error: ReplayFailure {
                 code: error.code(),
-                message: chain(&error),
+                message: error_chain(&error),
                 hint: error.hint(),
-                is_unkept: matches!(error, ReplayError::Unkept(_)),
+                is_unkept: matches!(error, ReplayError::NotRecorded(_)),
             },
         });
-        if matches!(error, ReplayError::Unkept(_)) {
+        if matches!(error, ReplayError::NotRecorded(_)) {
             unkept = Some(error);
         }
     }
-    let is_unkept = |one: &Tried| matches!(one, Tried::Not { error, .. } if error.is_unkept);
+    let is_unkept = |one: &ReplayAttempt| matches!(one, ReplayAttempt::Not { error, .. } if error.is_unkept);
     match unkept {
         Some(error) if tried.iter().all(is_unkept) => Err(error.into()),
         _ => Ok(tried),
     }
 }
 
-fn not(id: ExecutionId, error: &Reason, printer: &Printer) -> String {
+fn failure_text(id: ExecutionId, error: &ReplayFailure, printer: &Printer) -> String {
     let word = printer.paint("not run again", Style::Warn);
-    let mut lines = vec![format!("{id}  {word}  ({})", escape::text(&error.message))];
+    let mut lines = vec![format!("{id}  {word}  ({})", escape::escape_text(&error.message))];
     lines.extend(error.hint.map(|hint| format!("  hint: {hint}")));
     lines.push(String::new());
     lines.join("\n")
 }
 
-fn words(one: &Replayed, printer: &Printer) -> String {
+fn replay_text(one: &ReplayReport, printer: &Printer) -> String {
     let result = if one.same {
         printer.paint("same", Style::Good)
     } else {
         printer.paint("differs", Style::Bad)
     };
-    let calls = count(one.calls.len() as u64, "call");
+    let calls = counted(one.calls.len() as u64, "call");
     let mut lines = vec![format!("{}  {result}  ({calls}, nothing was called)", one.execution_id)];
     for difference in &one.differences {
-        let text = |side: &Option<String>| side.as_deref().map_or_else(|| "nothing".to_owned(), escape::text);
+        let text = |side: &Option<String>| {
+            side.as_deref()
+                .map_or_else(|| "nothing".to_owned(), escape::escape_text)
+        };
         lines.push(match (&difference.before, difference.what) {
             (None, "call") => format!("  {}", text(&difference.now)),
             _ => format!(
@@ -182,18 +203,18 @@ fn words(one: &Replayed, printer: &Printer) -> String {
             ),
         });
     }
-    lines.extend(one.calls.iter().filter_map(|call| decided(call, printer)));
+    lines.extend(one.calls.iter().filter_map(|call| decision_text(call, printer)));
     lines.push(String::new());
     lines.join("\n")
 }
 
 /// The line with the decision of another policy on a call; `None` without `--against`.
-fn decided(call: &ReplayedCall, printer: &Printer) -> Option<String> {
+fn decision_text(call: &ReplayedCall, printer: &Printer) -> Option<String> {
     let decided = call.against.as_ref()?;
     let then = call.outcome.unwrap_or("no answer");
-    let tool = escape::text(&call.tool);
+    let tool = escape::escape_text(&call.tool);
     if let Some(argument) = &decided.depends_on {
-        let (word, argument) = (printer.paint("?    ", Style::Warn), escape::text(argument));
+        let (word, argument) = (printer.paint("?    ", Style::Warn), escape::escape_text(argument));
         let rule = &decided.rule;
         return Some(format!(
             "  call {}  {word}  {tool} by `{rule}`: depends on a value that is hidden (`{argument}`) (then: {then})",
@@ -212,16 +233,16 @@ fn decided(call: &ReplayedCall, printer: &Printer) -> Option<String> {
     ))
 }
 
-impl From<ReplayError> for Fault {
-    fn from(error: ReplayError) -> Fault {
+impl From<ReplayError> for CliFault {
+    fn from(error: ReplayError) -> CliFault {
         let fault = match error {
             ReplayError::Run(error) => return error.into(),
-            ReplayError::Unkept(_) | ReplayError::Unfinished(_) | ReplayError::Spoiled { .. } => {
-                Fault::ours(error.code(), error.to_string()).exit(NOT_HELD)
+            ReplayError::NotRecorded(_) | ReplayError::Unfinished(_) | ReplayError::NotRepeatable { .. } => {
+                CliFault::internal(error.code(), error.to_string()).with_exit(EXIT_CHECK_FAILED)
             }
         };
         match error.hint() {
-            Some(hint) => fault.hint(hint),
+            Some(hint) => fault.with_hint(hint),
             None => fault,
         }
     }

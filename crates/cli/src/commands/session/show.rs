@@ -3,69 +3,73 @@
 use std::process::ExitCode;
 
 use ringfence_journal::{CallSummary, Enforcement, Event, ExecutionSummary, Record, SessionId, SessionSummary};
-use ringfence_store::{Session, Store, Workspace};
+use ringfence_store::{Session, Store, StoredWorkspace};
 
-use super::standing::Standing;
+use super::pending_work::PendingWork;
 use super::workspace;
-use crate::args::Show;
-use crate::commands::{no_session, store};
-use crate::fault::{Fault, NOT_HELD, chain};
-use crate::print::event::{by, place};
-use crate::print::{Printer, bytes, count, moment};
-use crate::settings::Settings;
+use crate::args::SessionShowArgs;
+use crate::commands::{open_store, session_not_found};
+use crate::fault::{CliFault, EXIT_CHECK_FAILED, error_chain};
+use crate::print::event::{rule_suffix, target_text};
+use crate::print::{Printer, byte_text, counted, moment};
+use crate::settings::CliSettings;
 
-pub(crate) async fn show(show: &Show, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let store = store(settings)
+pub(crate) async fn show_session(
+    show: &SessionShowArgs,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
+    let store = open_store(settings)
         .await
-        .map_err(|fault| workspace::unless_no_id(Some(&show.session), fault))?;
-    let looked = look(&store, &show.session).await;
-    store.leave().await;
+        .map_err(|fault| workspace::unless_invalid_id(Some(&show.session), fault))?;
+    let looked = load_snapshot(&store, &show.session).await;
+    store.close_for_exit().await;
     let (id, records, standing, session) = looked?;
     let events: Result<Vec<Event>, _> = records.iter().map(ringfence_journal::Record::event).collect();
     let events = events.map_err(|error| {
-        let message = format!("a record of session `{id}` cannot be read: {}", chain(&error));
-        Fault::ours("store.damaged", message)
-            .hint("run `ringfence audit verify`")
-            .exit(NOT_HELD)
+        let message = format!("a record of session `{id}` cannot be read: {}", error_chain(&error));
+        CliFault::internal("store.damaged", message)
+            .with_hint("run `ringfence audit verify`")
+            .with_exit(EXIT_CHECK_FAILED)
     })?;
-    let summary = SessionSummary::of(&events).ok_or_else(|| no_session(id))?;
+    let summary = SessionSummary::from_events(&events).ok_or_else(|| session_not_found(id))?;
     if show.json {
         let workspace = session.and_then(|session| session.workspace);
-        printer.json(&Whole {
+        printer.print_json(&SessionJson {
             summary,
             standing,
             workspace,
         })?;
     } else {
-        let kept = session.as_ref().and_then(workspace::words);
+        let kept = session.as_ref().and_then(workspace::workspace_text);
         // The list uses the same word.
         let is_parked = session.as_ref().is_some_and(workspace::is_parked);
         let state = if is_parked { "kept" } else { summary.state.name() };
-        printer.data(&words(&summary, state, &standing, kept))?;
+        printer.print_escaped(&session_text(&summary, state, &standing, kept))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-type Looked = (SessionId, Vec<Record>, Standing, Option<Session>);
+type SessionSnapshot = (SessionId, Vec<Record>, PendingWork, Option<Session>);
 
-async fn look(store: &Store, text: &str) -> Result<Looked, Fault> {
-    let id = workspace::meant(store, text).await?;
-    let (records, session) = (store.show(id).await?, store.session(id).await?);
-    Ok((id, records, Standing::of(store, id).await?, session))
+async fn load_snapshot(store: &Store, text: &str) -> Result<SessionSnapshot, CliFault> {
+    let id = workspace::resolve_session(store, text).await?;
+    let (records, session) = (store.session_records(id).await?, store.session(id).await?);
+    Ok((id, records, PendingWork::load(store, id).await?, session))
 }
 
 /// A session as `session show --json` prints it.
 #[derive(serde::Serialize)]
-struct Whole {
+struct SessionJson {
     #[serde(flatten)]
     summary: SessionSummary,
     #[serde(flatten)]
-    standing: Standing,
+    standing: PendingWork,
     /// The files that outlive the process of the session; `None` if it keeps none.
-    workspace: Option<Workspace>,
+    workspace: Option<StoredWorkspace>,
 }
 
-fn words(summary: &SessionSummary, state: &str, standing: &Standing, kept: Option<String>) -> String {
+fn session_text(summary: &SessionSummary, state: &str, standing: &PendingWork, kept: Option<String>) -> String {
     let mut lines = vec![
         format!("session    {}", summary.session_id),
         format!("state      {state}"),
@@ -86,7 +90,7 @@ fn words(summary: &SessionSummary, state: &str, standing: &Standing, kept: Optio
         "closed",
         summary
             .closed
-            .map(|closed| format!("{}{}", moment(closed), reason(summary))),
+            .map(|closed| format!("{}{}", moment(closed), close_reason(summary))),
     );
     let by = |held: &[Enforcement]| {
         held.iter()
@@ -121,21 +125,21 @@ fn words(summary: &SessionSummary, state: &str, standing: &Standing, kept: Optio
     );
     for execution in &summary.executions {
         lines.push(String::new());
-        lines.extend(execution_words(execution));
-        lines.extend(standing.words(execution.execution_id));
+        lines.extend(execution_lines(execution));
+        lines.extend(standing.execution_lines(execution.execution_id));
     }
     lines.push(String::new());
     lines.join("\n")
 }
 
 /// The most calls to list as text; `--json` lists all of them.
-const MOST_CALLS: usize = 100;
+const MAX_LISTED_CALLS: usize = 100;
 
 /// One line for each call, with its tool, outcome and deciding rule.
-fn calls(calls: &[CallSummary]) -> Vec<String> {
+fn call_lines(calls: &[CallSummary]) -> Vec<String> {
     let mut lines: Vec<String> = calls
         .iter()
-        .take(MOST_CALLS)
+        .take(MAX_LISTED_CALLS)
         .map(|call| {
             let error = call
                 .error
@@ -145,24 +149,24 @@ fn calls(calls: &[CallSummary]) -> Vec<String> {
             format!(
                 "  call {number}: {tool} {outcome}{error}, {} ms{}",
                 call.duration_ms,
-                by(call.rule.as_str())
+                rule_suffix(call.rule.as_str())
             )
         })
         .collect();
-    if let Some(more) = calls.len().checked_sub(MOST_CALLS).filter(|more| *more > 0) {
-        lines.push(format!("  {} more", count(more as u64, "call")));
+    if let Some(more) = calls.len().checked_sub(MAX_LISTED_CALLS).filter(|more| *more > 0) {
+        lines.push(format!("  {} more", counted(more as u64, "call")));
     }
     lines
 }
 
-fn reason(summary: &SessionSummary) -> String {
+fn close_reason(summary: &SessionSummary) -> String {
     summary
         .reason
         .as_ref()
         .map_or_else(String::new, |reason| format!(" ({reason})"))
 }
 
-fn execution_words(execution: &ExecutionSummary) -> Vec<String> {
+fn execution_lines(execution: &ExecutionSummary) -> Vec<String> {
     let program = execution
         .program
         .as_ref()
@@ -184,7 +188,7 @@ fn execution_words(execution: &ExecutionSummary) -> Vec<String> {
         "  {} ms, {} ms of cpu, {}",
         usage.wall_ms,
         usage.cpu_ms,
-        bytes(usage.peak_memory_bytes)
+        byte_text(usage.peak_memory_bytes)
     ));
     lines.extend(
         execution
@@ -198,17 +202,21 @@ fn execution_words(execution: &ExecutionSummary) -> Vec<String> {
             .iter()
             .map(|one| format!("  refused {} `{}`: `{}`", one.kind, one.detail, one.rule)),
     );
-    lines.extend(calls(&execution.calls));
+    lines.extend(call_lines(&execution.calls));
     lines.extend(execution.egress.iter().map(|one| {
         let status = one.status.map_or_else(String::new, |status| format!(" {status}"));
         let (outcome, rule) = (one.outcome.name(), &one.rule);
-        format!("  net {outcome}: {}{status}{}", place(&one.to), by(rule.as_str()))
+        format!(
+            "  net {outcome}: {}{status}{}",
+            target_text(&one.to),
+            rule_suffix(rule.as_str())
+        )
     }));
     lines.extend(
         execution
             .files
             .iter()
-            .map(|file| format!("  file out: {} ({})", file.path, bytes(file.bytes))),
+            .map(|file| format!("  file out: {} ({})", file.path, byte_text(file.bytes))),
     );
     lines
 }

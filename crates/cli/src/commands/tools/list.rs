@@ -3,31 +3,35 @@
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
-use ringfence_catalog::{Catalog, Listed};
+use ringfence_catalog::{Catalog, ToolListPage};
 use serde_json::json;
 
-use super::{Desk, decision, more, painted};
+use super::{OperatorCatalog, painted_decision, policy_decision, print_next_page};
 use crate::args::ToolsList;
-use crate::fault::{Fault, NOT_HELD};
+use crate::fault::{CliFault, EXIT_CHECK_FAILED};
 use crate::print::Printer;
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 
-pub(super) async fn list(args: &ToolsList, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let desk = Desk::open(&args.rules, settings, printer).await?;
-    let (indexed, ending) = desk.indexed(printer).await;
+pub(super) async fn list_tools(
+    args: &ToolsList,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
+    let desk = OperatorCatalog::open(&args.rules, settings, printer).await?;
+    let (indexed, ending) = desk.load_index(printer).await;
     let catalog = indexed.catalog();
     let entry = args.server.as_ref().map(|server| (server, catalog.server(server)));
     if let Some((server, None)) = entry {
-        desk.leave().await;
+        desk.shutdown().await;
         return Err(
-            Fault::ours("server.unknown", format!("no tools are known of a server `{server}`"))
-                .hint("`ringfence servers list` names the servers, `ringfence servers test` asks them")
-                .exit(NOT_HELD),
+            CliFault::internal("server.unknown", format!("no tools are known of a server `{server}`"))
+                .with_hint("`ringfence servers list` names the servers, `ringfence servers test` asks them")
+                .with_exit(EXIT_CHECK_FAILED),
         );
     }
     let limit = args.limit.map_or(usize::MAX, NonZeroUsize::get);
-    let listed = desk.look(&indexed, |view| {
-        view.tools(
+    let listed = desk.with_view(&indexed, |view| {
+        view.list_tools(
             args.server.as_deref(),
             args.domain.as_deref(),
             limit,
@@ -35,32 +39,38 @@ pub(super) async fn list(args: &ToolsList, settings: &Settings, printer: &Printe
         )
     });
     let shown = match listed {
-        Err(error) => Err(Fault::ours("tool.list", error.to_string()).exit(NOT_HELD)),
-        Ok(listed) => page(&listed, args, &desk, catalog, printer),
+        Err(error) => Err(CliFault::internal("tool.list", error.to_string()).with_exit(EXIT_CHECK_FAILED)),
+        Ok(listed) => print_page(&listed, args, &desk, catalog, printer),
     };
-    desk.leave().await;
+    desk.shutdown().await;
     shown.map(|()| ending)
 }
 
-fn page(listed: &Listed, args: &ToolsList, desk: &Desk, catalog: &Catalog, printer: &Printer) -> Result<(), Fault> {
+fn print_page(
+    listed: &ToolListPage,
+    args: &ToolsList,
+    desk: &OperatorCatalog,
+    catalog: &Catalog,
+    printer: &Printer,
+) -> Result<(), CliFault> {
     let mut rows = Vec::new();
     if !args.json && !listed.tools.is_empty() {
-        printer.line(&format!("{:<7}  TOOL  DESCRIPTION", "POLICY"))?;
+        printer.print_line(&format!("{:<7}  TOOL  DESCRIPTION", "POLICY"))?;
     }
     for tool in listed.tools.iter().filter_map(|name| catalog.get(name)) {
-        let (word, rule) = decision(&desk.policy, tool);
+        let (word, rule) = policy_decision(&desk.policy, tool);
         let says = ringfence_catalog::summary(&tool.definition.description);
         if args.json {
             rows.push(json!({ "name": tool.name.as_str(), "decision": word, "rule": rule, "server_says": says }));
         } else {
-            printer.line(format!("{}  {}  {says}", painted(printer, word), tool.name).trim_end())?;
+            printer.print_line(format!("{}  {}  {says}", painted_decision(printer, word), tool.name).trim_end())?;
         }
     }
     if args.json {
         let (total, cursor, tokens) = (listed.total, &listed.cursor, listed.tokens);
-        return printer.json(&json!({ "tools": rows, "total": total, "cursor": cursor, "tokens": tokens }));
+        return printer.print_json(&json!({ "tools": rows, "total": total, "cursor": cursor, "tokens": tokens }));
     }
-    more(listed.cursor.as_deref(), printer);
-    printer.aside(&format!("{} tokens for a model: the names", listed.tokens));
+    print_next_page(listed.cursor.as_deref(), printer);
+    printer.print_to_stderr(&format!("{} tokens for a model: the names", listed.tokens));
     Ok(())
 }

@@ -2,39 +2,45 @@
 
 use std::process::ExitCode;
 
-use ringfence_catalog::{Detail, Tool};
+use ringfence_catalog::{DetailLevel, Tool};
 use serde_json::json;
 
-use super::{Desk, decision, language, named};
+use super::{OperatorCatalog, catalog_language, find_tool, policy_decision};
 use crate::args::ToolsShow;
-use crate::fault::Fault;
+use crate::fault::CliFault;
 use crate::print::{Printer, Style};
-use crate::settings::Settings;
+use crate::settings::CliSettings;
 
-pub(super) async fn show(args: &ToolsShow, settings: &Settings, printer: &Printer) -> Result<ExitCode, Fault> {
-    let desk = Desk::open(&args.rules, settings, printer).await?;
-    let (indexed, _) = desk.indexed(printer).await;
-    let shown = match named(indexed.catalog(), &args.tool) {
-        Ok(tool) => one(tool, args, &desk, &indexed, printer),
+pub(super) async fn show_tool(
+    args: &ToolsShow,
+    settings: &CliSettings,
+    printer: &Printer,
+) -> Result<ExitCode, CliFault> {
+    let desk = OperatorCatalog::open(&args.rules, settings, printer).await?;
+    let (indexed, _) = desk.load_index(printer).await;
+    let shown = match find_tool(indexed.catalog(), &args.tool) {
+        Ok(tool) => print_tool(tool, args, &desk, &indexed, printer),
         Err(fault) => Err(fault),
     };
-    desk.leave().await;
+    desk.shutdown().await;
     shown.map(|()| ExitCode::SUCCESS)
 }
 
-fn one(
+fn print_tool(
     tool: &Tool,
     args: &ToolsShow,
-    desk: &Desk,
-    indexed: &ringfence_gateway::Indexed,
+    desk: &OperatorCatalog,
+    indexed: &ringfence_gateway::SearchableCatalog,
     printer: &Printer,
-) -> Result<(), Fault> {
-    let (word, rule) = decision(&desk.policy, tool);
+) -> Result<(), CliFault> {
+    let (word, rule) = policy_decision(&desk.policy, tool);
     let names = [tool.name.as_str().to_owned()];
-    let described = desk.look(indexed, |view| view.describe(&names, Detail::Full, language(args.lang)));
-    let described = described.map_err(|error| Fault::ours("tool.describe", error.to_string()))?;
+    let described = desk.with_view(indexed, |view| {
+        view.describe(&names, DetailLevel::Full, catalog_language(args.lang))
+    });
+    let described = described.map_err(|error| CliFault::internal("tool.describe", error.to_string()))?;
     if args.json {
-        return printer.json(&json!({
+        return printer.print_json(&json!({
             "name": tool.name.as_str(),
             "decision": word,
             "rule": rule,
@@ -43,20 +49,20 @@ fn one(
             "tokens": described.tokens,
         }));
     }
-    printer.line(&format!(
+    printer.print_line(&format!(
         "{}  {word} by `{rule}`",
         printer.paint(tool.name.as_str(), Style::Strong)
     ))?;
-    printer.line(&format!("digest {}", tool.digest))?;
+    printer.print_line(&format!("digest {}", tool.digest))?;
     for shown in &described.tools {
         if let Some(says) = &shown.server_says {
-            printer.line(&format!("server says: {says}"))?;
+            printer.print_line(&format!("server says: {says}"))?;
         }
         if let Some(stub) = &shown.stub {
-            printer.line("")?;
-            printer.line(stub)?;
+            printer.print_line("")?;
+            printer.print_line(stub)?;
         }
     }
-    printer.aside(&format!("{} tokens for a model", described.tokens));
+    printer.print_to_stderr(&format!("{} tokens for a model", described.tokens));
     Ok(())
 }

@@ -1,4 +1,4 @@
-use super::{Escaper, indented, json, text, words};
+use super::{Escaper, escape_indented, escape_json, escape_own, escape_text};
 
 fn check(pieces: &[&[u8]], expected: &str) {
     let mut escaper = Escaper::default();
@@ -41,13 +41,13 @@ fn a_character_split_between_pieces_stays_whole() {
 
 #[test]
 fn our_own_lines_quote_a_program_harmlessly() {
-    assert_eq!(text("two\nlines \u{1b}[1m"), "two\nlines \\x1b[1m");
+    assert_eq!(escape_text("two\nlines \u{1b}[1m"), "two\nlines \\x1b[1m");
 }
 
 #[test]
 fn json_stays_the_same_value() {
     let value = serde_json::json!(["\u{9b}", "\u{202e}", "\u{7f}", "ok"]);
-    let shown = json(&value.to_string());
+    let shown = escape_json(&value.to_string());
     assert!(shown.is_ascii(), "{shown}");
     assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).ok(), Some(value));
 }
@@ -55,18 +55,18 @@ fn json_stays_the_same_value() {
 #[test]
 fn what_hides_in_text_is_shown_and_what_writing_needs_stays() {
     let hidden = "a\u{200b}b\u{2066}c\u{e0041}d\u{ad}e";
-    assert_eq!(text(hidden), "a\\u{200b}b\\u{2066}c\\u{e0041}d\\xade");
+    assert_eq!(escape_text(hidden), "a\\u{200b}b\\u{2066}c\\u{e0041}d\\xade");
     let family = "\u{1f468}\u{200d}\u{1f469} \u{2764}\u{fe0f} \u{646}\u{200c}\u{647}";
-    assert_eq!(text(family), family);
+    assert_eq!(escape_text(family), family);
     let quoted = format!("\"{hidden}\"");
-    let parsed: String = serde_json::from_str(&json(&quoted)).unwrap();
+    let parsed: String = serde_json::from_str(&escape_json(&quoted)).unwrap();
     assert_eq!(parsed, hidden);
-    assert!(json(&quoted).is_ascii());
+    assert!(escape_json(&quoted).is_ascii());
 }
 
 #[test]
 fn a_line_feed_in_a_word_of_others_begins_no_line_of_ours() {
-    assert_eq!(indented("no\nrule: x\n"), "no\n  rule: x\n  ");
+    assert_eq!(escape_indented("no\nrule: x\n"), "no\n  rule: x\n  ");
 }
 
 #[test]
@@ -74,6 +74,6 @@ fn only_colours_of_our_own_reach_a_terminal() {
     let own = ["\u{1b}[32m", "\u{1b}[0m"];
     let mixed = "\u{1b}[32mheld\u{1b}[0m \u{1b}]0;t\u{7} \u{1b}[31mred \u{202e}x";
     let shown = "\u{1b}[32mheld\u{1b}[0m \\x1b]0;t\\x07 \\x1b[31mred \\u{202e}x";
-    assert_eq!(words(mixed, &own), shown);
-    assert_eq!(words("\u{1b}[32mno\u{1b}", &[]), "\\x1b[32mno\\x1b");
+    assert_eq!(escape_own(mixed, &own), shown);
+    assert_eq!(escape_own("\u{1b}[32mno\u{1b}", &[]), "\\x1b[32mno\\x1b");
 }

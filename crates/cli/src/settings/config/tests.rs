@@ -1,13 +1,13 @@
 use std::path::Path;
 
-use super::{Access, Config, Sink, Source, parse};
+use super::{AccessSettings, AuditSinkConfig, Config, ConfigSource, parse_config};
 
 fn read(text: &str) -> Result<Config, String> {
-    let source = Source {
+    let source = ConfigSource {
         path: Path::new("ringfence.yaml"),
         folder: Path::new("/etc/ringfence"),
     };
-    parse(text, &source).map_err(|fault| match fault.hint {
+    parse_config(text, &source).map_err(|fault| match fault.hint {
         Some(hint) => format!("{}; {hint}", fault.message),
         None => fault.message,
     })
@@ -136,18 +136,18 @@ fn paths_are_relative_to_the_file_and_empty_keys_ask_for_nothing() {
         Some(Path::new("/etc/ringfence/py/bin/python3"))
     );
     let [
-        Sink::Near(file),
-        Sink::Near(log),
-        Sink::Near(socket),
-        Sink::Far(webhook),
-        Sink::Far(otlp),
+        AuditSinkConfig::Local(file),
+        AuditSinkConfig::Local(log),
+        AuditSinkConfig::Local(socket),
+        AuditSinkConfig::Remote(webhook),
+        AuditSinkConfig::Remote(otlp),
     ] = config.sinks.as_slice()
     else {
         panic!("{:?}", config.sinks);
     };
     let path = "/etc/ringfence/a.jsonl".into();
-    assert_eq!(*file, ringfence_store::Sink::File { path });
-    let syslog = |path: &str| ringfence_store::Sink::Syslog { path: path.into() };
+    assert_eq!(*file, ringfence_store::SinkConfig::File { path });
+    let syslog = |path: &str| ringfence_store::SinkConfig::Syslog { path: path.into() };
     assert_eq!((log, socket), (&syslog("/dev/log"), &syslog("/run/log")));
     assert_eq!(format!("{webhook:?}"), "webhook `https://audit.example.org`");
     assert!(webhook.is_durable() && !otlp.is_durable());
@@ -172,15 +172,15 @@ fn doors_as_the_operator_wants_them() {
         (doors.hosts, doors.origins),
         (vec!["a.example".to_owned()], vec!["https://b.example".to_owned()])
     );
-    let limits = ringfence_server::Limits {
+    let limits = ringfence_server::HttpLimits {
         body: 1 << 20,
         connections: 9,
         requests: 8,
         rate: 10,
-        ..ringfence_server::Limits::default()
+        ..ringfence_server::HttpLimits::default()
     };
     assert_eq!(doors.limits, limits);
-    let access = Access {
+    let access = AccessSettings {
         resource: Some("https://a.example".to_owned()),
         issuers: vec!["https://login.example".to_owned()],
     };

@@ -36,7 +36,7 @@ fn of_two_people_who_answer_at_once_one_is_heard() {
         assert_eq!(value == json!("it"), approved, "{value}");
         assert_eq!(world.calls_of("send"), usize::from(approved));
         // A repeated answer succeeds; a different one is refused, also when the execution is over.
-        assert!(world.answer(id, approved).unwrap().again);
+        assert!(world.answer(id, approved).unwrap().already_answered);
         assert!(matches!(world.answer(id, !approved), Err(AnswerError::Conflict(_))));
     }
 }

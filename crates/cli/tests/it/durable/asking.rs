@@ -2,7 +2,7 @@
 //! again.
 
 use ringfence_engine::approvals::ApprovalState;
-use ringfence_journal::Kind;
+use ringfence_journal::EventKind;
 use serde_json::json;
 
 use super::world::{RULES, World, summary};
@@ -49,8 +49,8 @@ fn check(language: &str, code: &str) {
         let journal = world.journal(&run.session);
         let heard = journal
             .iter()
-            .filter(|kind| matches!(kind, Kind::ApprovalAnswered { .. }));
-        let waits = matches!(journal.last(), Some(Kind::ExecutionSuspended { .. }));
+            .filter(|kind| matches!(kind, EventKind::ApprovalAnswered { .. }));
+        let waits = matches!(journal.last(), Some(EventKind::ExecutionSuspended { .. }));
         (heard.count() == 2 && waits).then_some(())
     });
     assert_eq!(world.calls_of("send"), 1);

@@ -4,8 +4,8 @@
 use std::fs;
 
 use ringfence_engine::approvals::ApprovalState;
-use ringfence_journal::Kind;
-use ringfence_testkit::front::{Era, Stdio, structured};
+use ringfence_journal::EventKind;
+use ringfence_testkit::front_clients::{ClientEra, StdioClient, structured_content};
 use serde_json::{Value, json};
 
 use super::world::World;
@@ -167,7 +167,9 @@ const sent = await tools.log.send.try({ text: "it" });
     let ended = server.ended(&run);
     assert_eq!(ended["value"], json!([["net.denied", "net.default"], true]), "{ended}");
     let kinds = world.journal(&run.session);
-    let refused = kinds.iter().filter(|kind| matches!(kind, Kind::EgressRefused { .. }));
+    let refused = kinds
+        .iter()
+        .filter(|kind| matches!(kind, EventKind::EgressRefused { .. }));
     assert_eq!(refused.count(), 1, "{kinds:#?}");
     world.nothing_twice();
 }
@@ -189,8 +191,8 @@ fn is_told_that_it_is_tied(told: &Value, why: &str) {
 #[test]
 fn a_client_is_told_at_the_first_wait_that_a_program_cannot_go_on_elsewhere() {
     let world = World::new();
-    let mut client = Stdio::start(&mut world.setting.stdio(), Era::Legacy).unwrap();
-    let mut call = |tool: &str, ask: Value| structured(&client.call(tool, &ask).unwrap()).unwrap().clone();
+    let mut client = StdioClient::start(&mut world.setting.stdio(), ClientEra::Legacy).unwrap();
+    let mut call = |tool: &str, ask: Value| structured_content(&client.call(tool, &ask).unwrap()).unwrap().clone();
     let mut run = |ask: Value| call("sandboxed_code_run", ask);
     run(json!({ "language": "typescript", "code": "files.write('big', 'x'.repeat(17 << 20))", "session_id": "work" }));
     let code = "await tools.log.send({ text: 'us' })";

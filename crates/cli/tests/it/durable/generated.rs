@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringfence_engine::approvals::{ApprovalState, Shown};
+use ringfence_engine::approvals::{ApprovalState, ApprovalView};
 use serde_json::Value;
 
 use super::world::{Begun, Server, World};
@@ -83,7 +83,7 @@ struct Drive<'a> {
 }
 
 impl Drive<'_> {
-    fn pending(&self, run: &Begun) -> Vec<Shown> {
+    fn pending(&self, run: &Begun) -> Vec<ApprovalView> {
         let pending = self.world.questions(Some(ApprovalState::Pending));
         pending
             .into_iter()

@@ -4,7 +4,7 @@
 use std::fs;
 
 use ringfence_engine::approvals::ApprovalState;
-use ringfence_journal::Kind;
+use ringfence_journal::EventKind;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -86,8 +86,8 @@ impl Step {
     /// Kills the server at this step.
     fn kill(self, world: &World, server: Server, run: &Begun) {
         let works_at = |name: &str| eventually("the upstream works", || (heard_of(world, name) == 1).then_some(()));
-        let started = |kind: &Kind| matches!(kind, Kind::CallStarted { number: 2, .. });
-        let ended = |number: u64| move |kind: &Kind| matches!(kind, Kind::CallEnded { number: n, .. } if *n == number);
+        let started = |kind: &EventKind| matches!(kind, EventKind::CallStarted { number: 2, .. });
+        let ended = |number: u64| move |kind: &EventKind| matches!(kind, EventKind::CallEnded { number: n, .. } if *n == number);
         let gate = world.file("gate");
         // The program is held in the call before, so that the test can hold other parts before the next call.
         works_at("hold");

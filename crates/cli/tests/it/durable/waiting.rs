@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use ringfence_engine::approvals::{ApprovalState, Approvals};
-use ringfence_journal::Kind;
+use ringfence_engine::approvals::{ApprovalQuery, ApprovalState};
+use ringfence_journal::EventKind;
 use ringfence_store::{Lease, Store};
-use ringfence_testkit::front::{Era, Http, Stdio, structured};
-use ringfence_testkit::waiting::Original;
+use ringfence_testkit::front_clients::{ClientEra, HttpClient, StdioClient, structured_content};
+use ringfence_testkit::waiting::WaitingOriginal;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -68,18 +68,18 @@ fn a_program_with_more_questions_than_a_page_rests_until_it_is_answered() {
         let kinds = world.journal(&run.session);
         kinds
             .iter()
-            .filter(|kind| matches!(kind, Kind::ExecutionSuspended { .. }))
+            .filter(|kind| matches!(kind, EventKind::ExecutionSuspended { .. }))
             .count()
     };
     eventually("it gave up its sandbox", || (rested() == 1).then_some(()));
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(rested(), 1);
     // The oldest request is not on the first page.
-    let page = world.list(Approvals::default());
+    let page = world.list(ApprovalQuery::default());
     let before = page.last().map(|last| last.id);
-    let which = Approvals {
+    let which = ApprovalQuery {
         before,
-        ..Approvals::default()
+        ..ApprovalQuery::default()
     };
     let first = world.list(which).pop().unwrap();
     assert_eq!(page.len(), 1000);
@@ -100,7 +100,9 @@ fn copies(world: &World, count: usize, change: impl FnOnce(&mut Vec<u8>), wake: 
     wait(async {
         let store = Arc::new(Store::open(&home).await.unwrap());
         let lease = Arc::new(Lease::acquire(&home).unwrap());
-        let mut original = Original::read(&store, run.execution.parse().unwrap()).await.unwrap();
+        let mut original = WaitingOriginal::load(&store, run.execution.parse().unwrap())
+            .await
+            .unwrap();
         change(original.request());
         let made = original.copies(&store, &lease, count, wake).await.unwrap();
         store.close().await;
@@ -115,7 +117,7 @@ fn ten_thousand_that_wait_do_not_hold_up_a_server() {
     assert_eq!(made.len(), 10_000);
     let started = Instant::now();
     let server = world.serve();
-    let mut client = Http::silent(server.address(), None, Era::Legacy).unwrap();
+    let mut client = HttpClient::connect(server.address(), None, ClientEra::Legacy).unwrap();
     let reply = client.send("GET", "/healthz", &[], b"").unwrap();
     let took = started.elapsed();
     assert_eq!(reply.status, 200);
@@ -177,11 +179,11 @@ fn what_waits_can_be_cancelled() {
 #[test]
 fn a_client_that_waits_for_a_run_hears_that_people_are_asked_and_can_end_it() {
     let world = World::new();
-    let mut client = Stdio::start(&mut world.setting.stdio(), Era::Legacy).unwrap();
+    let mut client = StdioClient::start(&mut world.setting.stdio(), ClientEra::Legacy).unwrap();
     let begun = client
         .call("sandboxed_code_run", &json!({ "language": "typescript", "code": ONE }))
         .unwrap();
-    let begun = structured(&begun).unwrap();
+    let begun = structured_content(&begun).unwrap();
     assert_eq!(begun["status"], "waiting_approval", "{begun}");
     assert_eq!(begun["approvals"][0]["tool"], "log.send");
     let id = begun["execution_id"].as_str().unwrap();
@@ -190,7 +192,7 @@ fn a_client_that_waits_for_a_run_hears_that_people_are_asked_and_can_end_it() {
         json!({ "name": "wait_run", "arguments": { "execution_id": id, "cancel": true } }),
     );
     let ended = ended.unwrap();
-    assert_eq!(structured(&ended).unwrap()["status"], "cancelled", "{ended}");
+    assert_eq!(structured_content(&ended).unwrap()["status"], "cancelled", "{ended}");
     assert_eq!(world.calls_of("send"), 0);
 }
 

@@ -9,10 +9,12 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use ringfence_engine::approvals::{self, AnswerError, ApprovalState, Approvals, Say, Settled, Shown};
-use ringfence_journal::{ApprovalId, ApprovalScope, ApprovalVia, ExecutionId, Kind, Principal};
-use ringfence_store::{Standing, Store};
-use ringfence_testkit::front::{Era, Http, Served};
+use ringfence_engine::approvals::{
+    self, AnswerError, AnswerReceipt, AnswerSubmission, ApprovalQuery, ApprovalState, ApprovalView,
+};
+use ringfence_journal::{ApprovalId, ApprovalScope, ApprovalVia, EventKind, ExecutionId, Principal};
+use ringfence_store::{RecordingStatus, Store};
+use ringfence_testkit::front_clients::{ClientEra, HttpClient, ServedProgram};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::{Value, json};
 
@@ -46,7 +48,7 @@ pub(crate) struct Line {
 
 /// A running server; killed when dropped.
 pub(crate) struct Server {
-    served: Served,
+    served: ServedProgram,
     agent: String,
     operator: String,
 }
@@ -58,7 +60,7 @@ pub(crate) struct Begun {
 }
 
 /// The call number, reason and state of each approval request, ordered by number.
-pub(crate) fn summary(all: &[Shown]) -> Vec<(u32, String, ApprovalState)> {
+pub(crate) fn summary(all: &[ApprovalView]) -> Vec<(u32, String, ApprovalState)> {
     let mut all: Vec<_> = all
         .iter()
         .map(|one| (one.number, serde_json::to_value(one.why).unwrap(), one.state))
@@ -123,7 +125,7 @@ impl World {
     pub(crate) fn serve(&self) -> Server {
         let args = self.setting.serve_args(&["--listen", "127.0.0.1:0"]);
         Server {
-            served: Served::start(&mut self.setting.command(&args)).unwrap(),
+            served: ServedProgram::start(&mut self.setting.command(&args)).unwrap(),
             agent: self.agent.clone(),
             operator: self.operator.clone(),
         }
@@ -165,21 +167,21 @@ impl World {
         })
     }
 
-    pub(crate) fn questions(&self, state: Option<ApprovalState>) -> Vec<Shown> {
-        self.list(Approvals {
+    pub(crate) fn questions(&self, state: Option<ApprovalState>) -> Vec<ApprovalView> {
+        self.list(ApprovalQuery {
             state,
-            ..Approvals::default()
+            ..ApprovalQuery::default()
         })
     }
 
     /// A page of approval requests, newest first.
-    pub(crate) fn list(&self, which: Approvals) -> Vec<Shown> {
-        self.store(async |store| approvals::list(store, which).await.unwrap())
+    pub(crate) fn list(&self, which: ApprovalQuery) -> Vec<ApprovalView> {
+        self.store(async |store| approvals::list_approvals(store, which).await.unwrap())
     }
 
     /// Waits until this many requests are pending.
     #[track_caller]
-    pub(crate) fn pending(&self, count: usize) -> Vec<Shown> {
+    pub(crate) fn pending(&self, count: usize) -> Vec<ApprovalView> {
         eventually(&format!("{count} questions"), || {
             let mut pending = self.questions(Some(ApprovalState::Pending));
             pending.sort_by_key(|one| one.number);
@@ -189,25 +191,25 @@ impl World {
 
     /// The pending request whose arguments contain this text.
     #[track_caller]
-    pub(crate) fn pending_of(&self, text: &str) -> Shown {
+    pub(crate) fn pending_of(&self, text: &str) -> ApprovalView {
         eventually(&format!("a question about {text}"), || {
             let pending = self.questions(Some(ApprovalState::Pending));
             pending.into_iter().find(|one| one.arguments["text"] == *text)
         })
     }
 
-    pub(crate) fn answer(&self, id: ApprovalId, approve: bool) -> Result<Settled, AnswerError> {
+    pub(crate) fn answer(&self, id: ApprovalId, approve: bool) -> Result<AnswerReceipt, AnswerError> {
         self.say(id, say(approve))
     }
 
-    pub(crate) fn say(&self, id: ApprovalId, say: Say) -> Result<Settled, AnswerError> {
-        self.store(async |store| approvals::answer(store, id, say).await)
+    pub(crate) fn say(&self, id: ApprovalId, say: AnswerSubmission) -> Result<AnswerReceipt, AnswerError> {
+        self.store(async |store| approvals::answer_approval(store, id, say).await)
     }
 
     /// The state of an execution in the store.
-    pub(crate) fn standing(&self, run: &Begun) -> Option<Standing> {
+    pub(crate) fn standing(&self, run: &Begun) -> Option<RecordingStatus> {
         let id: ExecutionId = run.execution.parse().unwrap();
-        self.store(async |store| store.recording_state(id).await.unwrap())
+        self.store(async |store| store.recording_status(id).await.unwrap())
     }
 
     /// Waits until the store has the execution as waiting, so that it has no sandbox.
@@ -251,15 +253,15 @@ impl World {
     }
 
     /// The events of a session in the journal.
-    pub(crate) fn journal(&self, session: &str) -> Vec<Kind> {
+    pub(crate) fn journal(&self, session: &str) -> Vec<EventKind> {
         let id = session.parse().unwrap();
-        let records = self.store(async |store| store.show(id).await.unwrap());
+        let records = self.store(async |store| store.session_records(id).await.unwrap());
         records.iter().map(|record| record.event().unwrap().kind).collect()
     }
 
     /// Waits until the journal contains an event of a session.
     #[track_caller]
-    pub(crate) fn written(&self, session: &str, what: &str, is: impl Fn(&Kind) -> bool) {
+    pub(crate) fn written(&self, session: &str, what: &str, is: impl Fn(&EventKind) -> bool) {
         eventually(what, || self.journal(session).iter().any(&is).then_some(()));
     }
 
@@ -271,8 +273,8 @@ impl World {
     }
 }
 
-pub(crate) fn say(approve: bool) -> Say {
-    Say {
+pub(crate) fn say(approve: bool) -> AnswerSubmission {
+    AnswerSubmission {
         approve,
         scope: ApprovalScope::Once,
         shown: None,
@@ -293,7 +295,7 @@ impl Server {
 
     /// Requests a run with an idempotency key of the client.
     pub(crate) fn ask_keyed(&self, key: &str, query: &str, ask: &Value) -> (u16, Value) {
-        let mut client = Http::silent(&self.served.address, None, Era::Legacy).unwrap();
+        let mut client = HttpClient::connect(&self.served.address, None, ClientEra::Legacy).unwrap();
         let headers = [
             ("Content-Type", "application/json".to_owned()),
             ("Authorization", format!("Bearer {}", self.agent)),
@@ -308,7 +310,7 @@ impl Server {
     }
 
     fn ask_as(&self, secret: &str, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
-        let mut client = Http::silent(&self.served.address, None, Era::Legacy).unwrap();
+        let mut client = HttpClient::connect(&self.served.address, None, ClientEra::Legacy).unwrap();
         let headers = [
             ("Content-Type", "application/json".to_owned()),
             ("Authorization", format!("Bearer {secret}")),
@@ -371,8 +373,8 @@ impl Server {
     }
 
     /// Connects the agent as an MCP client.
-    pub(crate) fn client(&self) -> Http {
-        Http::start(&self.served.address, Some(&self.agent), Era::Legacy).unwrap()
+    pub(crate) fn client(&self) -> HttpClient {
+        HttpClient::start(&self.served.address, Some(&self.agent), ClientEra::Legacy).unwrap()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -3,15 +3,15 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use ringfence_testkit::front::{Era, Http, Served};
-use ringfence_testkit::internet::{Answer, Asked, Site};
+use ringfence_testkit::front_clients::{ClientEra, HttpClient, ServedProgram};
+use ringfence_testkit::internet::{SiteAnswer, SiteHandler, SiteRequest};
 use serde_json::{Value, json};
 
 use super::allowed;
 use super::servers::with_server;
-use super::world::{Net, enter};
+use super::world::{Net, enter_internet};
 
-const PATIENCE: Duration = Duration::from_secs(40);
+const TEST_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// A site whose page `/held` says when it is asked for, and is answered when the test lets it.
 struct Held {
@@ -19,16 +19,16 @@ struct Held {
     answer: mpsc::Sender<()>,
 }
 
-fn held() -> (Held, Site) {
+fn held() -> (Held, SiteHandler) {
     let ((say, asked), (answer, let_go)) = (mpsc::channel(), mpsc::channel::<()>());
     let ends = Mutex::new((say, let_go));
-    let site: Site = Arc::new(move |request: &Asked| {
+    let site: SiteHandler = Arc::new(move |request: &SiteRequest| {
         (request.path == "/held").then(|| {
             let ends = ends.lock().unwrap();
             ends.0.send(()).unwrap();
             // The test may be over.
-            let _ = ends.1.recv_timeout(PATIENCE);
-            Answer::of("text/plain", "late")
+            let _ = ends.1.recv_timeout(TEST_TIMEOUT);
+            SiteAnswer::ok("text/plain", "late")
         })
     });
     (Held { asked, answer }, site)
@@ -36,7 +36,7 @@ fn held() -> (Held, Site) {
 
 /// A server of this internet, and the secrets of an agent and an operator.
 struct Server {
-    served: Served,
+    served: ServedProgram,
     secrets: [String; 2],
 }
 
@@ -50,13 +50,13 @@ impl Server {
         let words = ["serve", "--listen", "127.0.0.1:0", "--policy", "policy.json"];
         let words: Vec<&str> = words.iter().chain(more).copied().collect();
         Server {
-            served: Served::start(&mut net.command(&words)).unwrap(),
+            served: ServedProgram::start(&mut net.command(&words)).unwrap(),
             secrets,
         }
     }
 
     fn ask(&self, secret: usize, method: &str, path: &str, body: &Value) -> (u16, Value) {
-        let mut client = Http::silent(&self.served.address, None, Era::Legacy).unwrap();
+        let mut client = HttpClient::connect(&self.served.address, None, ClientEra::Legacy).unwrap();
         let headers = [
             ("Content-Type", "application/json".to_owned()),
             ("Authorization", format!("Bearer {}", self.secrets[secret])),
@@ -90,18 +90,18 @@ told
 
 #[test]
 fn a_fetch_under_way_is_closed_by_a_rule_and_told_which() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::a_fetch_under_way_is_closed_by_a_rule_and_told_which"
     )) {
         return;
     }
     let (held, site) = held();
-    let net = Net::new(|world| world.site(site));
+    let net = Net::new(|world| world.with_site(site));
     net.setting.write("policy.json", allowed().to_string());
     let server = Server::start(&net, &[]);
     let run = server.begin(FETCH);
-    held.asked.recv_timeout(PATIENCE).unwrap();
+    held.asked.recv_timeout(TEST_TIMEOUT).unwrap();
     let path = format!("/api/v1/sessions/{}/policy", run["session_id"].as_str().unwrap());
     let narrower = json!({ "net": { "enabled": true, "denylist": ["allowed.example.com"] } });
     let (status, changed) = server.ask(1, "PUT", &path, &narrower);
@@ -126,7 +126,7 @@ told
 
 #[test]
 fn a_call_ends_with_its_servers_session_and_the_next_one_starts_it_anew() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::a_call_ends_with_its_servers_session_and_the_next_one_starts_it_anew"
     )) {
@@ -134,10 +134,10 @@ fn a_call_ends_with_its_servers_session_and_the_next_one_starts_it_anew() {
     }
     let (held, site) = held();
     let opened = json!({ "enabled": true, "allowlist": [{ "host": "allowed.example.com", "scheme": "http" }] });
-    let net = with_server(&opened, |world| world.site(site));
+    let net = with_server(&opened, |world| world.with_site(site));
     let server = Server::start(&net, &["--servers", "servers.json"]);
     let run = server.begin(CALLS);
-    held.asked.recv_timeout(PATIENCE).unwrap();
+    held.asked.recv_timeout(TEST_TIMEOUT).unwrap();
     // The session in which its server's connections are written down.
     let events = net.ringfence(&["audit", "export"]).stdout;
     let crossed = events

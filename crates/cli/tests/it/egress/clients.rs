@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::allowed;
-use super::world::{self, Net, enter};
+use super::world::{self, Net, enter_internet};
 use crate::setting::tool;
 
 /// The policy with a folder of the machine shown at `at`, and variables.
@@ -31,7 +31,7 @@ except requests.exceptions.ProxyError as error:
 
 #[test]
 fn python_requests_works_and_is_refused() {
-    if !enter(concat!(module_path!(), "::python_requests_works_and_is_refused")) {
+    if !enter_internet(concat!(module_path!(), "::python_requests_works_and_is_refused")) {
         return;
     }
     let Some(requests) = tool("requests") else { return };
@@ -62,7 +62,7 @@ try {
 
 #[test]
 fn fetch_of_node_works_and_is_refused() {
-    if !enter(concat!(module_path!(), "::fetch_of_node_works_and_is_refused")) {
+    if !enter_internet(concat!(module_path!(), "::fetch_of_node_works_and_is_refused")) {
         return;
     }
     let arch = if std::env::consts::ARCH == "aarch64" {
@@ -127,7 +127,7 @@ talk(tunnel(sys.argv[1] + ":80"), sys.argv[1])
 
 #[test]
 fn a_websocket_goes_through_tls_plain_and_where_requests_are_read() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::a_websocket_goes_through_tls_plain_and_where_requests_are_read"
     )) {

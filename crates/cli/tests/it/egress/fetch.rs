@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ringfence_testkit::internet::Answer;
+use ringfence_testkit::internet::SiteAnswer;
 use serde_json::{Value, json};
 
 use super::allowed;
-use super::world::{self, Net, enter};
+use super::world::{self, Net, enter_internet};
 
 /// The result of code in the sandbox.
 pub(super) fn run(net: &Net, policy: &Value, file: &str, source: &str) -> Value {
@@ -46,7 +46,7 @@ out
 
 #[test]
 fn code_fetches_what_is_allowed() {
-    if !enter(concat!(module_path!(), "::code_fetches_what_is_allowed")) {
+    if !enter_internet(concat!(module_path!(), "::code_fetches_what_is_allowed")) {
         return;
     }
     let net = Net::new(|world| world);
@@ -107,7 +107,7 @@ out
 
 #[test]
 fn code_fetches_nothing_else_and_hears_why() {
-    if !enter(concat!(module_path!(), "::code_fetches_nothing_else_and_hears_why")) {
+    if !enter_internet(concat!(module_path!(), "::code_fetches_nothing_else_and_hears_why")) {
         return;
     }
     let net = Net::new(|world| world);
@@ -170,12 +170,12 @@ out
 
 #[test]
 fn what_fetch_holds_and_waits_for_is_bounded() {
-    if !enter(concat!(module_path!(), "::what_fetch_holds_and_waits_for_is_bounded")) {
+    if !enter_internet(concat!(module_path!(), "::what_fetch_holds_and_waits_for_is_bounded")) {
         return;
     }
     let net = Net::new(|world| {
-        world.site(Arc::new(|asked| {
-            let mut answer = Answer::of("text/plain", "x");
+        world.with_site(Arc::new(|asked| {
+            let mut answer = SiteAnswer::ok("text/plain", "x");
             match asked.path.as_str() {
                 "/loop" => {
                     answer.status = 307;
@@ -205,7 +205,7 @@ fn what_fetch_holds_and_waits_for_is_bounded() {
         ["net.request", "builtin.fetch"],
     ]);
     assert_eq!(result["value"], wanted, "{result:#}");
-    let loops = net.internet.ledger().asked();
+    let loops = net.internet.traffic().requests();
     let loops = loops.iter().filter(|one| one.path == "/loop").count();
     assert_eq!(loops, 21);
 }
@@ -223,7 +223,7 @@ const ask = async (url, headers) => {
 
 #[test]
 fn fetch_sends_a_credential_by_its_name_and_only_where_it_belongs() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::fetch_sends_a_credential_by_its_name_and_only_where_it_belongs"
     )) {
@@ -246,7 +246,7 @@ fn fetch_sends_a_credential_by_its_name_and_only_where_it_belongs() {
         json!([200, "credential.host", "credential.place"]),
         "{result:#}"
     );
-    let asked = net.internet.ledger().asked();
+    let asked = net.internet.traffic().requests();
     let sent: Vec<_> = asked
         .iter()
         .map(|one| (one.host.as_str(), one.header("authorization")))
@@ -257,7 +257,7 @@ fn fetch_sends_a_credential_by_its_name_and_only_where_it_belongs() {
 
 #[test]
 fn a_run_looked_at_again_has_its_fetches_from_the_recording() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::a_run_looked_at_again_has_its_fetches_from_the_recording"
     )) {
@@ -271,10 +271,10 @@ fn a_run_looked_at_again_has_its_fetches_from_the_recording() {
     "#;
     let result = run(&net, &allowed(), "once.ts", source);
     assert_eq!(result["value"], json!([200, "once", "net.denied"]), "{result:#}");
-    let asked = net.internet.ledger().asked().len();
+    let asked = net.internet.traffic().requests().len();
     let session = result["session_id"].as_str().unwrap();
     let again = net.ringfence(&["session", "replay", session, "--json"]);
     let again: Value = serde_json::from_str(&again.stdout).unwrap_or_else(|_| panic!("{again:?}"));
     assert_eq!(again[0]["differences"], json!([]), "{again:#}");
-    assert_eq!(net.internet.ledger().asked().len(), asked, "a replay asks nobody");
+    assert_eq!(net.internet.traffic().requests().len(), asked, "a replay asks nobody");
 }

@@ -4,7 +4,7 @@ use super::world::{self, Net};
 
 #[test]
 fn what_was_learnt_is_enough_for_the_same_again_and_no_more() {
-    if !world::enter(concat!(
+    if !world::enter_internet(concat!(
         module_path!(),
         "::what_was_learnt_is_enough_for_the_same_again_and_no_more"
     )) {
@@ -28,9 +28,9 @@ fn what_was_learnt_is_enough_for_the_same_again_and_no_more() {
     }
     let inside = get(&["exec", "--learn"], "http://169.254.169.254/latest");
     assert_ne!(inside.code, Some(0), "{inside:?}");
-    let arrivals = net.internet.ledger().arrivals();
+    let arrivals = net.internet.traffic().arrivals();
     assert!(
-        ringfence_testkit::internet::private(&arrivals).is_empty(),
+        ringfence_testkit::internet::private_arrivals(&arrivals).is_empty(),
         "{arrivals:?}"
     );
 }

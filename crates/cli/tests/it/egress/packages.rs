@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use ringfence_testkit::internet::{Answer, Asked, Site};
+use ringfence_testkit::internet::{SiteAnswer, SiteHandler, SiteRequest};
 use serde_json::{Value, json};
 
-use super::world::{self, Net, enter};
+use super::world::{self, Net, enter_internet};
 
 /// A policy of one preset.
 fn preset(name: &str) -> Value {
@@ -24,7 +24,7 @@ fn run(folder: &Path, words: &[&str]) {
 }
 
 /// `git http-backend`, as web servers run it.
-fn backend(root: &Path, asked: &Asked) -> Answer {
+fn backend(root: &Path, asked: &SiteRequest) -> SiteAnswer {
     let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
     let mut command = Command::new("git");
     command
@@ -68,7 +68,7 @@ fn backend(root: &Path, asked: &Asked) -> Answer {
     let status = status
         .and_then(|(_, value)| value.split(' ').next()?.parse().ok())
         .unwrap_or(200);
-    Answer {
+    SiteAnswer {
         status,
         headers: headers.into_iter().filter(|(name, _)| name != "Status").collect(),
         body: output.stdout[end + 4..].to_vec(),
@@ -77,7 +77,7 @@ fn backend(root: &Path, asked: &Asked) -> Answer {
 
 #[test]
 fn git_clones_and_does_not_push_with_the_preset() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::git_clones_and_does_not_push_with_the_preset"
     )) {
@@ -102,8 +102,9 @@ fn git_clones_and_does_not_push_with_the_preset() {
         &["git", "config", "http.receivepack", "true"],
     );
     let place = folder.path().to_owned();
-    let site: Site = Arc::new(move |asked: &Asked| (asked.host == "github.com").then(|| backend(&place, asked)));
-    let net = Net::new(|world| world.site(site));
+    let site: SiteHandler =
+        Arc::new(move |asked: &SiteRequest| (asked.host == "github.com").then(|| backend(&place, asked)));
+    let net = Net::new(|world| world.with_site(site));
     let script = "git clone -q https://github.com/team/project.git && cd project && head -n1 README && \
                   git -c user.name=t -c user.email=t@example.com commit -q --allow-empty -m second && \
                   git push -q origin main 2>push.txt; echo $?; cat push.txt";
@@ -136,7 +137,7 @@ with zipfile.ZipFile(sys.argv[1], "w") as wheel:
 
 #[test]
 fn pip_installs_with_the_preset_and_uploads_nothing() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::pip_installs_with_the_preset_and_uploads_nothing"
     )) {
@@ -147,14 +148,16 @@ fn pip_installs_with_the_preset_and_uploads_nothing() {
     let wheel = std::fs::read(folder.path().join("tiny-1.0-py3-none-any.whl")).unwrap();
     let file = "https://files.pythonhosted.org/packages/t/tiny-1.0-py3-none-any.whl";
     let page = format!("<!DOCTYPE html><html><body><a href=\"{file}\">tiny-1.0-py3-none-any.whl</a></body></html>");
-    let site: Site = Arc::new(move |asked: &Asked| match (asked.host.as_str(), asked.path.as_str()) {
-        ("pypi.org", "/simple/tiny/") => Some(Answer::of("text/html", page.clone())),
-        ("files.pythonhosted.org", "/packages/t/tiny-1.0-py3-none-any.whl") => {
-            Some(Answer::of("application/octet-stream", wheel.clone()))
-        }
-        _ => None,
-    });
-    let net = Net::new(|world| world.site(site));
+    let site: SiteHandler = Arc::new(
+        move |asked: &SiteRequest| match (asked.host.as_str(), asked.path.as_str()) {
+            ("pypi.org", "/simple/tiny/") => Some(SiteAnswer::ok("text/html", page.clone())),
+            ("files.pythonhosted.org", "/packages/t/tiny-1.0-py3-none-any.whl") => {
+                Some(SiteAnswer::ok("application/octet-stream", wheel.clone()))
+            }
+            _ => None,
+        },
+    );
+    let net = Net::new(|world| world.with_site(site));
     let script = "python3 -m pip install --no-input --disable-pip-version-check --no-cache-dir -q --target lib tiny && \
                   PYTHONPATH=lib python3 -c 'import tiny; print(tiny.word)'; \
                   curl -s -o /dev/null -w '%{http_code}\n' -X POST -d x https://pypi.org/simple/tiny/";
@@ -165,7 +168,7 @@ fn pip_installs_with_the_preset_and_uploads_nothing() {
 
 #[test]
 fn npm_installs_with_the_preset_and_publishes_nothing() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::npm_installs_with_the_preset_and_publishes_nothing"
     )) {
@@ -190,14 +193,14 @@ fn npm_installs_with_the_preset_and_publishes_nothing() {
             "dist": { "tarball": "https://registry.npmjs.org/tiny/-/tiny-1.0.0.tgz" },
         }},
     });
-    let site: Site = Arc::new(
-        move |asked: &Asked| match (asked.method.as_str(), asked.path.as_str()) {
-            ("GET", "/tiny") => Some(Answer::of("application/json", document.to_string())),
-            ("GET", "/tiny/-/tiny-1.0.0.tgz") => Some(Answer::of("application/octet-stream", tarball.clone())),
+    let site: SiteHandler = Arc::new(
+        move |asked: &SiteRequest| match (asked.method.as_str(), asked.path.as_str()) {
+            ("GET", "/tiny") => Some(SiteAnswer::ok("application/json", document.to_string())),
+            ("GET", "/tiny/-/tiny-1.0.0.tgz") => Some(SiteAnswer::ok("application/octet-stream", tarball.clone())),
             _ => None,
         },
     );
-    let net = Net::new(|world| world.site(site));
+    let net = Net::new(|world| world.with_site(site));
     let script = "npm install --no-audit --no-fund --loglevel=error --fetch-retries=0 tiny >npm.txt 2>&1 || cat npm.txt; \
                   node -p 'require(\"tiny\")'; mkdir p && cd p && echo '{\"name\":\"p\",\"version\":\"1.0.0\"}' > package.json && \
                   npm publish --//registry.npmjs.org/:_authToken=x --fetch-retries=0 >publish.txt 2>&1; echo $?; cat publish.txt";

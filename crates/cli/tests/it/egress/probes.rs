@@ -2,26 +2,26 @@
 
 use std::path::Path;
 
-use ringfence_probe::{Field, Finding, Outcome, door, records};
+use ringfence_probe::{AttackSetup, ProbeFinding, ProbeOutcome, run_egress_probes, run_records_probes};
 
 use crate::setting::program;
 
 #[test]
 fn nothing_at_the_door_is_broken() {
-    let findings = door(Path::new(&program()), Field::Fenced).unwrap();
+    let findings = run_egress_probes(Path::new(&program()), AttackSetup::Fenced).unwrap();
     check_held(&findings);
     assert_eq!(findings.len(), 43);
 }
 
 #[test]
 fn nothing_of_records_is_broken() {
-    let findings = records(Path::new(&program())).unwrap();
+    let findings = run_records_probes(Path::new(&program())).unwrap();
     check_held(&findings);
     assert_eq!(findings.len(), 3);
 }
 
 #[track_caller]
-fn check_held(findings: &[Finding]) {
+fn check_held(findings: &[ProbeFinding]) {
     for one in findings {
         eprintln!(
             "{:>3}  {:<8} {:<50} {}",
@@ -31,6 +31,9 @@ fn check_held(findings: &[Finding]) {
             one.detail
         );
     }
-    let broken: Vec<_> = findings.iter().filter(|one| one.outcome != Outcome::Held).collect();
+    let broken: Vec<_> = findings
+        .iter()
+        .filter(|one| one.outcome != ProbeOutcome::Held)
+        .collect();
     assert!(broken.is_empty(), "{broken:#?}");
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::allowed;
 use super::fetch::run;
-use super::world::{Net, enter};
+use super::world::{Net, enter_internet};
 use crate::setting::{Setting, tool};
 
 const URLLIB: &str = r#"
@@ -47,7 +47,7 @@ out
 
 #[test]
 fn python_in_code_mode_reaches_what_is_allowed_and_nothing_else() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::python_in_code_mode_reaches_what_is_allowed_and_nothing_else"
     )) {
@@ -83,7 +83,7 @@ answers = [session.get("https://api.example.com/echo/%d" % number, timeout=20).j
 
 #[test]
 fn requests_work_in_code_mode() {
-    if !enter(concat!(module_path!(), "::requests_work_in_code_mode")) {
+    if !enter_internet(concat!(module_path!(), "::requests_work_in_code_mode")) {
         return;
     }
     let Some(requests) = tool("requests") else { return };

@@ -13,7 +13,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use regex_syntax::hir::{Hir, HirKind, Repetition};
 use serde_json::{Value, json};
 
-use super::world::{self, Net, enter};
+use super::world::{self, Net, enter_internet};
 
 const COUNT: usize = 200;
 
@@ -201,7 +201,7 @@ fn conversation(net: &Net, config: &str, policy: &str) -> String {
 /// Each arrived where it belongs, and nowhere else.
 #[track_caller]
 fn check_use(net: &Net, secrets: &BTreeSet<String>, search: &AhoCorasick) {
-    let asked = net.internet.ledger().asked();
+    let asked = net.internet.traffic().requests();
     let arrived = |secret: &String| {
         let bearer = format!("Bearer {secret}");
         asked
@@ -230,7 +230,7 @@ fn check_use(net: &Net, secrets: &BTreeSet<String>, search: &AhoCorasick) {
 
 #[test]
 fn two_hundred_credentials_are_found_nowhere() {
-    if !enter(concat!(module_path!(), "::two_hundred_credentials_are_found_nowhere")) {
+    if !enter_internet(concat!(module_path!(), "::two_hundred_credentials_are_found_nowhere")) {
         return;
     }
     let Some(secrets) = secrets() else { return };

@@ -4,10 +4,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use ringfence_testkit::internet::World;
+use ringfence_testkit::internet::FakeWorld;
 use serde_json::{Value, json};
 
-use super::world::{self, Net, enter};
+use super::world::{self, Net, enter_internet};
 
 /// A server with one tool, which asks for a page with whatever the library finds in its variables.
 const SERVER: &str = r#"
@@ -47,7 +47,7 @@ const ask = async (url) => (await tools.web.ask({ url })).trim();
 "#;
 
 /// A world with the server, under this network, and what else is in it.
-pub(super) fn with_server(network: &Value, more: impl FnOnce(World) -> World) -> Net {
+pub(super) fn with_server(network: &Value, more: impl FnOnce(FakeWorld) -> FakeWorld) -> Net {
     let net = Net::new(more);
     fs::set_permissions(net.setting.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     net.setting.write("web/server.py", SERVER);
@@ -78,7 +78,7 @@ fn opened() -> Value {
 
 #[test]
 fn a_server_in_a_sandbox_reaches_what_its_own_policy_allows() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::a_server_in_a_sandbox_reaches_what_its_own_policy_allows"
     )) {
@@ -121,7 +121,7 @@ fn a_server_in_a_sandbox_reaches_what_its_own_policy_allows() {
 
 #[test]
 fn a_server_in_a_sandbox_reaches_nothing_without_a_network() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::a_server_in_a_sandbox_reaches_nothing_without_a_network"
     )) {
@@ -135,12 +135,12 @@ fn a_server_in_a_sandbox_reaches_nothing_without_a_network() {
         json!(["URLError", "URLError", "URLError", "URLError"]),
         "{result:#}"
     );
-    assert_eq!(net.internet.ledger().arrivals(), []);
+    assert_eq!(net.internet.traffic().arrivals(), []);
 }
 
 #[test]
 fn the_network_of_a_server_stays_under_the_operators_ceiling() {
-    if !enter(concat!(
+    if !enter_internet(concat!(
         module_path!(),
         "::the_network_of_a_server_stays_under_the_operators_ceiling"
     )) {
@@ -156,5 +156,5 @@ fn the_network_of_a_server_stays_under_the_operators_ceiling() {
     for word in ["policy.ceiling", "server `web`", "net"] {
         assert!(told.contains(word), "{word}: {done:?}");
     }
-    assert_eq!(net.internet.ledger().arrivals(), []);
+    assert_eq!(net.internet.traffic().arrivals(), []);
 }

@@ -2,12 +2,12 @@
 
 use std::process::{Command, Stdio};
 
-use ringfence_testkit::internet::{self, ALLOWED, EVIL, Internet, LOOSE, STRANGER, World};
+use ringfence_testkit::internet::{self, ALLOWED, EVIL, FakeWorld, Internet, LOOSE, STRANGER};
 use serde_json::{Value, json};
 
 use crate::setting::{Done, Setting, finish, program};
 
-pub(crate) use ringfence_testkit::internet::enter;
+pub(crate) use ringfence_testkit::internet::enter_internet;
 
 pub(crate) const SECRET: &str = "ringfence-canary-behind-every-other-address";
 
@@ -30,7 +30,7 @@ pub(crate) fn policy(net: &Value) -> Value {
 }
 
 impl Net {
-    pub(crate) fn new(more: impl FnOnce(World) -> World) -> Net {
+    pub(crate) fn new(more: impl FnOnce(FakeWorld) -> FakeWorld) -> Net {
         let folder = tempfile::tempdir().unwrap();
         let names = [
             "allowed.example.com",
@@ -40,11 +40,11 @@ impl Net {
             "files.pythonhosted.org",
         ];
         let names = names.into_iter().chain(["registry.npmjs.org", "keyed.example.com"]);
-        let world = names.fold(World::new(SECRET), |world, name| world.name(name, ALLOWED));
+        let world = names.fold(FakeWorld::new(SECRET), |world, name| world.with_name(name, ALLOWED));
         let world = world
-            .name("evil.example.net", EVIL)
-            .name("stranger.example.com", STRANGER)
-            .name("loose.example.com", LOOSE);
+            .with_name("evil.example.net", EVIL)
+            .with_name("stranger.example.com", STRANGER)
+            .with_name("loose.example.com", LOOSE);
         let internet = Internet::open(folder.path(), more(world)).unwrap();
         Net {
             setting: Setting::new(),
@@ -55,7 +55,7 @@ impl Net {
 
     /// The command that runs the program as the user of the test.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
-        let mut command = internet::program(program());
+        let mut command = internet::program_as_caller(program());
         command.args(words).current_dir(self.setting.work()).env_clear();
         command
             .env("PATH", "/usr/bin:/bin")
@@ -92,7 +92,7 @@ impl Net {
     /// Checks that no host was reached except those that are open to everybody.
     #[track_caller]
     pub(crate) fn check_nobody_strayed(&self) {
-        let strayed = self.internet.strayed(&[ALLOWED, LOOSE, STRANGER]);
+        let strayed = self.internet.stray_arrivals(&[ALLOWED, LOOSE, STRANGER]);
         assert!(strayed.is_empty(), "{strayed:?}");
     }
 }

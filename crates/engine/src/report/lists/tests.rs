@@ -35,7 +35,7 @@ fn violations_stay_below_their_bytes_and_the_rest_is_counted() {
             (more.kind.as_str(), more.detail.clone()),
             ("more", format!("{} more", count - listed.len()))
         );
-        let is_cut = detail.len() > MAX_NAME;
+        let is_cut = detail.len() > MAX_NAME_CHARS;
         assert!(listed.iter().all(|one| one.detail.ends_with('…') == is_cut), "{text}");
     }
     let mut few = vec![violation(1, "short")];

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_schema_is_checked_before_it_is_kept() {
-    let check = |what, schema: Value| check(what, Some(&schema)).map_err(|error| ErrorReport::from(error).code);
+    let check = |what, schema: Value| check_schema(what, Some(&schema)).map_err(|error| ErrorReport::from(error).code);
     assert_eq!(check("inputs", json!({ "type": "object", "properties": {} })), Ok(()));
     assert_eq!(check("outputs", json!({ "type": "array" })), Ok(()));
     for (what, schema) in [

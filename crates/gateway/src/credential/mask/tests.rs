@@ -1,16 +1,16 @@
 use super::*;
 
-fn mask(words: &[&str]) -> Mask {
-    Mask::new(words.iter().map(|word| word.as_bytes().to_vec()))
+fn mask(words: &[&str]) -> StreamMask {
+    StreamMask::new(words.iter().map(|word| word.as_bytes().to_vec()))
 }
 
-fn run(mut mask: Mask, pieces: &[&str]) -> (String, bool) {
+fn run(mut mask: StreamMask, pieces: &[&str]) -> (String, bool) {
     let mut all = Vec::new();
     for piece in pieces {
         all.extend(mask.push(piece.as_bytes()));
     }
     all.extend(mask.finish());
-    (String::from_utf8(all).unwrap(), mask.found())
+    (String::from_utf8(all).unwrap(), mask.has_matched())
 }
 
 #[test]
@@ -45,10 +45,10 @@ fn a_longer_word_is_waited_for_and_a_shorter_one_is_not_forgotten() {
 
 #[test]
 fn words_that_come_later_are_covered_too() {
-    let source = Growing::new(RwLock::new(words([])));
-    let mut mask = Mask::of(Arc::clone(&source));
+    let source = SharedMaskPatterns::new(RwLock::new(sorted_patterns([])));
+    let mut mask = StreamMask::from_shared(Arc::clone(&source));
     assert_eq!(mask.push(b"secret "), b"secret ");
-    *source.write().unwrap() = words([b"secret".to_vec()]);
+    *source.write().unwrap() = sorted_patterns([b"secret".to_vec()]);
     assert_eq!(mask.push(b"secret "), b"****** ");
 }
 
@@ -58,7 +58,7 @@ fn what_is_no_beginning_of_a_word_is_not_held_up() {
     assert_eq!(mask.push(b"data: 1\n\n"), b"data: 1\n\n");
     assert_eq!(mask.push(b"data: to"), b"data: ");
     assert_eq!(mask.push(b"day\n\n"), b"today\n\n");
-    assert!(!mask.found());
+    assert!(!mask.has_matched());
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn nothing_to_look_for_changes_nothing() {
 
 #[test]
 fn a_word_is_found_in_the_name_of_a_header_in_any_case() {
-    let mut mask = Mask::new([b"Secret-Token-1".to_vec(), b"type".to_vec()]);
-    assert!(!mask.is_in_name("content-type") && !mask.found());
-    assert!(mask.is_in_name("x-secret-token-1-echo") && mask.found());
+    let mut mask = StreamMask::new([b"Secret-Token-1".to_vec(), b"type".to_vec()]);
+    assert!(!mask.matches_header_name("content-type") && !mask.has_matched());
+    assert!(mask.matches_header_name("x-secret-token-1-echo") && mask.has_matched());
 }

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use ringfence_policy::Method;
+use ringfence_policy::HttpMethod;
 use serde_json::json;
 
 use super::*;
@@ -8,13 +8,13 @@ use super::*;
 const SECRET: &str = "s3cr3t/with+signs=";
 
 fn stand_ins() -> (Arc<StandIns>, String) {
-    let environment: Environment = Arc::new(|name| (name == "KEY").then(|| SECRET.to_owned()));
+    let environment: EnvironmentLookup = Arc::new(|name| (name == "KEY").then(|| SECRET.to_owned()));
     let credentials = json!([
         { "name": "TOKEN", "from": "env:KEY", "for": [{ "host": "api.example.org", "paths": ["/v1/**"] }] },
         { "name": "GONE", "from": "env:NONE", "for": [{ "host": "api.example.org" }] },
     ]);
-    let credentials = Credentials::section(&credentials, Path::new("/")).unwrap();
-    let vault = Vault::find(Path::new("/nowhere"), &environment);
+    let credentials = Credentials::from_section(&credentials, Path::new("/")).unwrap();
+    let vault = Vault::in_data_folder(Path::new("/nowhere"), &environment);
     let stand_ins = StandIns::new(&credentials, environment, vault).unwrap();
     let value = stand_ins.environment().next().unwrap().1;
     (Arc::new(stand_ins), value)
@@ -25,7 +25,7 @@ fn request(host: &str, scheme: Scheme, path: &str) -> HostRequest {
         host: host.parse().unwrap(),
         scheme,
         port: scheme.port(),
-        method: Some(Method::Get),
+        method: Some(HttpMethod::Get),
         path: Some(path.parse().unwrap()),
     }
 }
@@ -125,7 +125,7 @@ async fn a_secret_is_covered_in_base64_of_anything_around_it() {
     for user in ["", "u", "us", "use", "user"] {
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
             let text = engine.encode(format!("{user}:{SECRET}:tail"));
-            let mut mask = all.mask();
+            let mut mask = all.response_mask();
             let shown = String::from_utf8([mask.push(text.as_bytes()), mask.finish()].concat()).unwrap();
             let stars = shown.matches('*').count();
             assert!(stars + 4 >= SECRET.len() * 4 / 3, "{user}: {text} {shown}");
@@ -136,13 +136,13 @@ async fn a_secret_is_covered_in_base64_of_anything_around_it() {
 #[tokio::test]
 async fn what_was_attached_is_covered_in_answers() {
     let (all, value) = stand_ins();
-    assert!(all.mask().is_idle());
+    assert!(all.response_mask().is_idle());
     let right = request("api.example.org", Scheme::Https, "/v1/x");
     let encoded = STANDARD.encode(format!("user:{value}"));
     attach(&all, &right, "authorization", &format!("Basic {encoded}"))
         .await
         .unwrap();
-    let mut mask = all.mask();
+    let mut mask = all.response_mask();
     let sent = STANDARD.encode(format!("user:{SECRET}"));
     let urlencoded = "s3cr3t%2Fwith%2Bsigns%3D";
     let echoed = format!("a {SECRET} b {sent} c {urlencoded} d {}", STANDARD.encode(SECRET));
@@ -157,9 +157,9 @@ async fn what_was_attached_is_covered_in_answers() {
 fn stand_ins_are_of_their_session_and_have_nothing_in_common() {
     let many: Vec<String> = (0..50).map(|_| stand_ins().1).collect();
     for (index, one) in many.iter().enumerate() {
-        assert!((LENGTH..LENGTH + LONGER).contains(&one.len()));
+        assert!((MIN_LENGTH..MIN_LENGTH + MAX_EXTRA_LENGTH).contains(&one.len()));
         assert!(many[index + 1..].iter().all(|other| other[..6] != one[..6]));
     }
-    let mut spotter = stand_ins().0.spotter();
+    let mut spotter = stand_ins().0.leak_detector();
     assert!(!spotter.is_idle() && spotter.push(b"plain") == b"plain");
 }

@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::*;
 
-fn verifies(root: &Authority, given: &CertificateDer<'_>, name: &str) -> bool {
+fn verifies(root: &CertificateAuthority, given: &CertificateDer<'_>, name: &str) -> bool {
     let mut roots = RootCertStore::empty();
     roots
         .add(CertificateDer::from_pem_slice(root.pem().as_bytes()).unwrap())
@@ -22,8 +22,8 @@ fn verifies(root: &Authority, given: &CertificateDer<'_>, name: &str) -> bool {
         .is_ok()
 }
 
-fn given(authority: &Authority, host: &str) -> CertificateDer<'static> {
-    let mut params = params("t").unwrap();
+fn given(authority: &CertificateAuthority, host: &str) -> CertificateDer<'static> {
+    let mut params = certificate_params("t").unwrap();
     params.subject_alt_names = CertificateParams::new(vec![host.to_owned()]).unwrap().subject_alt_names;
     params
         .signed_by(&authority.key, &authority.issuer)
@@ -34,7 +34,10 @@ fn given(authority: &Authority, host: &str) -> CertificateDer<'static> {
 
 #[test]
 fn a_certificate_is_good_for_its_host_and_its_session_only() {
-    let (one, other) = (Authority::new().unwrap(), Authority::new().unwrap());
+    let (one, other) = (
+        CertificateAuthority::new().unwrap(),
+        CertificateAuthority::new().unwrap(),
+    );
     for host in ["web.example.com", "93.184.216.34", "2606:2800::1"] {
         let certificate = given(&one, host);
         assert!(verifies(&one, &certificate, host), "{host}");
@@ -47,9 +50,9 @@ fn a_certificate_is_good_for_its_host_and_its_session_only() {
 
 #[test]
 fn a_host_has_one_certificate_for_the_whole_session() {
-    let authority = Authority::new().unwrap();
+    let authority = CertificateAuthority::new().unwrap();
     let host: Host = "web.example.com".parse().unwrap();
-    let first = authority.server(&host).unwrap();
-    assert!(Arc::ptr_eq(&first, &authority.server(&host).unwrap()));
+    let first = authority.server_config(&host).unwrap();
+    assert!(Arc::ptr_eq(&first, &authority.server_config(&host).unwrap()));
     assert_eq!(first.alpn_protocols, [b"h2".to_vec(), b"http/1.1".to_vec()]);
 }

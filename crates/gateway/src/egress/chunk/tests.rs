@@ -4,14 +4,21 @@ use super::*;
 fn a_body_ends_where_it_says_however_it_is_cut() {
     let body = b"3\r\nabc\r\n00A\r\n0123456789\r\n0\r\nX-T: 1\r\nY: 2\r\n\r\n";
     let whole = [body.as_slice(), b"GET / HTTP/1.1"].concat();
-    assert_eq!(Chunks::default().take(&whole), (body.len(), Next::Over));
+    assert_eq!(
+        ChunkScanner::default().scan(&whole),
+        (body.len(), ScanProgress::Complete)
+    );
     for cut in 1..whole.len() {
-        let mut chunks = Chunks::default();
-        let (first, next) = chunks.take(&whole[..cut]);
-        let over = next == Next::Over;
+        let mut chunks = ChunkScanner::default();
+        let (first, next) = chunks.scan(&whole[..cut]);
+        let over = next == ScanProgress::Complete;
         assert_eq!((first, over), (cut.min(body.len()), cut >= body.len()), "{cut}");
         if !over {
-            assert_eq!(chunks.take(&whole[cut..]), (body.len() - cut, Next::Over), "{cut}");
+            assert_eq!(
+                chunks.scan(&whole[cut..]),
+                (body.len() - cut, ScanProgress::Complete),
+                "{cut}"
+            );
         }
     }
 }
@@ -33,8 +40,15 @@ fn what_could_be_read_in_two_ways_is_refused() {
         "0\r\nA: b\n\r\n",
         "1000000000000000\r\n",
     ] {
-        assert_eq!(Chunks::default().take(body.as_bytes()).1, Next::Bad, "{body:?}");
+        assert_eq!(
+            ChunkScanner::default().scan(body.as_bytes()).1,
+            ScanProgress::Invalid,
+            "{body:?}"
+        );
     }
-    let endless = format!("0\r\nA: {}\r\n\r\n", "x".repeat(TRAILERS));
-    assert_eq!(Chunks::default().take(endless.as_bytes()).1, Next::Bad);
+    let endless = format!("0\r\nA: {}\r\n\r\n", "x".repeat(MAX_TRAILER_BYTES));
+    assert_eq!(
+        ChunkScanner::default().scan(endless.as_bytes()).1,
+        ScanProgress::Invalid
+    );
 }

@@ -5,19 +5,19 @@ use ringfence_policy::Scheme;
 use super::*;
 use crate::egress::body;
 
-fn sent(headers: &[(&str, &str)], path: Option<&str>, two: bool) -> Request<Body> {
+fn sent(headers: &[(&str, &str)], path: Option<&str>, two: bool) -> Request<ProxyBody> {
     let mut request = Request::builder().uri("/a%7E?q=1");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let origin = Origin {
+    let origin = RequestOrigin {
         scheme: Scheme::Https,
         host: "a.example".parse().unwrap(),
         port: 8443,
     };
     let path = path.map(|path| path.parse().unwrap());
     let parts = request.body(()).unwrap().into_parts().0;
-    super::request(parts, body::empty(), &origin, path.as_ref(), two).unwrap()
+    super::forwarded_request(parts, body::empty(), &origin, path.as_ref(), two).unwrap()
 }
 
 #[test]

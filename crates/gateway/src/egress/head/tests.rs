@@ -1,12 +1,12 @@
 use super::*;
 
-fn good(text: &str) -> Head {
-    read(text.as_bytes()).unwrap_or_else(|refusal| panic!("{text:?}: {refusal}"))
+fn good(text: &str) -> RequestHead {
+    parse_head(text.as_bytes()).unwrap_or_else(|refusal| panic!("{text:?}: {refusal}"))
 }
 
 #[track_caller]
 fn bad(text: &str) {
-    let refused = read(text.as_bytes());
+    let refused = parse_head(text.as_bytes());
     assert!(
         refused.as_ref().is_err_and(|refusal| refusal.code == "net.protocol"),
         "{text:?}: {refused:?}"
@@ -17,17 +17,17 @@ fn bad(text: &str) {
 fn a_head_says_where_to_and_how_long() {
     let head =
         good("POST http://a.example/b?c HTTP/1.1\r\nHost:  a.example \r\nCONTENT-LENGTH: 12\r\nX: \u{fc}\r\n\r\n");
-    let wanted = Head {
+    let wanted = RequestHead {
         method: "POST".to_owned(),
         target: "http://a.example/b?c".to_owned(),
         host: Some("a.example".to_owned()),
-        framing: Framing::Length(12),
+        framing: BodyFraming::Length(12),
         upgrade: false,
     };
     assert_eq!(head, wanted);
     assert_eq!(
         good("GET / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: Chunked\r\n\r\n").framing,
-        Framing::Chunked
+        BodyFraming::Chunked
     );
     assert_eq!(good("GET / HTTP/1.0\r\n\r\n").host, None);
     assert!(good("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\nConnection: keep-alive, Upgrade\r\n\r\n").upgrade);
@@ -78,16 +78,19 @@ fn what_two_programs_could_read_in_two_ways_is_refused() {
     }
     bad("GET / HTTP/1.1\r\n\r\n");
     bad("GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n");
-    bad(&format!("GET / HTTP/1.1\r\n{host}{}\r\n", "X: y\r\n".repeat(LINES)));
+    bad(&format!(
+        "GET / HTTP/1.1\r\n{host}{}\r\n",
+        "X: y\r\n".repeat(MAX_HEAD_LINES)
+    ));
 }
 
 #[test]
 fn the_end_is_found_wherever_reading_stopped() {
     let text = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nbody\r\n\r\n";
     for from in 0..27 {
-        assert_eq!(end(text, from), Some(27), "{from}");
+        assert_eq!(find_end(text, from), Some(27), "{from}");
     }
-    assert_eq!(end(b"GET / HTTP/1.1\r\n\r", 0), None);
+    assert_eq!(find_end(b"GET / HTTP/1.1\r\n\r", 0), None);
 }
 
 #[test]
@@ -99,7 +102,7 @@ fn an_authority_is_a_host_and_perhaps_a_port() {
         ("[2606:2800::1]", "2606:2800::1", None),
         ("93.184.216.34:80", "93.184.216.34", Some(80)),
     ] {
-        assert_eq!(authority(text).unwrap(), (host.parse().unwrap(), port), "{text}");
+        assert_eq!(parse_authority(text).unwrap(), (host.parse().unwrap(), port), "{text}");
     }
     for (text, code) in [
         ("", "net.host"),
@@ -117,13 +120,13 @@ fn an_authority_is_a_host_and_perhaps_a_port() {
         ("a.example\\@b.example", "net.host"),
         ("[::ffff:10.0.0.1]:80", "net.host"),
     ] {
-        assert_eq!(authority(text).unwrap_err().code, code, "{text}");
+        assert_eq!(parse_authority(text).unwrap_err().code, code, "{text}");
     }
 }
 
 #[test]
 fn a_target_that_is_no_url_is_refused_for_its_host_first() {
-    assert!(uri("/a?b").is_ok() && uri("http://a.example/b").is_ok() && uri("*").is_ok());
-    assert_eq!(uri("http://a%00.example/b").unwrap_err().code, "net.host");
-    assert_eq!(uri("http://a.example/<b>").unwrap_err().code, "net.protocol");
+    assert!(check_target("/a?b").is_ok() && check_target("http://a.example/b").is_ok() && check_target("*").is_ok());
+    assert_eq!(check_target("http://a%00.example/b").unwrap_err().code, "net.host");
+    assert_eq!(check_target("http://a.example/<b>").unwrap_err().code, "net.protocol");
 }

@@ -5,9 +5,12 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use super::*;
 
-fn tls(name: Option<&str>, hides: bool) -> Spoken {
+fn tls(name: Option<&str>, hides: bool) -> SniffedProtocol {
     let name = name.map(str::to_owned);
-    Spoken::Tls(Hello { name, hides })
+    SniffedProtocol::Tls(TlsHello {
+        name,
+        has_encrypted_hello: hides,
+    })
 }
 
 /// Returns the `ClientHello` with one more extension.
@@ -49,14 +52,14 @@ fn hello(name: &str, sni: bool) -> Vec<u8> {
 fn the_name_is_told_when_the_whole_message_is_there() {
     let bytes = hello("web.example.com", true);
     for cut in 1..bytes.len() {
-        assert_eq!(spoken(&bytes[..cut]), None, "{cut} of {}", bytes.len());
+        assert_eq!(classify(&bytes[..cut]), None, "{cut} of {}", bytes.len());
     }
     let named = Some(tls(Some("web.example.com"), false));
-    assert_eq!(spoken(&bytes), named);
+    assert_eq!(classify(&bytes), named);
     let more = [bytes.as_slice(), b"and more"].concat();
-    assert_eq!(spoken(&more), named);
-    assert_eq!(spoken(&hello("web.example.com", false)), Some(tls(None, false)));
-    assert_eq!(spoken(&hello("93.184.216.34", true)), Some(tls(None, false)));
+    assert_eq!(classify(&more), named);
+    assert_eq!(classify(&hello("web.example.com", false)), Some(tls(None, false)));
+    assert_eq!(classify(&hello("93.184.216.34", true)), Some(tls(None, false)));
 }
 
 #[test]
@@ -69,7 +72,7 @@ fn a_message_in_several_records_is_one_message() {
         records.extend(u16::try_from(part.len()).unwrap().to_be_bytes());
         records.extend(part);
     }
-    assert_eq!(spoken(&records), Some(tls(Some("web.example.com"), false)));
+    assert_eq!(classify(&records), Some(tls(Some("web.example.com"), false)));
 }
 
 #[test]
@@ -79,9 +82,9 @@ fn a_message_that_may_hide_another_is_told() {
     let outer = [&[0, 0, 1, 0, 1, 7, 0, 32][..], &[9; 32], &[0, 32], &[5; 32]].concat();
     for (kind, hides) in [(0xfe0d, true), (0xfe0c, false), (0x0a0a, false)] {
         let bytes = with_extension(&plain, kind, &outer);
-        assert_eq!(spoken(&bytes), Some(tls(Some("web.example.com"), hides)), "{kind:x}");
+        assert_eq!(classify(&bytes), Some(tls(Some("web.example.com"), hides)), "{kind:x}");
         for cut in 1..bytes.len() {
-            assert_eq!(spoken(&bytes[..cut]), None, "{cut} of {}", bytes.len());
+            assert_eq!(classify(&bytes[..cut]), None, "{cut} of {}", bytes.len());
         }
     }
 }
@@ -91,15 +94,15 @@ fn letters_are_a_method_or_nothing() {
     for (bytes, wanted) in [
         (b"".as_slice(), None),
         (b"GE", None),
-        (b"GET ", Some(Spoken::Http)),
-        (b"VERSION-CONTROL / H", Some(Spoken::Http)),
-        (b"PRI * HTTP/2.0", Some(Spoken::Unknown)),
-        (b"SSH-2.0-x\r\n ", Some(Spoken::Unknown)),
-        (b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", Some(Spoken::Unknown)),
-        (b"get / ", Some(Spoken::Unknown)),
-        (b"\x16\x03\x01\x00\x05hello", Some(Spoken::Unknown)),
-        (b"\x80\x2e\x01\x03\x01", Some(Spoken::Unknown)),
+        (b"GET ", Some(SniffedProtocol::Http)),
+        (b"VERSION-CONTROL / H", Some(SniffedProtocol::Http)),
+        (b"PRI * HTTP/2.0", Some(SniffedProtocol::Unknown)),
+        (b"SSH-2.0-x\r\n ", Some(SniffedProtocol::Unknown)),
+        (b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", Some(SniffedProtocol::Unknown)),
+        (b"get / ", Some(SniffedProtocol::Unknown)),
+        (b"\x16\x03\x01\x00\x05hello", Some(SniffedProtocol::Unknown)),
+        (b"\x80\x2e\x01\x03\x01", Some(SniffedProtocol::Unknown)),
     ] {
-        assert_eq!(spoken(bytes), wanted, "{bytes:?}");
+        assert_eq!(classify(bytes), wanted, "{bytes:?}");
     }
 }

@@ -2,7 +2,7 @@ use tokio::io::{AsyncReadExt, duplex};
 
 use super::*;
 
-async fn shake(bytes: &[u8]) -> (Result<Wish, SocksError>, Vec<u8>) {
+async fn shake(bytes: &[u8]) -> (Result<SocksRequest, SocksError>, Vec<u8>) {
     let (mut near, mut far) = duplex(4096);
     near.write_all(bytes).await.unwrap();
     near.shutdown().await.unwrap();
@@ -26,7 +26,7 @@ async fn every_kind_of_address_is_text_to_be_judged() {
         bytes.extend(address);
         bytes.extend(443u16.to_be_bytes());
         let (wish, said) = shake(&bytes).await;
-        let wanted = Wish {
+        let wanted = SocksRequest {
             host: host.as_bytes().to_vec(),
             port: 443,
         };

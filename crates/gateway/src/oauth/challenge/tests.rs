@@ -4,10 +4,10 @@ use super::{Challenge, HeaderMap, WWW_AUTHENTICATE};
 fn check(header: &str, metadata: Option<&str>, scopes: &[&str], wants_more: bool) {
     let mut headers = HeaderMap::new();
     headers.append(WWW_AUTHENTICATE, header.parse().unwrap());
-    let challenge = Challenge::read(&headers);
+    let challenge = Challenge::from_headers(&headers);
     assert_eq!(challenge.metadata.as_deref(), metadata, "{header}");
     assert_eq!(challenge.scopes, scopes, "{header}");
-    assert_eq!(challenge.wants_more(), wants_more, "{header}");
+    assert_eq!(challenge.is_insufficient_scope(), wants_more, "{header}");
 }
 
 #[test]

@@ -2,20 +2,20 @@ use serde_json::json;
 
 use super::*;
 
-fn fields(value: &Value) -> Given {
-    Given::Fields(value.as_object().unwrap().clone())
+fn fields(value: &Value) -> BodyInput {
+    BodyInput::Fields(value.as_object().unwrap().clone())
 }
 
 #[track_caller]
-fn written(kind: &Kind, given: Given) -> (String, String) {
-    let (kind, body) = kind.write(given).unwrap();
+fn written(kind: &BodyEncoding, given: BodyInput) -> (String, String) {
+    let (kind, body) = kind.encode(given).unwrap();
     (kind.to_str().unwrap().to_owned(), String::from_utf8(body).unwrap())
 }
 
 #[test]
 fn a_form_repeats_lists_and_writes_objects_in_their_style() {
     let value = json!({ "a b": "x&y=z", "list": [1, "ä"], "object": { "k": true }, "deep": { "from": 1, "to": 2 } });
-    let kind = Kind::Form(BTreeMap::from([("deep".to_owned(), Style::Deep)]));
+    let kind = BodyEncoding::Form(BTreeMap::from([("deep".to_owned(), ParameterStyle::Deep)]));
     let expected = "a+b=x%26y%3Dz&list=1&list=%C3%A4&object=%7B%22k%22%3Atrue%7D&deep%5Bfrom%5D=1&deep%5Bto%5D=2";
     assert_eq!(
         written(&kind, fields(&value)),
@@ -25,7 +25,7 @@ fn a_form_repeats_lists_and_writes_objects_in_their_style() {
 
 #[test]
 fn parts_stay_apart_whatever_is_in_them() {
-    let kind = Kind::Parts(BTreeSet::from(["file".to_owned()]));
+    let kind = BodyEncoding::Parts(BTreeSet::from(["file".to_owned()]));
     let value = json!({ "file": "a\r\n--x\r\n", "n\"\r\n": 1, "object": { "k": [] }, "many": ["a", "b"] });
     let (kind, body) = written(&kind, fields(&value));
     let boundary = kind.strip_prefix("multipart/form-data; boundary=").unwrap();
@@ -43,13 +43,16 @@ fn parts_stay_apart_whatever_is_in_them() {
 
 #[test]
 fn what_cannot_be_written_is_refused() {
-    let text = Kind::Text(HeaderValue::from_static("text/csv"));
+    let text = BodyEncoding::Text(HeaderValue::from_static("text/csv"));
     assert_eq!(
-        written(&text, Given::Whole(json!("a,b"))),
+        written(&text, BodyInput::Whole(json!("a,b"))),
         ("text/csv".to_owned(), "a,b".to_owned())
     );
-    for kind in [Kind::Form(BTreeMap::new()), Kind::Parts(BTreeSet::new())] {
-        assert!(kind.write(Given::Whole(json!("a"))).is_err());
+    for kind in [
+        BodyEncoding::Form(BTreeMap::new()),
+        BodyEncoding::Parts(BTreeSet::new()),
+    ] {
+        assert!(kind.encode(BodyInput::Whole(json!("a"))).is_err());
     }
-    assert!(text.write(fields(&json!({ "a": 1 }))).is_err());
+    assert!(text.encode(fields(&json!({ "a": 1 }))).is_err());
 }

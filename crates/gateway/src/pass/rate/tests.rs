@@ -1,26 +1,31 @@
 use std::time::{Duration, Instant};
 
-use ringfence_policy::{Ceiling, Draft, Hints, History, Policy};
+use ringfence_policy::{CallHistory, Ceiling, Draft, Policy, ToolHints};
 use serde_json::json;
 
-use super::{Full, Metered, Rates};
+use super::{MeteredRate, RateBuckets, RateExhausted};
 
 fn policy(text: &str) -> Policy {
-    Draft::parse(text, "t").unwrap().under(&Ceiling::own_word()).unwrap()
+    Draft::parse(text, "t").unwrap().under(&Ceiling::unlimited()).unwrap()
 }
 
-fn metered(policy: &Policy, tool: &str) -> Vec<Metered> {
-    let rates = policy.rates(&tool.parse().unwrap(), Hints::none(), &json!({}), &History::new());
-    let metered = |(rule, rate)| Metered {
+fn metered(policy: &Policy, tool: &str) -> Vec<MeteredRate> {
+    let rates = policy.rates(
+        &tool.parse().unwrap(),
+        ToolHints::none(),
+        &json!({}),
+        &CallHistory::new(),
+    );
+    let metered = |(rule, rate)| MeteredRate {
         rule,
-        of: String::new(),
+        key: String::new(),
         rate,
     };
     rates.into_iter().map(metered).collect()
 }
 
-fn take(rates: &mut Rates, metered: &[Metered], now: Instant) -> Result<(), Full> {
-    rates.room(metered, now)?;
+fn take(rates: &mut RateBuckets, metered: &[MeteredRate], now: Instant) -> Result<(), RateExhausted> {
+    rates.check_capacity(metered, now)?;
     rates.count(metered, now)
 }
 
@@ -28,7 +33,7 @@ fn take(rates: &mut Rates, metered: &[Metered], now: Instant) -> Result<(), Full
 fn a_rate_is_used_up_and_fills_evenly() {
     let policy = policy("tools: { rules: [{ allow: 'a.*', rate: 2/min }] }");
     let rates = metered(&policy, "a.b");
-    let (mut counted, start) = (Rates::default(), Instant::now());
+    let (mut counted, start) = (RateBuckets::default(), Instant::now());
     let at = |seconds| start + Duration::from_secs(seconds);
     assert!(take(&mut counted, &rates, at(0)).is_ok());
     assert!(take(&mut counted, &rates, at(0)).is_ok());
@@ -49,7 +54,7 @@ fn a_rate_is_used_up_and_fills_evenly() {
 fn whoever_waits_as_told_finds_room() {
     let policy = policy("tools: { rules: [{ allow: 'a.*', rate: 7/s }] }");
     let rates = metered(&policy, "a.b");
-    let (mut counted, mut now) = (Rates::default(), Instant::now());
+    let (mut counted, mut now) = (RateBuckets::default(), Instant::now());
     for _ in 0..50 {
         if let Err(full) = take(&mut counted, &rates, now) {
             assert!(full.wait > Duration::ZERO);
@@ -64,7 +69,7 @@ fn whoever_waits_as_told_finds_room() {
 fn a_call_that_one_rule_refuses_counts_under_none() {
     let policy = policy("tools: { rules: [{ allow: 'a.*', rate: 9/min }, { allow: 'a.b', rate: 1/min }] }");
     let (rates, other) = (metered(&policy, "a.b"), metered(&policy, "a.c"));
-    let (mut counted, now) = (Rates::default(), Instant::now());
+    let (mut counted, now) = (RateBuckets::default(), Instant::now());
     assert!(take(&mut counted, &rates, now).is_ok());
     for _ in 0..20 {
         assert!(take(&mut counted, &rates, now).is_err());
@@ -78,7 +83,7 @@ fn a_call_that_one_rule_refuses_counts_under_none() {
 #[test]
 fn a_set_is_idle_when_its_longest_window_has_passed() {
     let policy = policy("tools: { rules: [{ allow: 'a.*', rate: 2/min }] }");
-    let (mut counted, now) = (Rates::default(), Instant::now());
+    let (mut counted, now) = (RateBuckets::default(), Instant::now());
     take(&mut counted, &metered(&policy, "a.b"), now).unwrap();
     assert!(!counted.is_idle(now + Duration::from_secs(59)));
     assert!(counted.is_idle(now + Duration::from_secs(61)));
@@ -88,7 +93,7 @@ fn a_set_is_idle_when_its_longest_window_has_passed() {
 fn a_call_of_an_earlier_process_still_counts() {
     let policy = policy("tools: { rules: [{ allow: 'a.*', rate: 2/min }] }");
     let rates = metered(&policy, "a.b");
-    let mut counted = Rates::default();
+    let mut counted = RateBuckets::default();
     let start = Instant::now();
     let ago = Duration::from_secs;
     // Long ago, just now, and too long ago for any rate.
@@ -101,7 +106,7 @@ fn a_call_of_an_earlier_process_still_counts() {
         "{full:?}"
     );
     assert!(take(&mut counted, &rates, start + full.wait + Duration::from_secs(1)).is_ok());
-    let mut old = Rates::default();
+    let mut old = RateBuckets::default();
     for _ in 0..3 {
         old.remember(&rates, ago(90));
     }

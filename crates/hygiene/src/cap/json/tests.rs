@@ -4,16 +4,16 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::JsonCap;
-use crate::cap::{LeftOut, Limits};
+use crate::cap::{CapLimits, OmittedCounts};
 
-const LIMITS: Limits = Limits {
+const LIMITS: CapLimits = CapLimits {
     bytes: 2000,
     rows: 3,
     depth: 3,
     string: 40,
 };
 
-fn cap(text: &[u8]) -> (Value, LeftOut) {
+fn cap(text: &[u8]) -> (Value, OmittedCounts) {
     let mut cap = JsonCap::new(LIMITS, None);
     for piece in text.chunks(5) {
         cap.push(piece);
@@ -134,13 +134,13 @@ fn what_is_not_json_ends_there() {
 
 #[test]
 fn a_value_in_memory_is_capped_the_same_way() {
-    let capped = JsonCap::value(&json!([1, 2, 3, 4]), LIMITS, None);
+    let capped = JsonCap::cap_value(&json!([1, 2, 3, 4]), LIMITS, None);
     assert_eq!(capped.shown, json!([1, 2, 3, "⟦ringfence: 1 of 4 rows left out⟧"]));
 }
 
 #[test]
 fn limits_of_nothing_show_nothing_but_notices() {
-    let none = Limits {
+    let none = CapLimits {
         bytes: 0,
         rows: 0,
         depth: 0,

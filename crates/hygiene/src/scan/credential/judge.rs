@@ -3,30 +3,30 @@
 
 use std::sync::LazyLock;
 
-use super::super::label::{Key, Stands};
-use crate::keys::{Telling, Whose};
-use crate::kind::Kind;
-use crate::lists::Lists;
-use crate::value::{self, Ground};
+use super::super::label::{KeyPlacement, LabelKey};
+use crate::keys::{KeyHint, NameOwner};
+use crate::kind::SensitiveKind;
+use crate::value::{self, HintSource};
+use crate::word_lists::WordLists;
 
 /// Whether a value under a secret key can be one, and is neither code nor a word about it.
-pub(super) fn believable(value: &str, key: &Key<'_>, telling: Telling) -> bool {
+pub(super) fn looks_like_secret(value: &str, key: &LabelKey<'_>, telling: KeyHint) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let number = digits == value.len();
     let several = key.text.ends_with(['s', 'S']);
     let counted = number && (several || telling.is_vague() || digits < 3 || digits < 4 && is_password_key(key.text));
     let named = key.text.eq_ignore_ascii_case(value);
-    let unsure = telling.is_vague() && !is_loud(key.text) && key.stands != Stands::Close;
+    let unsure = telling.is_vague() && !is_constant_name(key.text) && key.stands != KeyPlacement::Close;
     let about = !is_telling(value) && speaks_of_secrets(value);
-    let meant = !unsure || value::meant(telling, Whose::Unsaid, value).is_some();
+    let meant = !unsure || value::kind_of_value(telling, NameOwner::Unknown, value).is_some();
     !counted
         && !named
         && !about
         && meant
-        && !is_shown(value)
+        && !is_placeholder(value)
         && !is_code(value)
         && !is_path(value)
-        && value::borne_out(value, Kind::Secret, Ground::Key).is_some()
+        && value::confirmed_part(value, SensitiveKind::Secret, HintSource::Key).is_some()
 }
 
 /// Whether a value has more than letters in it, which few words of a text have.
@@ -37,7 +37,7 @@ pub(super) fn is_telling(value: &str) -> bool {
 }
 
 /// Whether a value is a placeholder: `<token>`, `$TOKEN`, `required`, `string`.
-pub(super) fn is_shown(value: &str) -> bool {
+pub(super) fn is_placeholder(value: &str) -> bool {
     let plain = value.trim_matches(['!', '?', '*', '&', '"', '\'', '`', ',', ';', '.']);
     let wrapped =
         value.starts_with(['<', '{', '[', '%', '*', '…', '\\']) || value.contains("{{") || value.contains("...");
@@ -53,12 +53,12 @@ pub(super) fn is_shown(value: &str) -> bool {
         let start = plain.get(..word.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(word))
     });
-    wrapped || variable || covered || your || SHOWN.of(plain) != 0
+    wrapped || variable || covered || your || SHOWN.flags(plain) != 0
 }
 
 /// Whether a word of a sentence is a chosen password: letters with digits or signs in them, and neither a measure
 /// (`8-character`) nor the name of a method (`sha256`).
-pub(super) fn is_chosen(word: &str) -> bool {
+pub(super) fn looks_chosen_by_person(word: &str) -> bool {
     const METHODS: [&str; 9] = ["sha", "md5", "base", "utf", "oauth", "argon", "pbkdf", "aes", "rsa"];
     let small = word.to_ascii_lowercase();
     let tail = small.trim_start_matches(|letter: char| letter.is_ascii_digit());
@@ -125,7 +125,7 @@ pub(super) fn is_password_key(key: &str) -> bool {
 }
 
 /// Whether a word is written like an environment variable.
-pub(super) fn is_loud(word: &str) -> bool {
+pub(super) fn is_constant_name(word: &str) -> bool {
     word.len() >= 2
         && word.bytes().any(|byte| byte.is_ascii_uppercase())
         && word
@@ -134,8 +134,8 @@ pub(super) fn is_loud(word: &str) -> bool {
 }
 
 /// Words that are placeholders for a secret.
-static SHOWN: LazyLock<Lists> = LazyLock::new(|| {
-    Lists::new(&[
+static SHOWN: LazyLock<WordLists> = LazyLock::new(|| {
+    WordLists::new(&[
         (
             1,
             "string str text bool boolean number int integer any object bytes unknown required optional hidden none",

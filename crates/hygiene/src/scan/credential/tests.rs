@@ -1,20 +1,20 @@
 //! Tests of secrets that running text gives to a key, a header or an option.
 
-use crate::detector::{Detector, Names, Secrets, Settings};
-use crate::kind::{Kind, Kinds};
+use crate::detector::{Detector, DetectorConfig, NameDetection, SecretDetection};
+use crate::kind::{SensitiveKind, SensitiveKinds};
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
     let words = ["email", "phone", "card", "iban", "ssn", "name"];
-    let kinds = words.into_iter().filter_map(Kinds::named);
-    let detector = Detector::new(&Settings {
-        kinds: kinds.fold(Kinds::none(), Kinds::and),
-        names: Names::Keys,
-        secrets: Secrets::Redact,
+    let kinds = words.into_iter().filter_map(SensitiveKinds::from_policy_name);
+    let detector = Detector::new(&DetectorConfig {
+        kinds: kinds.fold(SensitiveKinds::none(), SensitiveKinds::union),
+        names: NameDetection::Keys,
+        secrets: SecretDetection::Redact,
         own: Vec::new(),
     });
     let found = detector.find(text);
-    let secrets = found.iter().filter(|one| one.kind == Kind::Secret);
+    let secrets = found.iter().filter(|one| one.kind == SensitiveKind::Secret);
     let secrets: Vec<_> = secrets.map(|one| &text[one.start..one.end]).collect();
     assert_eq!(secrets, expected, "{text}");
 }

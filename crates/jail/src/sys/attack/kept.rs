@@ -3,9 +3,9 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use super::call;
+use super::raw_call;
 use crate::sys::check_int;
-use crate::sys::fence::{self, Handled, Instruction};
+use crate::sys::fence::{self, HandledRights, Instruction};
 
 /// Sets an option of `socket` to these bytes.
 pub fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
@@ -22,7 +22,7 @@ pub fn keep_errors(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// Attaches a filter to `socket` that lets everything pass.
 pub fn attach_filter(socket: BorrowedFd<'_>) -> io::Result<()> {
     #[repr(C)]
-    struct Program {
+    struct SocketFilterProgram {
         length: libc::c_ushort,
         first: *const Instruction,
     }
@@ -32,11 +32,15 @@ pub fn attach_filter(socket: BorrowedFd<'_>) -> io::Result<()> {
         if_false: 0,
         value: 0xffff,
     };
-    let program = Program {
+    let program = SocketFilterProgram {
         length: 1,
         first: &raw const pass,
     };
-    let (level, name, size) = (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, size_of::<Program>());
+    let (level, name, size) = (
+        libc::SOL_SOCKET,
+        libc::SO_ATTACH_FILTER,
+        size_of::<SocketFilterProgram>(),
+    );
     let size = libc::socklen_t::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
     let (socket, address) = (socket.as_raw_fd(), (&raw const program).cast());
     // SAFETY: the call reads a sock_fprog, which `program` is, and the one instruction that it points at; both outlive the call.
@@ -50,9 +54,9 @@ pub fn grow_lock_table(slots: usize) -> io::Result<usize> {
     const SET: usize = 1;
     const GET: usize = 2;
     // SAFETY: this request takes integers.
-    unsafe { call(libc::SYS_prctl, [FUTEX_HASH, SET, slots, 0, 0, 0]) }?;
+    unsafe { raw_call(libc::SYS_prctl, [FUTEX_HASH, SET, slots, 0, 0, 0]) }?;
     // SAFETY: as above.
-    let has = unsafe { call(libc::SYS_prctl, [FUTEX_HASH, GET, 0, 0, 0, 0]) }?;
+    let has = unsafe { raw_call(libc::SYS_prctl, [FUTEX_HASH, GET, 0, 0, 0, 0]) }?;
     usize::try_from(has).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
@@ -60,9 +64,9 @@ pub fn grow_lock_table(slots: usize) -> io::Result<usize> {
 pub fn keep_rule(folder: BorrowedFd<'_>) -> io::Result<()> {
     const RUN: u64 = 1;
     const FIRST_VERSION: u32 = 1;
-    let handled = Handled {
+    let handled = HandledRights {
         files: RUN,
-        ..Handled::default()
+        ..HandledRights::default()
     };
     let rules = fence::landlock_rules(handled, FIRST_VERSION)?;
     fence::landlock_allow(rules.as_fd(), folder, RUN)
@@ -70,7 +74,7 @@ pub fn keep_rule(folder: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Requests to a file that reserve a range beyond its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reservation {
+pub enum SpaceReservation {
     /// The request `FS_IOC_RESVSP`, number 40.
     Plain,
     /// The request `FS_IOC_RESVSP64`, number 42.
@@ -78,16 +82,16 @@ pub enum Reservation {
 }
 
 /// Reserves `bytes` for `file` by such a request.
-pub fn reserve(file: BorrowedFd<'_>, by: Reservation, bytes: i64) -> io::Result<()> {
+pub fn reserve(file: BorrowedFd<'_>, by: SpaceReservation, bytes: i64) -> io::Result<()> {
     #[repr(C)]
-    struct Range {
+    struct FileRange {
         kind: libc::c_short,
         from: libc::c_short,
         start: i64,
         length: i64,
         rest: [u32; 6],
     }
-    let range = Range {
+    let range = FileRange {
         kind: 0,
         from: 0,
         start: 0,
@@ -95,12 +99,12 @@ pub fn reserve(file: BorrowedFd<'_>, by: Reservation, bytes: i64) -> io::Result<
         rest: [0; 6],
     };
     let request: usize = match by {
-        Reservation::Plain => 0x4030_5828,
-        Reservation::Wide => 0x4030_582a,
+        SpaceReservation::Plain => 0x4030_5828,
+        SpaceReservation::Wide => 0x4030_582a,
     };
     let (file, address) = (file.as_raw_fd().cast_unsigned() as usize, (&raw const range) as usize);
     // SAFETY: both requests read a space_resv of 48 bytes, which is the size of `range`.
-    unsafe { call(libc::SYS_ioctl, [file, request, address, 0, 0, 0]) }.map(drop)
+    unsafe { raw_call(libc::SYS_ioctl, [file, request, address, 0, 0, 0]) }.map(drop)
 }
 
 /// Takes a lease on `file`: another process that opens it waits for this process.

@@ -6,11 +6,11 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::call;
+use super::raw_call;
 use crate::sys::{check, check_int};
 
 /// Makes a segment of `bytes`, fills it, and detaches it without removing it: it lives as long as its namespace.
-pub fn shared_segment(bytes: usize) -> io::Result<()> {
+pub fn leak_shared_segment(bytes: usize) -> io::Result<()> {
     const PAGE: usize = 4096;
     let mode = libc::IPC_CREAT | 0o600;
     // SAFETY: shmget takes integers.
@@ -120,11 +120,11 @@ pub fn write_through_mapping(path: &Path) -> io::Result<()> {
 }
 
 /// Takes `count` places from the machine's one pool of asynchronous requests, until this process ends.
-pub fn asynchronous_io(count: u32) -> io::Result<()> {
+pub fn reserve_async_io(count: u32) -> io::Result<()> {
     let mut context = 0usize;
     // SAFETY: the call fills `context` with a number.
     unsafe {
-        call(
+        raw_call(
             libc::SYS_io_setup,
             [count as usize, (&raw mut context) as usize, 0, 0, 0, 0],
         )
@@ -133,7 +133,7 @@ pub fn asynchronous_io(count: u32) -> io::Result<()> {
 }
 
 /// Makes timers until one is refused or there are `most`; returns their number.
-pub fn timers(most: usize) -> usize {
+pub fn make_timers(most: usize) -> usize {
     (0..most)
         .take_while(|_| {
             let mut timer = 0i32;

@@ -3,53 +3,53 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::{call, fork_alone, owned};
-use crate::sys::process::{self, Ending, Patience, Side};
+use super::{fork_alone, owned_descriptor, raw_call};
+use crate::sys::process::{self, ForkSide, ProcessEnd, WaitMode};
 
 /// A child that an attempt made for itself; dropping this kills it.
 #[derive(Debug)]
-pub struct Child(i32);
+pub struct VictimProcess(i32);
 
-impl Child {
+impl VictimProcess {
     /// The child's process number.
     pub fn pid(&self) -> i32 {
         self.0
     }
 }
 
-impl Drop for Child {
+impl Drop for VictimProcess {
     fn drop(&mut self) {
         // A process that has ended already needs no signal.
         let _ = process::signal(self.0, libc::SIGKILL);
-        let _ = process::wait(self.0, Patience::Forever);
+        let _ = process::wait_for_child(self.0, WaitMode::Forever);
     }
 }
 
 /// How work in a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Forked {
+pub enum ForkedResult {
     /// It ended by itself or by a signal.
-    Ended(Ending),
+    Ended(ProcessEnd),
     /// It was killed because it took too long.
     TooLong,
 }
 
 /// Runs `work` in a child and waits for it no longer than `patience`. A process with several threads is refused.
-pub fn fork_and(patience: Duration, work: impl FnOnce() -> i32) -> io::Result<Forked> {
+pub fn run_in_child(patience: Duration, work: impl FnOnce() -> i32) -> io::Result<ForkedResult> {
     let pid = match fork_alone()? {
-        Side::Child => process::leave(work()),
-        Side::Parent(pid) => pid,
+        ForkSide::Child => process::exit_now(work()),
+        ForkSide::Parent(pid) => pid,
     };
     let started = Instant::now();
     let mut pause = Duration::from_micros(200);
     loop {
-        if let Some((_, ending)) = process::wait(pid, Patience::Now)? {
-            return Ok(Forked::Ended(ending));
+        if let Some((_, ending)) = process::wait_for_child(pid, WaitMode::Now)? {
+            return Ok(ForkedResult::Ended(ending));
         }
         if started.elapsed() > patience {
             process::signal(pid, libc::SIGKILL)?;
-            process::wait(pid, Patience::Forever)?;
-            return Ok(Forked::TooLong);
+            process::wait_for_child(pid, WaitMode::Forever)?;
+            return Ok(ForkedResult::TooLong);
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(10));
@@ -57,26 +57,26 @@ pub fn fork_and(patience: Duration, work: impl FnOnce() -> i32) -> io::Result<Fo
 }
 
 /// Makes a child that only waits, as a harmless victim.
-pub fn spare_child() -> io::Result<Child> {
+pub fn spawn_victim() -> io::Result<VictimProcess> {
     match fork_alone()? {
-        Side::Child => {
+        ForkSide::Child => {
             std::thread::sleep(Duration::from_secs(10));
-            process::leave(0)
+            process::exit_now(0)
         }
-        Side::Parent(pid) => Ok(Child(pid)),
+        ForkSide::Parent(pid) => Ok(VictimProcess(pid)),
     }
 }
 
 /// Makes children that do `work` and then wait `hold`, until one is refused or there are `most`; returns their number.
-pub fn grow_processes(most: usize, hold: Duration, work: fn()) -> io::Result<usize> {
+pub fn fork_until_refused(most: usize, hold: Duration, work: fn()) -> io::Result<usize> {
     for made in 0..most {
         match fork_alone() {
-            Ok(Side::Child) => {
+            Ok(ForkSide::Child) => {
                 work();
                 std::thread::sleep(hold);
-                process::leave(0)
+                process::exit_now(0)
             }
-            Ok(Side::Parent(_)) => {}
+            Ok(ForkSide::Parent(_)) => {}
             Err(_) => return Ok(made),
         }
     }
@@ -92,20 +92,20 @@ pub fn signal(pid: i32, number: i32) -> io::Result<()> {
 pub fn become_traced() -> io::Result<()> {
     let request = libc::PTRACE_TRACEME as usize;
     // SAFETY: this request ignores its other arguments.
-    unsafe { call(libc::SYS_ptrace, [request, 0, 0, 0, 0, 0]) }.map(drop)
+    unsafe { raw_call(libc::SYS_ptrace, [request, 0, 0, 0, 0, 0]) }.map(drop)
 }
 
 /// Traces `pid` without stopping it, until this process ends.
 pub fn seize(pid: i32) -> io::Result<()> {
     let request = libc::PTRACE_SEIZE as usize;
     // SAFETY: this request takes integers.
-    unsafe { call(libc::SYS_ptrace, [request, pid.cast_unsigned() as usize, 0, 0, 0, 0]) }.map(drop)
+    unsafe { raw_call(libc::SYS_ptrace, [request, pid.cast_unsigned() as usize, 0, 0, 0, 0]) }.map(drop)
 }
 
 /// Eight bytes at the same address in every fork of this program.
-static EIGHT: [u8; 8] = [0; 8];
+static SHARED_BYTES: [u8; 8] = [0; 8];
 
-fn move_memory(number: libc::c_long, pid: i32, there: *const u8) -> io::Result<()> {
+fn transfer_memory(number: libc::c_long, pid: i32, there: *const u8) -> io::Result<()> {
     let mut ours = [0u8; 8];
     let here = libc::iovec {
         iov_base: ours.as_mut_ptr().cast(),
@@ -118,18 +118,18 @@ fn move_memory(number: libc::c_long, pid: i32, there: *const u8) -> io::Result<(
     let (here, there) = ((&raw const here) as usize, (&raw const there) as usize);
     // SAFETY: the first vector describes eight writable bytes of ours. What the second means in a process that is read is
     // for the kernel to check; the one caller that writes passes eight writable bytes of this process.
-    unsafe { call(number, [pid.cast_unsigned() as usize, here, 1, there, 1, 0]) }.map(drop)
+    unsafe { raw_call(number, [pid.cast_unsigned() as usize, here, 1, there, 1, 0]) }.map(drop)
 }
 
 /// Reads memory of the process `pid`.
 pub fn read_memory_of(pid: i32) -> io::Result<()> {
-    move_memory(libc::SYS_process_vm_readv, pid, EIGHT.as_ptr())
+    transfer_memory(libc::SYS_process_vm_readv, pid, SHARED_BYTES.as_ptr())
 }
 
 /// Writes memory of this process by the call that writes memory of others.
 pub fn write_own_memory() -> io::Result<()> {
     let mut theirs = [0u8; 8];
-    move_memory(
+    transfer_memory(
         libc::SYS_process_vm_writev,
         std::process::id().cast_signed(),
         theirs.as_mut_ptr(),
@@ -138,35 +138,35 @@ pub fn write_own_memory() -> io::Result<()> {
 
 /// Leaves a process behind that belongs to no session of its maker and waits `hold`.
 pub fn leave_daemon(hold: Duration) -> io::Result<()> {
-    if let Side::Parent(pid) = fork_alone()? {
-        return process::wait(pid, Patience::Forever).map(drop);
+    if let ForkSide::Parent(pid) = fork_alone()? {
+        return process::wait_for_child(pid, WaitMode::Forever).map(drop);
     }
     let detached = process::new_session().and_then(|()| fork_alone());
-    if let Ok(Side::Child) = detached {
+    if let Ok(ForkSide::Child) = detached {
         std::thread::sleep(hold);
     }
-    process::leave(i32::from(detached.is_err()))
+    process::exit_now(i32::from(detached.is_err()))
 }
 
 /// Makes a child that makes one more and ends: the second one ends as an orphan. Returns once the first is reaped.
 pub fn make_orphan() -> io::Result<()> {
     match fork_alone()? {
-        Side::Parent(pid) => match process::wait(pid, Patience::Forever)? {
-            Some((_, Ending::Exited(0))) => Ok(()),
+        ForkSide::Parent(pid) => match process::wait_for_child(pid, WaitMode::Forever)? {
+            Some((_, ProcessEnd::Exited(0))) => Ok(()),
             _ => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
         },
-        Side::Child => process::leave(i32::from(fork_alone().is_err())),
+        ForkSide::Child => process::exit_now(i32::from(fork_alone().is_err())),
     }
 }
 
 /// Takes a copy of descriptor 0 of the process `pid`.
-pub fn descriptor_of(pid: i32) -> io::Result<()> {
+pub fn copy_descriptor(pid: i32) -> io::Result<()> {
     // SAFETY: pidfd_open takes integers.
-    let handle =
-        unsafe { call(libc::SYS_pidfd_open, [pid.cast_unsigned() as usize, 0, 0, 0, 0, 0]) }.and_then(owned)?;
+    let handle = unsafe { raw_call(libc::SYS_pidfd_open, [pid.cast_unsigned() as usize, 0, 0, 0, 0, 0]) }
+        .and_then(owned_descriptor)?;
     let number = std::os::fd::AsRawFd::as_raw_fd(&handle).cast_unsigned() as usize;
     // SAFETY: the call takes integers; the handle is borrowed for it.
-    owned(unsafe { call(libc::SYS_pidfd_getfd, [number, 0, 0, 0, 0, 0]) }?).map(drop)
+    owned_descriptor(unsafe { raw_call(libc::SYS_pidfd_getfd, [number, 0, 0, 0, 0, 0]) }?).map(drop)
 }
 
 /// Tests whether two processes share their memory, which can reveal addresses of the kernel.
@@ -174,12 +174,12 @@ pub fn compare_processes(one: i32, other: i32) -> io::Result<()> {
     const MEMORY: usize = 1;
     let (one, other) = (one.cast_unsigned() as usize, other.cast_unsigned() as usize);
     // SAFETY: the call takes integers.
-    unsafe { call(libc::SYS_kcmp, [one, other, MEMORY, 0, 0, 0]) }.map(drop)
+    unsafe { raw_call(libc::SYS_kcmp, [one, other, MEMORY, 0, 0, 0]) }.map(drop)
 }
 
 /// Becomes the user `id` permanently.
 pub fn set_user(id: u32) -> io::Result<()> {
     let id = id as usize;
     // SAFETY: the call takes integers.
-    unsafe { call(libc::SYS_setresuid, [id, id, id, 0, 0, 0]) }.map(drop)
+    unsafe { raw_call(libc::SYS_setresuid, [id, id, id, 0, 0, 0]) }.map(drop)
 }

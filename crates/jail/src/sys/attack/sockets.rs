@@ -34,13 +34,13 @@ pub fn socket_pair(family: i32, kind: i32, protocol: i32) -> io::Result<()> {
 /// Gives the loopback interface of this network namespace its usual largest packet size.
 pub fn resize_loopback() -> io::Result<()> {
     #[repr(C)]
-    struct Request {
+    struct InterfaceRequest {
         name: [u8; libc::IFNAMSIZ],
         size: libc::c_int,
         rest: [u8; 20],
     }
     let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
-    let mut request = Request {
+    let mut request = InterfaceRequest {
         name: [0; libc::IFNAMSIZ],
         size: 65536,
         rest: [0; 20],

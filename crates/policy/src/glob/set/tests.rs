@@ -12,14 +12,14 @@ fn globs(texts: &[&str]) -> Vec<Glob> {
 /// The state in `folder`, of which the first `above` names lie above the mount.
 fn state(set: &GlobSet<'_>, folder: &str, above: usize) -> GlobState {
     let names: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
-    let mut state = set.above_all();
+    let mut state = set.root_state();
     if above == 0 {
-        state = set.at_mount(&state);
+        state = set.mount_state(&state);
     }
     for (index, name) in names.iter().enumerate() {
         state = set.enter(&state, name);
         if index + 1 == above {
-            state = set.at_mount(&state);
+            state = set.mount_state(&state);
         }
     }
     state
@@ -103,7 +103,7 @@ proptest! {
         let parsed: RelPath = path.parse().unwrap();
         let globs = [glob.clone()];
         let set = GlobSet::new(&globs);
-        let mut state = set.at_mount(&set.above_all());
+        let mut state = set.mount_state(&set.root_state());
         let mut walked = false;
         for name in parsed.segments() {
             if set.hidden_by(&state, name).is_some() {

@@ -14,12 +14,12 @@ fn a_group_of_our_own_counts_where_it_has_less_than_the_machine() {
     let folder = tempfile::tempdir().unwrap();
     for (version, limit, used, stat) in [
         (
-            Version::One,
+            CgroupVersion::V1,
             "memory.limit_in_bytes",
             "memory.usage_in_bytes",
             "total_inactive_file",
         ),
-        (Version::Two, "memory.max", "memory.current", "inactive_file"),
+        (CgroupVersion::V2, "memory.max", "memory.current", "inactive_file"),
     ] {
         let group = folder.path().join(limit);
         fs::create_dir(&group).unwrap();

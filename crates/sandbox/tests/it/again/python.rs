@@ -3,13 +3,13 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{
-    Again, Answered, BTreeMap, Duration, Instant, Language, OutcomeKind, Stop, Task, Verdict, at_a_door, code, fresh,
-    keep, native, run, run_in, run_kept, run_until, spec,
+    BTreeMap, Duration, ExecutionTask, Instant, JobLanguage, JobOutcomeKind, ReplayState, Stop, ToolReply, Verdict,
+    at_a_door, code, fresh, keep, native, run, run_in, run_kept, run_until, spec,
 };
 
-fn py(source: &str, again: Again) -> Task {
-    let mut task = code(Language::Python, source);
-    task.again = Some(again);
+fn py(source: &str, again: ReplayState) -> ExecutionTask {
+    let mut task = code(JobLanguage::Python, source);
+    task.replay = Some(again);
     task
 }
 
@@ -43,14 +43,14 @@ async fn what_waits_for_people_is_released_and_goes_on_elsewhere() {
     let waiting: Vec<u32> = (1..=9).filter(|number| !seen.answers.contains_key(number)).collect();
     assert_eq!((first.ended.unanswered.as_slice(), waiting.len()), (&waiting[..], 2));
     assert!(sandbox.is_sound());
-    let next = run_in(&mut sandbox, code(Language::Python, "6 * 7")).await;
+    let next = run_in(&mut sandbox, code(JobLanguage::Python, "6 * 7")).await;
     assert_eq!(next.value(), "42", "{next:?}");
     sandbox.end().await.unwrap();
 
     let trace = [seen.trace(), first.ended.trace].concat();
     let mut known = seen.answers.clone();
     known.extend(waiting.iter().map(|number| (*number, Ok(format!("\"yes {number}\"")))));
-    let half = Again {
+    let half = ReplayState {
         trace: trace.clone(),
         ..again.clone()
     };
@@ -67,7 +67,7 @@ async fn what_waits_for_people_is_released_and_goes_on_elsewhere() {
     );
 
     let whole = [trace, then.trace(), second.ended.trace.clone()].concat();
-    let (third, last) = run_kept(py(PROGRAM, Again { trace: whole, ..again }), then.answers.clone()).await;
+    let (third, last) = run_kept(py(PROGRAM, ReplayState { trace: whole, ..again }), then.answers.clone()).await;
     assert_eq!(
         (third.value(), &third.stdout, last.made()),
         (second.value(), &second.stdout, then.made()),
@@ -142,7 +142,7 @@ async fn a_timer_that_is_due_later_is_told() {
     };
     assert!(due > now + 35_900_000 && due <= now + 36_000_100, "{due} {now}");
     // The program goes on once its time has come: here everything happened two hours ago.
-    let early = Again {
+    let early = ReplayState {
         clock: begun.clock - 72_000_000,
         trace: [seen.trace(), first.ended.trace].concat(),
         ..begun
@@ -164,7 +164,7 @@ async fn a_wait_that_ends_again_keeps_the_program() {
             post.held.send_replace(Some(1));
             post.held.send_replace(None);
             let (number, answer) = (asked.number, Ok("1".to_owned()));
-            post.answers.send(Answered { number, answer }).await.unwrap();
+            post.answers.send(ToolReply { number, answer }).await.unwrap();
         }
     });
     let ran = run(task, &[]).await;
@@ -178,7 +178,7 @@ async fn a_program_that_changed_is_told_so() {
     let (ran, seen) = run_kept(py(source, fresh(1)), BTreeMap::new()).await;
     let trace = [seen.trace(), ran.ended.trace].concat();
     for (source, calls) in [("await tools.a.b(t=0)\n1", 1), ("print('x')\n2", 0)] {
-        let again = Again {
+        let again = ReplayState {
             trace: trace.clone(),
             ..fresh(1)
         };
@@ -187,7 +187,7 @@ async fn a_program_that_changed_is_told_so() {
         let error = outcome.error.as_ref().unwrap();
         assert_eq!(
             (outcome.kind, error.code.as_str()),
-            (OutcomeKind::Diverged, "replay.diverged"),
+            (JobOutcomeKind::Diverged, "replay.diverged"),
             "{ran:?}"
         );
         assert!(error.message.contains(&format!("after call {calls}:")), "{error:?}");

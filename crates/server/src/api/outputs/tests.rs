@@ -3,7 +3,7 @@ use http_body_util::BodyExt as _;
 use super::*;
 
 async fn asked(range: &'static str) -> (StatusCode, Option<String>, Vec<u8>) {
-    let response = part_of(b"0123456789".to_vec(), Some(&HeaderValue::from_static(range)));
+    let response = ranged_response(b"0123456789".to_vec(), Some(&HeaderValue::from_static(range)));
     let place = response
         .headers()
         .get(CONTENT_RANGE)

@@ -3,31 +3,41 @@ use super::*;
 #[test]
 fn what_each_scope_may_do() {
     let cases = [
-        (Method::GET, "/healthz", Need::Nothing),
-        (Method::GET, "/.well-known/oauth-protected-resource/mcp", Need::Nothing),
-        (Method::GET, "/metrics", Need::Watch),
-        (Method::GET, "/api/v1/runs", Need::Look),
-        (Method::HEAD, "/api/v1/runs", Need::Look),
-        (Method::POST, "/api/v1/runs", Need::Run),
-        (Method::DELETE, "/api/v1/sessions/{id}", Need::Run),
-        (Method::GET, "/api/v1/approvals", Need::Rule),
-        (Method::GET, "/api/v1/approvals/{id}", Need::Rule),
-        (Method::POST, "/api/v1/approvals/{id}/approve", Need::Rule),
-        (Method::POST, "/api/v1/approvals/{id}/deny", Need::Rule),
-        (Method::DELETE, "/api/v1/approvals/{id}", Need::Rule),
-        (Method::POST, "/mcp", Need::Run),
-        (Method::GET, "/mcp", Need::Run),
-        (Method::GET, "/", Need::Run),
+        (Method::GET, "/healthz", RequiredAccess::Nothing),
+        (
+            Method::GET,
+            "/.well-known/oauth-protected-resource/mcp",
+            RequiredAccess::Nothing,
+        ),
+        (Method::GET, "/metrics", RequiredAccess::Metrics),
+        (Method::GET, "/api/v1/runs", RequiredAccess::Read),
+        (Method::HEAD, "/api/v1/runs", RequiredAccess::Read),
+        (Method::POST, "/api/v1/runs", RequiredAccess::Run),
+        (Method::DELETE, "/api/v1/sessions/{id}", RequiredAccess::Run),
+        (Method::GET, "/api/v1/approvals", RequiredAccess::Administer),
+        (Method::GET, "/api/v1/approvals/{id}", RequiredAccess::Administer),
+        (
+            Method::POST,
+            "/api/v1/approvals/{id}/approve",
+            RequiredAccess::Administer,
+        ),
+        (Method::POST, "/api/v1/approvals/{id}/deny", RequiredAccess::Administer),
+        (Method::DELETE, "/api/v1/approvals/{id}", RequiredAccess::Administer),
+        (Method::POST, "/mcp", RequiredAccess::Run),
+        (Method::GET, "/mcp", RequiredAccess::Run),
+        (Method::GET, "/", RequiredAccess::Run),
     ];
     for (method, route, need) in cases {
-        assert_eq!(Need::of(&method, route), need, "{method} {route}");
+        assert_eq!(RequiredAccess::for_route(&method, route), need, "{method} {route}");
     }
-    let refused =
-        |need: Need| [Scope::Viewer, Scope::Agent, Scope::Operator].map(|scope| need.refuses(scope).is_some());
-    assert_eq!(refused(Need::Look), [false, false, false]);
-    assert_eq!(refused(Need::Run), [true, false, false]);
-    assert_eq!(refused(Need::Watch), [false, true, false]);
-    assert_eq!(refused(Need::Rule), [true, true, false]);
+    let refused = |need: RequiredAccess| {
+        [AccessScope::Viewer, AccessScope::Agent, AccessScope::Operator]
+            .map(|scope| need.missing_scope(scope).is_some())
+    };
+    assert_eq!(refused(RequiredAccess::Read), [false, false, false]);
+    assert_eq!(refused(RequiredAccess::Run), [true, false, false]);
+    assert_eq!(refused(RequiredAccess::Metrics), [false, true, false]);
+    assert_eq!(refused(RequiredAccess::Administer), [true, true, false]);
 }
 
 #[test]
@@ -39,10 +49,10 @@ fn one_bearer_token_in_one_header() {
         }
         map
     };
-    assert_eq!(bearer(&headers(&[])).unwrap(), None);
-    assert_eq!(bearer(&headers(&["Bearer x"])).unwrap(), Some("x"));
-    assert_eq!(bearer(&headers(&["bearer  x "])).unwrap(), Some("x"));
+    assert_eq!(bearer_token(&headers(&[])).unwrap(), None);
+    assert_eq!(bearer_token(&headers(&["Bearer x"])).unwrap(), Some("x"));
+    assert_eq!(bearer_token(&headers(&["bearer  x "])).unwrap(), Some("x"));
     for wrong in [&["Basic x"][..], &["x"], &["Bearer a", "Bearer b"]] {
-        assert!(bearer(&headers(wrong)).is_err(), "{wrong:?}");
+        assert!(bearer_token(&headers(wrong)).is_err(), "{wrong:?}");
     }
 }

@@ -12,7 +12,7 @@ fn check(uri: &str, headers: &[(&'static str, &str)], passes: bool) {
     for (name, value) in headers {
         map.append(*name, HeaderValue::from_str(value).unwrap());
     }
-    let outcome = hosts().check(&uri.parse().unwrap(), &map);
+    let outcome = hosts().check_request(&uri.parse().unwrap(), &map);
     assert_eq!(outcome.is_ok(), passes, "{uri} {headers:?} {outcome:?}");
 }
 

@@ -1,10 +1,10 @@
 use super::*;
 
-fn accounts(requests: usize, rate: u32) -> Arc<Accounts> {
-    Arc::new(Accounts::new(&Limits {
+fn accounts(requests: usize, rate: u32) -> Arc<PrincipalAccounts> {
+    Arc::new(PrincipalAccounts::new(&HttpLimits {
         requests,
         rate,
-        ..Limits::default()
+        ..HttpLimits::default()
     }))
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Arguments;
+use super::CallArguments;
 
 const KNOWN: &[&str] = &[
     "code",
@@ -14,8 +14,8 @@ const KNOWN: &[&str] = &[
     "limit",
 ];
 
-fn arguments(given: &Value) -> Result<Arguments, super::Fault> {
-    Arguments::new(given.as_object().cloned(), KNOWN)
+fn arguments(given: &Value) -> Result<CallArguments, super::McpFault> {
+    CallArguments::new(given.as_object().cloned(), KNOWN)
 }
 
 #[test]
@@ -36,7 +36,9 @@ fn an_unknown_argument_is_refused_with_the_nearest() {
 #[test]
 fn lengths_of_time_have_many_spellings() {
     let check = |given: Value, expected: Option<u64>| {
-        let length = arguments(&json!({ "timeout": given })).unwrap().duration("timeout");
+        let length = arguments(&json!({ "timeout": given }))
+            .unwrap()
+            .take_duration("timeout");
         match expected {
             Some(millis) => assert_eq!(length.unwrap(), Some(Duration::from_millis(millis)), "{given}"),
             None => assert_eq!(length.unwrap_err().code, "arguments.invalid", "{given}"),
@@ -59,14 +61,14 @@ fn lengths_of_time_have_many_spellings() {
 #[test]
 fn one_text_is_a_list_of_one() {
     let check = |given: Value, expected: &[&str]| {
-        let texts = arguments(&json!({ "intents": given })).unwrap().texts("intents");
+        let texts = arguments(&json!({ "intents": given })).unwrap().take_texts("intents");
         assert_eq!(texts.unwrap().unwrap(), expected, "{given}");
     };
     check(json!("send mail"), &["send mail"]);
     check(json!(["a", "b"]), &["a", "b"]);
     check(json!("[\"a\",\"b\"]"), &["a", "b"]);
     let mut wrong = arguments(&json!({ "intents": [1] })).unwrap();
-    assert_eq!(wrong.texts("intents").unwrap_err().code, "arguments.invalid");
+    assert_eq!(wrong.take_texts("intents").unwrap_err().code, "arguments.invalid");
 }
 
 #[test]
@@ -75,7 +77,7 @@ fn names_are_taken_by_their_spellings() {
     let check = |given: &str, expected: Option<&str>| {
         let found = arguments(&json!({ "language": given }))
             .unwrap()
-            .one_of("language", spellings);
+            .take_one_of("language", spellings);
         assert_eq!(found.ok().flatten(), expected, "{given}");
     };
     check("python", Some("python"));
@@ -88,9 +90,9 @@ fn names_are_taken_by_their_spellings() {
 fn null_is_absent_and_flags_and_counts_are_read() {
     let mut given = arguments(&json!({ "code": null, "cancel": "true", "limit": "7" })).unwrap();
     assert_eq!(
-        given.needed("code", "say what to run").unwrap_err().code,
+        given.take_required("code", "say what to run").unwrap_err().code,
         "arguments.missing"
     );
-    assert!(given.flag("cancel").unwrap());
-    assert_eq!(given.count("limit").unwrap(), Some(7));
+    assert!(given.take_flag("cancel").unwrap());
+    assert_eq!(given.take_count("limit").unwrap(), Some(7));
 }

@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
 
-use super::read;
+use super::parse_files;
 
 #[track_caller]
 fn check(given: Value, expected: &[(&str, &str)]) {
-    let files = read(given).unwrap();
+    let files = parse_files(given).unwrap();
     let files: Vec<_> = files
         .iter()
         .map(|(path, bytes)| (path.as_str(), std::str::from_utf8(bytes).unwrap()))
@@ -37,6 +37,10 @@ fn what_is_no_file_is_refused() {
         json!([{ "text": "one" }]),
         json!([1]),
     ] {
-        assert_eq!(read(given.clone()).unwrap_err().code, "arguments.invalid", "{given}");
+        assert_eq!(
+            parse_files(given.clone()).unwrap_err().code,
+            "arguments.invalid",
+            "{given}"
+        );
     }
 }

@@ -1,18 +1,18 @@
-use ringfence_engine::{NewScope, SkillProgram};
+use ringfence_engine::{NewSkillScope, SkillProgram};
 use serde_json::{Value, json};
 
-use super::wanted;
+use super::parse_new_skill;
 
 fn given(arguments: Value) -> Result<ringfence_engine::NewSkill, String> {
     let Value::Object(map) = arguments else { panic!() };
-    wanted(Some(map)).map_err(|fault| format!("{}: {}", fault.code, fault.message))
+    parse_new_skill(Some(map)).map_err(|fault| format!("{}: {}", fault.code, fault.message))
 }
 
 #[test]
 fn a_program_comes_as_code_or_from_a_run() {
     let code = given(json!({ "name": "a", "description": "b", "code": "1", "language": "ts" })).unwrap();
     assert!(matches!(code.program, SkillProgram::Code { source, .. } if source == "1"));
-    assert_eq!(code.scope, NewScope::User);
+    assert_eq!(code.scope, NewSkillScope::User);
     let neither = given(json!({ "name": "a", "description": "b" })).unwrap_err();
     assert_eq!(neither, "arguments.missing: `code` or `execution_id` is needed");
     let unspoken = given(json!({ "name": "a", "description": "b", "code": "1" })).unwrap_err();
@@ -51,8 +51,11 @@ fn an_agent_saves_for_itself_or_a_session_only() {
         });
         given(arguments).map(|new| new.scope)
     };
-    assert_eq!(scoped("user").unwrap(), NewScope::User);
-    assert_eq!(scoped("session").unwrap(), NewScope::Session(Some("work".to_owned())));
+    assert_eq!(scoped("user").unwrap(), NewSkillScope::User);
+    assert_eq!(
+        scoped("session").unwrap(),
+        NewSkillScope::Session(Some("work".to_owned()))
+    );
     assert_eq!(
         scoped("team").unwrap_err(),
         "arguments.invalid: `scope` cannot be `team`"

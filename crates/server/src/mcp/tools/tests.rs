@@ -3,18 +3,19 @@ use ringfence_policy::AllowedPrograms;
 use serde_json::{Value, json};
 
 use super::{
-    DESCRIBE_TAKES, LIST_SKILLS_TAKES, LIST_TAKES, RUN_TAKES, SAVE_TAKES, SEARCH_TAKES, WAIT_TAKES, all, instructions,
+    DESCRIBE_ARGUMENTS, LIST_ARGUMENTS, LIST_SKILLS_ARGUMENTS, RUN_ARGUMENTS, SAVE_ARGUMENTS, SEARCH_ARGUMENTS,
+    WAIT_ARGUMENTS, all_tools, instructions,
 };
 
 /// The tokens that a model pays for the tools, and the further tokens if its client also shows output schemas.
 fn price() -> (usize, usize) {
-    let listed = all(AllowedPrograms::All).into_iter().map(|tool| {
+    let listed = all_tools(AllowedPrograms::All).into_iter().map(|tool| {
         let tool = serde_json::to_value(tool).unwrap();
         let input =
             json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] });
         (
-            tokens::count(&input.to_string()),
-            tokens::count(&tool["outputSchema"].to_string()),
+            tokens::count_tokens(&input.to_string()),
+            tokens::count_tokens(&tool["outputSchema"].to_string()),
         )
     });
     listed.fold((0, 0), |sum, (input, output)| (sum.0 + input, sum.1 + output))
@@ -32,15 +33,15 @@ fn all_tools_together_cost_little() {
 #[test]
 fn what_is_taken_is_what_the_schema_says() {
     let takes = [
-        SEARCH_TAKES,
-        LIST_TAKES,
-        DESCRIBE_TAKES,
-        RUN_TAKES,
-        WAIT_TAKES,
-        SAVE_TAKES,
-        LIST_SKILLS_TAKES,
+        SEARCH_ARGUMENTS,
+        LIST_ARGUMENTS,
+        DESCRIBE_ARGUMENTS,
+        RUN_ARGUMENTS,
+        WAIT_ARGUMENTS,
+        SAVE_ARGUMENTS,
+        LIST_SKILLS_ARGUMENTS,
     ];
-    for (tool, takes) in all(AllowedPrograms::All).iter().zip(takes) {
+    for (tool, takes) in all_tools(AllowedPrograms::All).iter().zip(takes) {
         let properties = tool.input_schema["properties"].as_object().unwrap();
         let mut takes = takes.to_vec();
         takes.sort_unstable();
@@ -52,7 +53,7 @@ fn what_is_taken_is_what_the_schema_says() {
 
 #[test]
 fn every_schema_is_one_of_json_schema_2020_12() {
-    for tool in all(AllowedPrograms::All) {
+    for tool in all_tools(AllowedPrograms::All) {
         for schema in [Some(&tool.input_schema), tool.output_schema.as_ref()] {
             let schema = Value::Object(schema.unwrap().as_ref().clone());
             assert!(
@@ -68,7 +69,7 @@ fn every_schema_is_one_of_json_schema_2020_12() {
 
 #[test]
 fn what_a_policy_does_not_run_is_not_recommended() {
-    let told = |programs| json!([all(programs), instructions(programs)]).to_string();
+    let told = |programs| json!([all_tools(programs), instructions(programs)]).to_string();
     let (all, none) = (told(AllowedPrograms::All), told(AllowedPrograms::None));
     for word in ["language shell", "\"shell\"", "\"bash\""] {
         assert!(all.contains(word) && !none.contains(word), "{word}");

@@ -1,13 +1,13 @@
 use rmcp::model::{ErrorCode, RequestId};
 
-use super::{Heard, read, too_long};
-use crate::weight::MOST_VALUES;
+use super::{ParsedMessage, parse_message, too_long};
+use crate::json_limits::MAX_JSON_VALUES;
 
 #[track_caller]
 fn wrong(line: &str, code: ErrorCode, id: Option<RequestId>) {
-    match read(line.as_bytes()) {
-        Heard::Wrong(error, found) => assert_eq!((error.code, found), (code, id), "{line}"),
-        other @ (Heard::Message(_) | Heard::Nothing) => panic!("{line}: {other:?}"),
+    match parse_message(line.as_bytes()) {
+        ParsedMessage::Invalid(error, found) => assert_eq!((error.code, found), (code, id), "{line}"),
+        other @ (ParsedMessage::Message(_) | ParsedMessage::Nothing) => panic!("{line}: {other:?}"),
     }
 }
 
@@ -30,7 +30,10 @@ fn what_is_no_message_is_told_so() {
 #[test]
 fn what_wants_no_answer_gets_none() {
     for line in ["", "   ", "\r", r#"{"jsonrpc":"2.0","method":3}"#] {
-        assert!(matches!(read(line.as_bytes()), Heard::Nothing), "{line}");
+        assert!(
+            matches!(parse_message(line.as_bytes()), ParsedMessage::Nothing),
+            "{line}"
+        );
     }
 }
 
@@ -41,17 +44,20 @@ fn messages_are_read() {
         "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"no/such\",\"params\":{}}\r",
         r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
     ] {
-        assert!(matches!(read(line.as_bytes()), Heard::Message(_)), "{line}");
+        assert!(
+            matches!(parse_message(line.as_bytes()), ParsedMessage::Message(_)),
+            "{line}"
+        );
     }
 }
 
 #[test]
 fn a_small_line_never_becomes_a_large_tree() {
-    let many = vec!["[]"; MOST_VALUES].join(",");
+    let many = vec!["[]"; MAX_JSON_VALUES].join(",");
     let line = format!(r#"{{"jsonrpc":"2.0","id":4,"method":"ping","params":{{"a":[{many}]}}}}"#);
     wrong(&line, ErrorCode::INVALID_REQUEST, Some(RequestId::Number(4)));
     let text = format!(r#"{{"jsonrpc":"2.0","id":4,"method":"ping","params":{{"a":"\"{many}"}}}}"#);
-    assert!(matches!(read(text.as_bytes()), Heard::Message(_)));
+    assert!(matches!(parse_message(text.as_bytes()), ParsedMessage::Message(_)));
 }
 
 #[test]

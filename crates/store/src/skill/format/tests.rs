@@ -12,7 +12,7 @@ fn meta() -> SkillMeta {
 
 #[track_caller]
 fn refused(text: &str, part: &str) {
-    let error = read(text, SkillLanguage::TypeScript).unwrap_err().to_string();
+    let error = read_skill_md(text, SkillLanguage::TypeScript).unwrap_err().to_string();
     assert!(error.contains(part), "{text:?}: {error}");
 }
 
@@ -45,7 +45,7 @@ metadata:
 Call it.
 "#
     );
-    assert_eq!(write(&meta).unwrap(), expected);
+    assert_eq!(write_skill_md(&meta).unwrap(), expected);
 }
 
 #[test]
@@ -62,28 +62,31 @@ fn whatever_is_written_reads_back_as_the_same() {
         meta.extra.metadata.insert(key.to_owned(), odd.into());
     }
     meta.extra.text = format!("no newline {odd}\n---\n");
-    let text = write(&meta).unwrap();
-    assert_eq!(read(&text, SkillLanguage::TypeScript).unwrap(), meta);
+    let text = write_skill_md(&meta).unwrap();
+    assert_eq!(read_skill_md(&text, SkillLanguage::TypeScript).unwrap(), meta);
 }
 
 #[test]
 fn a_skill_of_another_program_is_read_with_all_that_it_says() {
     let text = "\u{feff}---\r\nname: pdf-processing\r\ndescription: >\r\n  Extracts text.\r\n  Use it for PDF.\r\nlicense: Apache-2.0\r\n\
 compatibility: Needs git\r\nallowed-tools: Bash(git:*) Read\r\nmetadata:\r\n  author: org\r\n  version: \"1.0\"\r\nnew-key: [1, 2]\r\n---\r\n# PDF\r\n";
-    let meta = read(text, SkillLanguage::Python).unwrap();
+    let meta = read_skill_md(text, SkillLanguage::Python).unwrap();
     assert_eq!(meta.name.as_str(), "pdf-processing");
     assert_eq!(meta.description, "Extracts text. Use it for PDF.");
     let keys: Vec<&str> = meta.extra.keys.keys().map(String::as_str).collect();
     assert_eq!(keys, ["allowed-tools", "compatibility", "license", "new-key"]);
     assert_eq!(meta.extra.metadata["version"], "1.0");
     assert_eq!(meta.extra.text, "# PDF\r\n");
-    assert_eq!(read(&write(&meta).unwrap(), SkillLanguage::Python).unwrap(), meta);
+    assert_eq!(
+        read_skill_md(&write_skill_md(&meta).unwrap(), SkillLanguage::Python).unwrap(),
+        meta
+    );
 }
 
 #[test]
 fn our_keys_may_be_written_out_by_hand() {
     let text = "---\nname: a\ndescription: b\nmetadata:\n  ringfence-inputs:\n    type: object\n---\n";
-    let meta = read(text, SkillLanguage::Shell).unwrap();
+    let meta = read_skill_md(text, SkillLanguage::Shell).unwrap();
     assert_eq!(meta.inputs, Some(json!({"type": "object"})));
 }
 
@@ -125,7 +128,7 @@ fn front_matter_that_grows_when_read_is_refused() {
         writeln!(bomb, "a{n}: &a{n} [{line}]").unwrap();
     }
     bomb.push_str("---\n");
-    assert!(read(&bomb, SkillLanguage::Python).is_err());
+    assert!(read_skill_md(&bomb, SkillLanguage::Python).is_err());
     let deep = format!("---\nname: a\ndescription: b\nx: {}\n---\n", "[".repeat(100_000));
-    assert!(read(&deep, SkillLanguage::Python).is_err());
+    assert!(read_skill_md(&deep, SkillLanguage::Python).is_err());
 }

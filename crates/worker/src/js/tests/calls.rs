@@ -1,23 +1,23 @@
 //! Calls of tools, as a program makes them.
 
-use ringfence_wire::{Ask, Refusal, Text};
+use ringfence_wire::{BoundedText, CallFailure, CallTarget};
 
-use super::{Answered, Outcome, check, failure, run};
+use super::{CallAnswer, JsOutcome, check, failure, run};
 
 /// The answers of the host in these tests: the name of the operation with its arguments, or what the tool's name asks for.
-pub(super) fn answer(ask: &Ask, body: &str) -> Answered {
+pub(super) fn answer(ask: &CallTarget, body: &str) -> CallAnswer {
     let name = match ask {
-        Ask::Tool { server, tool } => format!("{server}.{tool}"),
-        Ask::Search => "search".to_owned(),
-        Ask::Describe => "describe".to_owned(),
-        Ask::List => "list".to_owned(),
-        Ask::Fetch => "fetch".to_owned(),
+        CallTarget::Tool { server, tool } => format!("{server}.{tool}"),
+        CallTarget::Search => "search".to_owned(),
+        CallTarget::Describe => "describe".to_owned(),
+        CallTarget::List => "list".to_owned(),
+        CallTarget::Fetch => "fetch".to_owned(),
     };
     match name.as_str() {
-        "no.rule" => Err(Refusal {
-            code: Text::cut("tool.denied"),
-            message: Text::cut("not this one"),
-            rule: Some(Text::cut("tools.default")),
+        "no.rule" => Err(CallFailure {
+            code: BoundedText::truncated("tool.denied"),
+            message: BoundedText::truncated("not this one"),
+            rule: Some(BoundedText::truncated("tools.default")),
             hint: None,
             retry_after_ms: None,
         }),
@@ -79,7 +79,7 @@ fn tools_can_be_imported() {
         "export * from 'tools'; 1",
         "import fs from 'fs'; import { a } from 'tools'; 1",
     ] {
-        assert!(matches!(run(source).0, Outcome::ImportRefused(_)), "{source}");
+        assert!(matches!(run(source).0, JsOutcome::ImportRefused(_)), "{source}");
     }
 }
 
@@ -166,5 +166,8 @@ fn calls_and_timers_take_turns() {
         "let n = 0; for (let i = 0; i < 50; i++) tools.a.b().then(() => { n++ }); await tools.a.b(); n",
         "50",
     );
-    assert_eq!(run("await tools.a.b(); await new Promise(() => {})").0, Outcome::Stuck);
+    assert_eq!(
+        run("await tools.a.b(); await new Promise(() => {})").0,
+        JsOutcome::Stuck
+    );
 }

@@ -2,9 +2,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use ringfence_wire::{EMITS_MAX, Emit};
+use ringfence_wire::{EmittedFile, MAX_EMITTED_FILES};
 
-use super::{Outcome, Said, run_in};
+use super::{JsOutcome, Said, run_in};
 
 /// A workspace with a file, a folder, links, and something that is no file.
 fn workspace() -> tempfile::TempDir {
@@ -23,10 +23,10 @@ fn workspace() -> tempfile::TempDir {
 fn check(source: &str, expected: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = workspace();
     let (outcome, Said { emitted, .. }) = run_in(folder.path(), source, true, &[]);
-    assert_eq!(outcome, Outcome::Completed { value_json: None }, "{source}");
-    let expected: Vec<Emit> = expected
+    assert_eq!(outcome, JsOutcome::Completed { value_json: None }, "{source}");
+    let expected: Vec<EmittedFile> = expected
         .iter()
-        .map(|(path, kind)| Emit::new(path, kind).unwrap())
+        .map(|(path, kind)| EmittedFile::new(path, kind).unwrap())
         .collect();
     assert_eq!(emitted, expected, "{source}");
     folder
@@ -162,7 +162,7 @@ fn what_cannot_go_out_is_refused_by_name_and_leaves_nothing() {
         let folder = workspace();
         let source = format!("let said = ''; try {{ {call} }} catch (e: any) {{ said = e.message }} ; said");
         let (outcome, said) = run_in(folder.path(), &source, true, &[]);
-        let Outcome::Completed {
+        let JsOutcome::Completed {
             value_json: Some(message),
         } = &outcome
         else {
@@ -184,10 +184,10 @@ fn so_many_files_go_out_and_no_more() {
         for (let i = 0; i < 10000; i++) try { emit('x', { name: `${i}.txt` }) } catch (e: any) { refused++; said = e.message } \
         emit('0.txt'); [refused, said, files.list().length]";
     let (outcome, said) = run_in(folder.path(), source, true, &[]);
-    let refused = 10_000 - EMITS_MAX;
-    let there = 5 + EMITS_MAX;
+    let refused = 10_000 - MAX_EMITTED_FILES;
+    let there = 5 + MAX_EMITTED_FILES;
     let value = format!("[{refused},\"emit: `9999.txt`: 64 files go out already, which is the most\",{there}]");
     let value_json = Some(value);
-    assert_eq!(outcome, Outcome::Completed { value_json });
-    assert_eq!(said.emitted.len(), EMITS_MAX);
+    assert_eq!(outcome, JsOutcome::Completed { value_json });
+    assert_eq!(said.emitted.len(), MAX_EMITTED_FILES);
 }

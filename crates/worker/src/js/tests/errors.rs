@@ -1,11 +1,11 @@
 //! Errors: their messages, and their places in the original source.
-use super::{Outcome, check, failure, run};
-use crate::js::Diagnostic;
+use super::{JsOutcome, check, failure, run};
+use crate::js::SyntaxDiagnostic;
 
 #[track_caller]
-fn diagnostics(source: &str) -> Vec<Diagnostic> {
+fn diagnostics(source: &str) -> Vec<SyntaxDiagnostic> {
     let outcome = run(source).0;
-    let Outcome::SyntaxError(found) = outcome else {
+    let JsOutcome::SyntaxError(found) = outcome else {
         panic!("{source}\n{outcome:?}")
     };
     found
@@ -78,7 +78,7 @@ fn rejections_nobody_handles_fail_the_run() {
 #[test]
 fn output_before_a_failure_is_kept() {
     let (outcome, said) = run("console.log('before'); throw new Error('x')");
-    assert!(matches!(outcome, Outcome::Failed(_)));
+    assert!(matches!(outcome, JsOutcome::Failed(_)));
     assert_eq!(said.stdout, "before\n");
 }
 

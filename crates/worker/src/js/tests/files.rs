@@ -1,7 +1,7 @@
 //! `files` works in the workspace, and nowhere else.
 use std::fs;
 
-use super::{Outcome, run_in};
+use super::{JsOutcome, run_in};
 
 #[track_caller]
 fn check(source: &str, json: &str) {
@@ -12,7 +12,7 @@ fn check(source: &str, json: &str) {
     let (outcome, _) = run_in(folder.path(), source, true, &[]);
     assert_eq!(
         outcome,
-        Outcome::Completed {
+        JsOutcome::Completed {
             value_json: Some(json.to_owned())
         },
         "{source}"

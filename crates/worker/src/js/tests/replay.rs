@@ -10,9 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringfence_wire::{Ask, Emit, Refusal, Text};
+use ringfence_wire::{BoundedText, CallFailure, CallTarget, EmittedFile};
 
-use super::super::{Again, Answered, Engine, Outcome, Outside, Program};
+use super::super::{CallAnswer, EngineHost, JsEngine, JsOutcome, JsProgram, ReplayInput};
 use super::{LIMITS, Said, check, run_again, value};
 
 /// A small generator with a given seed.
@@ -34,7 +34,7 @@ impl Chance {
 /// A call as the host received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Made {
-    ask: Ask,
+    ask: CallTarget,
     body: String,
     /// How much output the program had written before the call.
     said: usize,
@@ -44,18 +44,18 @@ struct Made {
 struct World {
     chance: Chance,
     /// Answers that an earlier run has received.
-    known: BTreeMap<u32, Answered>,
-    waiting: Vec<(Instant, u32, Answered)>,
+    known: BTreeMap<u32, CallAnswer>,
+    waiting: Vec<(Instant, u32, CallAnswer)>,
     said: Said,
     made: Vec<Made>,
-    answered: BTreeMap<u32, Answered>,
+    answered: BTreeMap<u32, CallAnswer>,
     /// The trace before each call, and at the end.
     pieces: Vec<Vec<u8>>,
     trace: Vec<u8>,
 }
 
 impl World {
-    fn new(seed: u64, known: BTreeMap<u32, Answered>) -> World {
+    fn new(seed: u64, known: BTreeMap<u32, CallAnswer>) -> World {
         World {
             chance: Chance(seed | 1),
             known,
@@ -68,12 +68,12 @@ impl World {
         }
     }
 
-    fn invent(&mut self, ask: &Ask, body: &str) -> Answered {
+    fn invent(&mut self, ask: &CallTarget, body: &str) -> CallAnswer {
         match self.chance.below(8) {
-            _ if matches!(ask, Ask::Tool { server, .. } if *server == "echo") => Ok(body.to_owned()),
-            0 => Err(Refusal {
-                code: Text::cut("limit.rate"),
-                message: Text::cut("too often"),
+            _ if matches!(ask, CallTarget::Tool { server, .. } if *server == "echo") => Ok(body.to_owned()),
+            0 => Err(CallFailure {
+                code: BoundedText::truncated("limit.rate"),
+                message: BoundedText::truncated("too often"),
                 rule: None,
                 hint: None,
                 retry_after_ms: Some(1500),
@@ -83,7 +83,7 @@ impl World {
     }
 }
 
-impl Outside for World {
+impl EngineHost for World {
     fn stdout(&mut self, bytes: &[u8]) {
         self.said.stdout(bytes);
     }
@@ -92,7 +92,7 @@ impl Outside for World {
         self.said.stderr(bytes);
     }
 
-    fn call(&mut self, ask: Ask, body: String) -> Option<u32> {
+    fn call(&mut self, ask: CallTarget, body: String) -> Option<u32> {
         let said = self.said.stdout.len();
         let invented = self.invent(&ask, &body);
         self.made.push(Made { ask, body, said });
@@ -109,7 +109,7 @@ impl Outside for World {
 
     fn send_calls(&mut self) {}
 
-    fn wait_for_answer(&mut self, until: Option<Instant>, due: Option<u64>) -> Option<(u32, Answered)> {
+    fn wait_for_answer(&mut self, until: Option<Instant>, due: Option<u64>) -> Option<(u32, CallAnswer)> {
         assert_eq!(until.is_some(), due.is_some(), "one moment on two clocks");
         let (place, ready) = self
             .waiting
@@ -131,20 +131,20 @@ impl Outside for World {
         self.trace.extend_from_slice(bytes);
     }
 
-    fn emit(&mut self, emit: Emit) {
+    fn emit(&mut self, emit: EmittedFile) {
         self.said.emit(emit);
     }
 }
 
 /// One run, and everything that it left.
 struct Ran {
-    outcome: Outcome,
+    outcome: JsOutcome,
     world: World,
 }
 
 impl Ran {
     /// What the run did: its calls, its output, its emitted files, its outcome.
-    fn deeds(&self) -> (&[Made], &str, &str, &[Emit], &Outcome) {
+    fn deeds(&self) -> (&[Made], &str, &str, &[EmittedFile], &JsOutcome) {
         let said = &self.world.said;
         let made = &self.world.made;
         (made, &said.stdout, &said.stderr, &said.emitted, &self.outcome)
@@ -154,18 +154,18 @@ impl Ran {
 fn live(source: &str, clock: u64, trace: &[u8], world: World) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("given"), "here").unwrap();
-    let engine = Engine::with_workspace(LIMITS, folder.path().to_owned()).unwrap();
+    let engine = JsEngine::with_workspace(LIMITS, folder.path().to_owned()).unwrap();
     let world = Rc::new(RefCell::new(world));
-    let program = Program {
+    let program = JsProgram {
         source,
         typescript: true,
         file_name: "program.ts",
         args: &[],
         input: None,
-        again: Again { seed: 42, clock, trace },
+        replay: ReplayInput { seed: 42, clock, trace },
     };
     let outcome = engine
-        .run(&program, Rc::clone(&world) as Rc<RefCell<dyn Outside>>)
+        .run(&program, Rc::clone(&world) as Rc<RefCell<dyn EngineHost>>)
         .outcome;
     let mut world = world.replace(World::new(0, BTreeMap::new()));
     let last = std::mem::take(&mut world.trace);
@@ -224,7 +224,7 @@ fn check_repeats(seed: u64) {
     let source = program(&mut chance);
     let first = live(&source, START, &[], World::new(chance.next(), BTreeMap::new()));
     assert!(
-        matches!(first.outcome, Outcome::Completed { .. }),
+        matches!(first.outcome, JsOutcome::Completed { .. }),
         "{source}\n{:?}",
         first.outcome
     );
@@ -245,7 +245,7 @@ fn check_repeats(seed: u64) {
     let known = World::new(chance.next(), first.world.answered.clone());
     let third = live(&source, START, &before, known);
     assert!(
-        matches!(third.outcome, Outcome::Completed { .. }),
+        matches!(third.outcome, JsOutcome::Completed { .. }),
         "{source}\n{:?}",
         third.outcome
     );
@@ -294,14 +294,14 @@ fn a_program_without_clocks_has_the_same_value_however_often_it_is_broken_off() 
 /// The trace of a program whose calls are answered at once.
 fn recorded(source: &str) -> Vec<u8> {
     let (outcome, said) = run_again(source, 1, &[]);
-    assert!(matches!(outcome, Outcome::Completed { .. }), "{source}: {outcome:?}");
+    assert!(matches!(outcome, JsOutcome::Completed { .. }), "{source}: {outcome:?}");
     said.trace
 }
 
 #[track_caller]
 fn check_diverges(source: &str, trace: &[u8], calls: u32) {
     let (outcome, said) = run_again(source, 1, trace);
-    assert_eq!(outcome, Outcome::Diverged { calls }, "{source}");
+    assert_eq!(outcome, JsOutcome::Diverged { calls }, "{source}");
     assert_eq!(said.made, calls, "{source}");
 }
 
@@ -334,24 +334,24 @@ fn nothing_of_a_program_that_does_not_repeat_itself_is_real() {
         "console.log(1); const spin = (): any => Promise.resolve().then(() => { Date.now(); return spin() }); await spin()",
         "console.log(1); try { Date.now(); for (;;); } finally { console.log(2); await tools.a.b() }",
     ] {
-        let engine = Engine::with_workspace(LIMITS, folder.path().to_owned()).unwrap();
+        let engine = JsEngine::with_workspace(LIMITS, folder.path().to_owned()).unwrap();
         let said = Rc::new(RefCell::new(Said::default()));
-        let program = Program {
+        let program = JsProgram {
             source,
             typescript: true,
             file_name: "program.ts",
             args: &[],
             input: None,
-            again: Again {
+            replay: ReplayInput {
                 seed: 1,
                 clock: START,
                 trace: &two,
             },
         };
         let outcome = engine
-            .run(&program, Rc::clone(&said) as Rc<RefCell<dyn Outside>>)
+            .run(&program, Rc::clone(&said) as Rc<RefCell<dyn EngineHost>>)
             .outcome;
-        assert_eq!(outcome, Outcome::Diverged { calls: 0 }, "{source}");
+        assert_eq!(outcome, JsOutcome::Diverged { calls: 0 }, "{source}");
         assert_eq!(
             (said.borrow().stdout.as_str(), said.borrow().made),
             ("1\n", 0),
@@ -384,7 +384,7 @@ fn no_trace_breaks_the_engine() {
             }
         }
         let (outcome, _) = run_again(source, 1, &trace);
-        let fine = matches!(outcome, Outcome::Completed { .. } | Outcome::Diverged { .. });
+        let fine = matches!(outcome, JsOutcome::Completed { .. } | JsOutcome::Diverged { .. });
         assert!(fine, "{trace:?}: {outcome:?}");
     }
 }
@@ -501,5 +501,5 @@ fn time_goes_on_from_where_the_trace_ends() {
     // Two readings of 1.5 ms after the start, which is the epoch; after that the clock is the present.
     let (outcome, _) = run_again("[Date.now(), performance.now(), Date.now() > 1.7e12]", 1, &[0, 15, 1]);
     let value_json = Some("[1,1.5,true]".to_owned());
-    assert_eq!(outcome, Outcome::Completed { value_json });
+    assert_eq!(outcome, JsOutcome::Completed { value_json });
 }

@@ -1,6 +1,6 @@
 //! Values for which JSON has no form.
 
-use super::{Outcome, check, run, value};
+use super::{JsOutcome, check, run, value};
 
 #[test]
 fn kinds_that_json_does_not_have_take_their_usual_form() {
@@ -113,7 +113,7 @@ fn a_value_of_another_kind_is_its_text_with_a_notice_and_the_run_is_good() {
     ] {
         let (outcome, said) = run(&format!("console.log('kept'); {source}"));
         let value_json = Some(json.to_owned());
-        assert_eq!(outcome, Outcome::Completed { value_json }, "{source}");
+        assert_eq!(outcome, JsOutcome::Completed { value_json }, "{source}");
         assert!(
             said.stderr.starts_with("notice: ") && said.stderr.contains(notice),
             "{source}: {}",
@@ -134,13 +134,13 @@ fn no_value_fails_a_run_by_its_depth_or_its_number_of_oddities() {
     assert_eq!(deep.matches('[').count(), 301);
     let (outcome, said) = run("let a: any = []; for (let n = 0; n < 100000; n++) a = { a }; a");
     assert!(
-        matches!(&outcome, Outcome::Completed { value_json: Some(text) } if text.contains("[nested too deeply]")),
+        matches!(&outcome, JsOutcome::Completed { value_json: Some(text) } if text.contains("[nested too deeply]")),
         "{outcome:?}"
     );
     assert!(said.stderr.contains("nested very deeply"), "{}", said.stderr);
     let (outcome, said) = run("Array.from({ length: 1000 }, () => () => 1)");
     assert!(
-        matches!(outcome, Outcome::Completed { value_json: Some(_) }),
+        matches!(outcome, JsOutcome::Completed { value_json: Some(_) }),
         "{outcome:?}"
     );
     assert_eq!(said.stderr.lines().count(), 6, "{}", said.stderr);

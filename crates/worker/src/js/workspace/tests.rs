@@ -1,10 +1,10 @@
 use std::path::Path;
 
-use super::inside;
+use super::workspace_path;
 
 #[track_caller]
 fn check(path: &str, inner: Option<&str>) {
-    assert_eq!(inside(path).as_deref(), inner.map(Path::new), "{path}");
+    assert_eq!(workspace_path(path).as_deref(), inner.map(Path::new), "{path}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 use std::time::Duration;
 
 use super::{
-    ALLOW_ALL, BTreeMap, Forked, Frames, PythonFrame, PythonJob, PythonResult, Read, Remark, Write, Zygote, clock_now,
-    is_ready, look_frame, return_frame,
+    ALLOW_ALL, BTreeMap, Forked, FrameBuffer, PythonFrame, PythonJob, PythonRemark, PythonResult, Read, Write, Zygote,
+    append_return_frame, clock_now, is_ready, wait_query_frame,
 };
 
 mod host;

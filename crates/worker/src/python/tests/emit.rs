@@ -3,7 +3,7 @@ use std::cell::OnceCell;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::{ALLOW_ALL, PythonFrame, PythonResult, Ran, Remark, Zygote, run_on};
+use super::{ALLOW_ALL, PythonFrame, PythonRemark, PythonResult, Ran, Zygote, run_on};
 
 thread_local! {
     static ZYGOTE: OnceCell<Zygote> = const { OnceCell::new() };
@@ -226,7 +226,7 @@ fn what_a_child_says_of_a_file_is_parsed() {
     let (path, media_type) = ("a".to_owned(), None);
     assert_eq!(
         read(r#"{"emit": {"path": "a", "type": null}}"#),
-        Some(Remark::Emit { path, media_type })
+        Some(PythonRemark::Emit { path, media_type })
     );
     for broken in [
         r#"{"emit": "a"}"#,

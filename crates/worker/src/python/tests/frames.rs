@@ -1,7 +1,7 @@
 //! Frames of a Python process: whole, truncated and hostile.
 use super::{
-    BTreeMap, Frames, JobError, MAX_JOB, Path, PythonError, PythonJob, PythonResult, ReadError, Reply, Request,
-    arguments, is_ready,
+    BTreeMap, FrameBuffer, JobError, MAX_JOB, Path, PythonError, PythonJob, PythonReadError, PythonResult, ZygoteReply,
+    ZygoteRequest, is_ready, zygote_arguments,
 };
 
 fn frame(body: &[u8]) -> Vec<u8> {
@@ -14,7 +14,7 @@ fn frame(body: &[u8]) -> Vec<u8> {
 fn frames_come_out_whole_however_they_arrive() {
     let bytes = [frame(b"one"), frame(b""), frame(b"three")].concat();
     for step in 1..bytes.len() {
-        let mut frames = Frames::new(16);
+        let mut frames = FrameBuffer::new(16);
         let mut out = Vec::new();
         for chunk in bytes.chunks(step) {
             frames.feed(chunk);
@@ -28,21 +28,21 @@ fn frames_come_out_whole_however_they_arrive() {
 
 #[test]
 fn a_frame_above_the_cap_is_refused_by_its_header_alone() {
-    let mut frames = Frames::new(16);
+    let mut frames = FrameBuffer::new(16);
     frames.feed(&[0, 0, 0, 17]);
     assert!(matches!(
         frames.next_frame(),
-        Err(ReadError::TooLarge { size: 17, cap: 16 })
+        Err(PythonReadError::TooLarge { size: 17, cap: 16 })
     ));
-    let mut frames = Frames::new(16);
+    let mut frames = FrameBuffer::new(16);
     frames.feed(&[0xff; 4]);
-    assert!(matches!(frames.next_frame(), Err(ReadError::TooLarge { .. })));
+    assert!(matches!(frames.next_frame(), Err(PythonReadError::TooLarge { .. })));
 }
 
 #[test]
 fn a_stream_that_ends_early_has_no_frame() {
     let mut cut: &[u8] = &[0, 0, 0, 9, b'x'];
-    assert!(Frames::new(16).read_frame(&mut cut).unwrap().is_none());
+    assert!(FrameBuffer::new(16).read_frame(&mut cut).unwrap().is_none());
 }
 
 #[test]
@@ -96,15 +96,15 @@ fn answers_are_parsed_and_never_believed() {
 
 #[test]
 fn replies_are_one_of_three() {
-    let parse = |text: &str| Reply::from_packet(text.as_bytes());
-    assert_eq!(parse(r#"{"pid":7}"#).unwrap(), Reply::Child { pid: 7 });
+    let parse = |text: &str| ZygoteReply::from_packet(text.as_bytes());
+    assert_eq!(parse(r#"{"pid":7}"#).unwrap(), ZygoteReply::Child { pid: 7 });
     assert_eq!(
         parse(r#"{"reaped":7,"status":-9}"#).unwrap(),
-        Reply::Reaped { pid: 7, status: -9 }
+        ZygoteReply::Reaped { pid: 7, status: -9 }
     );
     assert_eq!(
         parse(r#"{"error":"no"}"#).unwrap(),
-        Reply::Refused {
+        ZygoteReply::Refused {
             message: "no".to_owned()
         }
     );
@@ -127,10 +127,10 @@ fn replies_are_one_of_three() {
 fn requests_are_small_json() {
     let rlimits = BTreeMap::from([("AS".to_owned(), 1 << 30)]);
     assert_eq!(
-        Request::Fork { rlimits }.to_packet(),
+        ZygoteRequest::Fork { rlimits }.to_packet(),
         br#"{"rlimits":{"AS":1073741824}}"#
     );
-    assert_eq!(Request::Reap { pid: 5 }.to_packet(), br#"{"reap":5}"#);
+    assert_eq!(ZygoteRequest::Reap { pid: 5 }.to_packet(), br#"{"reap":5}"#);
 }
 
 #[test]
@@ -155,6 +155,6 @@ fn a_job_above_the_cap_is_not_sent() {
 
 #[test]
 fn the_script_fits_one_argument() {
-    let longest = arguments(&[0; 8 * 1024]).iter().map(String::len).max().unwrap();
+    let longest = zygote_arguments(&[0; 8 * 1024]).iter().map(String::len).max().unwrap();
     assert!(longest < 128 * 1024, "{longest}");
 }

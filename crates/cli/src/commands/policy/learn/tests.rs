@@ -1,9 +1,9 @@
-use ringfence_journal::{ExecutionId, Hash, Kind, Limits, Target};
+use ringfence_journal::{ContentHash, EgressTarget, EventKind, ExecutionId, RecordedLimits};
 
 use super::*;
 
-fn to(host: &str, method: Option<&str>) -> Target {
-    Target {
+fn to(host: &str, method: Option<&str>) -> EgressTarget {
+    EgressTarget {
         scheme: "https".into(),
         host: host.into(),
         port: 443,
@@ -16,38 +16,38 @@ fn to(host: &str, method: Option<&str>) -> Target {
 fn what_a_session_tried_is_read_from_its_events() {
     let (session, execution) = (SessionId::generate().unwrap(), ExecutionId::generate().unwrap());
     let kinds = [
-        Kind::ExecutionStarted {
+        EventKind::ExecutionStarted {
             language: "program".into(),
             program: None,
-            code: Hash::of(b"1"),
+            code: ContentHash::digest(b"1"),
             bytes: 1,
             files: Vec::new(),
-            limits: Limits::default(),
+            limits: RecordedLimits::default(),
             client: None,
             parent: None,
         },
-        Kind::EgressStarted {
+        EventKind::EgressStarted {
             number: 1,
             to: to("a.example.org", Some("GET")),
             address: "93.184.216.34".into(),
             rule: "net.default".into(),
         },
-        Kind::EgressRefused {
+        EventKind::EgressRefused {
             number: 2,
             to: to("b.example.org", None),
             code: "net.denied".into(),
             rule: "net.default".into(),
         },
-        Kind::CallRefused {
+        EventKind::CallRefused {
             number: 1,
             tool: "files.read".into(),
             code: "policy.denied".into(),
             rule: "tools.default".into(),
         },
     ];
-    let events = kinds.map(|kind| Event::host(session, Some(execution), kind));
-    let attempts = attempts(&SessionSummary::of(&events).unwrap(), &[]);
-    let host = |host: &str, method: Option<&str>, address: Option<&str>| Tried::Host {
+    let events = kinds.map(|kind| Event::from_host(session, Some(execution), kind));
+    let attempts = session_attempts(&SessionSummary::from_events(&events).unwrap(), &[]);
+    let host = |host: &str, method: Option<&str>, address: Option<&str>| AttemptedAction::Host {
         scheme: "https".to_owned(),
         host: host.to_owned(),
         port: 443,
@@ -61,7 +61,7 @@ fn what_a_session_tried_is_read_from_its_events() {
         (host("a.example.org", Some("GET"), Some("93.184.216.34")), None),
         (host("b.example.org", None, None), refused("net.denied", "net.default")),
         (
-            Tried::Tool {
+            AttemptedAction::Tool {
                 name,
                 arguments: None,
                 hidden: std::collections::BTreeSet::new(),
@@ -69,14 +69,17 @@ fn what_a_session_tried_is_read_from_its_events() {
             refused("policy.denied", "tools.default"),
         ),
     ];
-    assert_eq!(attempts, expected.map(|(tried, refused)| Attempt { tried, refused }));
+    assert_eq!(
+        attempts,
+        expected.map(|(tried, refused)| ObservedAttempt { tried, refused })
+    );
     let learnt = ringfence_policy::learn(&attempts).unwrap();
-    let lesson = Lesson {
+    let lesson = LearnedPolicy {
         session,
         attempts: 3,
         learnt,
     };
-    let words = lesson.words().unwrap();
+    let words = lesson.to_yaml().unwrap();
     assert!(words.starts_with(&format!(
         "# The least policy that would have allowed session {session}, from 3 attempts.\nversion: 1\nnet:\n"
     )));

@@ -4,10 +4,10 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use super::{
-    BTreeMap, Forked, Frames, PythonFrame, PythonJob, PythonResult, Read, Remark, Write, Zygote, is_ready, look_frame,
-    return_frame,
+    BTreeMap, Forked, FrameBuffer, PythonFrame, PythonJob, PythonRemark, PythonResult, Read, Write, Zygote,
+    append_return_frame, is_ready, wait_query_frame,
 };
-use crate::calls::Answered;
+use crate::calls::CallAnswer;
 
 /// A small random number generator with a seed, so that a failing program can be generated again.
 #[derive(Clone)]
@@ -96,11 +96,11 @@ impl Host {
 }
 
 /// The answer is a function of the call alone, as if it came from a recording.
-fn answer(what: &str) -> Answered {
+fn answer(what: &str) -> CallAnswer {
     if what.contains("refuse") {
-        return Err(ringfence_wire::Refusal {
-            code: ringfence_wire::Text::cut("policy.denied"),
-            message: ringfence_wire::Text::cut("no"),
+        return Err(ringfence_wire::CallFailure {
+            code: ringfence_wire::BoundedText::truncated("policy.denied"),
+            message: ringfence_wire::BoundedText::truncated("no"),
             rule: None,
             hint: None,
             retry_after_ms: (!what.contains("for_good")).then_some(1500),
@@ -116,7 +116,7 @@ fn answer(what: &str) -> Answered {
 pub(super) fn run(zygote: &Zygote, start: &Start, host: Host) -> Did {
     let workspace = tempfile::tempdir().unwrap();
     let mut child = zygote.fork(&[], &[]);
-    let mut frames = Frames::new(64 << 20);
+    let mut frames = FrameBuffer::new(64 << 20);
     assert!(is_ready(&frames.read_frame(&mut child.stream).unwrap().unwrap()));
     let job = PythonJob {
         source: &start.source,
@@ -148,7 +148,7 @@ pub(super) fn run(zygote: &Zygote, start: &Start, host: Host) -> Did {
     did
 }
 
-fn follow(child: &mut Forked, mut frames: Frames, mut host: Host) -> Did {
+fn follow(child: &mut Forked, mut frames: FrameBuffer, mut host: Host) -> Did {
     let mut did = Did {
         calls: Vec::new(),
         tail: Vec::new(),
@@ -195,14 +195,14 @@ fn follow(child: &mut Forked, mut frames: Frames, mut host: Host) -> Did {
         ready.sort_by_key(|number| due[number].0);
         for number in ready {
             let (_, what) = due.remove(&number).unwrap();
-            return_frame(number, u32::try_from(number).ok(), &answer(&what), &mut out);
+            append_return_frame(number, u32::try_from(number).ok(), &answer(&what), &mut out);
         }
         if let Some((every, most)) = host.looks
             && looked.0.elapsed() > every
             && looked.1 < most
         {
             looked = (now, looked.1 + 1);
-            look_frame(&mut out);
+            wait_query_frame(&mut out);
         }
         if child.stream.write_all(&out).is_err() {
             break;
@@ -223,10 +223,10 @@ fn hear(did: &mut Did, frame: &[u8]) -> Option<(u64, String)> {
             });
             return Some((call.call, what));
         }
-        PythonFrame::Remark(Remark::Trace(piece)) => did.tail.extend(piece),
-        PythonFrame::Remark(Remark::Waits { open, due }) => did.waits.push((open, due)),
-        PythonFrame::Remark(Remark::Unrepeatable(why)) => did.unrepeatable.push(why),
-        PythonFrame::Remark(Remark::Emit { path, media_type }) => did.emitted.push((path, media_type)),
+        PythonFrame::Remark(PythonRemark::Trace(piece)) => did.tail.extend(piece),
+        PythonFrame::Remark(PythonRemark::Waits { open, due }) => did.waits.push((open, due)),
+        PythonFrame::Remark(PythonRemark::Unrepeatable(why)) => did.unrepeatable.push(why),
+        PythonFrame::Remark(PythonRemark::Emit { path, media_type }) => did.emitted.push((path, media_type)),
         PythonFrame::Result(result) => did.result = Some(result),
     }
     None
