@@ -4,8 +4,10 @@ mod arrows;
 mod code;
 mod fences;
 mod graph;
+mod names;
 mod opening;
 mod promises;
+mod shapes;
 mod sizes;
 mod tree;
 mod unsafety;
@@ -96,10 +98,12 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
 fn check_all(tree: &ProjectTree, graph: &DependencyGraph) -> Vec<RuleFinding> {
     let mut findings = arrows::check(graph);
     findings.extend(fences::check(graph));
+    findings.extend(shapes::check(tree));
     findings.extend(sizes::check(tree));
     findings.extend(opening::check(tree));
     findings.extend(unsafety::check(tree));
     findings.extend(promises::check(tree));
+    findings.extend(names::check(tree));
     findings.extend(words::check(tree));
     findings
 }

@@ -42,6 +42,7 @@ mod run_request;
 mod runs;
 mod sandboxed_server;
 mod session;
+mod session_refusals;
 mod session_run;
 mod sinks;
 mod skills;

@@ -15,7 +15,7 @@ pub struct OutputCursor {
 }
 
 impl OutputCursor {
-    pub(crate) fn of(self, stream: ProgramStream) -> usize {
+    pub(crate) fn offset_of(self, stream: ProgramStream) -> usize {
         match stream {
             ProgramStream::Stdout => self.stdout,
             ProgramStream::Stderr => self.stderr,
@@ -102,7 +102,7 @@ impl OutputBuffer {
     }
 
     /// The cleaned part of the output, shared between readers.
-    pub(crate) fn told(&self) -> Arc<tokio::sync::Mutex<RedactedOutputs>> {
+    pub(crate) fn redacted(&self) -> Arc<tokio::sync::Mutex<RedactedOutputs>> {
         Arc::clone(&self.delivered)
     }
 

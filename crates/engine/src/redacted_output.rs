@@ -119,7 +119,7 @@ impl Engine {
             .rules_for(&policy)
             .await
             .map_err(|error| redaction_failed(&error))?;
-        let told = lock(&run.output).told();
+        let told = lock(&run.output).redacted();
         let mut told = told.lock().await;
         if told.policy != policy.digest() {
             let asked = told.asked;
@@ -155,7 +155,7 @@ impl Engine {
         cursor: &mut OutputCursor,
     ) -> Result<String, WaitError> {
         let clean = told.stream_mut(stream);
-        let from = cursor.of(stream);
+        let from = cursor.offset_of(stream);
         // A reader continues at its cursor, even if it read up to there under other rules.
         for end in [from, usize::MAX] {
             self.redact_until((run, stream), sight, clean, end).await?;

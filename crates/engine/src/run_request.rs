@@ -12,7 +12,8 @@ use crate::engine::Engine;
 use crate::refusal::RunRefusal;
 use crate::request::RunProgram;
 use crate::session::{ExecutionContext, OpenSession, OpenSessionParts, SandboxSlot, SessionRef};
-use crate::workspace::{AssignError, DiskFolders, RetainedWorkspace, keeps_files, unknown_session};
+use crate::session_refusals::unknown_session;
+use crate::workspace::{AssignError, DiskFolders, RetainedWorkspace, keeps_files};
 
 /// What applies to requests that come through a front door.
 #[derive(Debug, Clone)]

@@ -30,7 +30,7 @@ impl IssuedRefusals {
     }
 
     /// Removes and returns the refusal of a call.
-    pub(crate) fn take(&mut self, call: u32) -> Option<ToolRefusal> {
+    pub(crate) fn remove(&mut self, call: u32) -> Option<ToolRefusal> {
         self.by_call.remove(&call)
     }
 }

@@ -156,7 +156,7 @@ impl HostPipe {
 
     /// The refusal that the host sent for a call.
     pub(crate) fn take_issued(&mut self, call: u32) -> Option<ToolRefusal> {
-        self.issued.take(call)
+        self.issued.remove(call)
     }
 
     pub(crate) fn queue_message(&mut self, message: &ToChild) -> Result<(), PipeError> {

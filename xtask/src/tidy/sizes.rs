@@ -11,17 +11,11 @@ const NOTICE_LINES: usize = 400;
 /// Lines that a file has at most.
 const MAX_LINES: usize = 600;
 const MAX_MAIN_LINES: usize = 60;
-/// Lines of all files of the engine: it only calls other crates, and has no algorithm.
-const MAX_ENGINE_LINES: usize = 13_800;
 
 pub(super) fn check(tree: &ProjectTree) -> Vec<RuleFinding> {
     let mut findings = Vec::new();
-    let mut engine = 0;
     for file in tree.files().iter().filter(|file| is_measured(file)) {
         let lines = file.text.lines().count();
-        if file.member() == Some("engine") {
-            engine += lines;
-        }
         if file.name() == "main.rs" && lines > MAX_MAIN_LINES {
             let message = format!("{lines} lines; a `main.rs` has at most {MAX_MAIN_LINES}");
             findings.push(RuleFinding::fault(RULE, &file.path, message));
@@ -33,10 +27,6 @@ pub(super) fn check(tree: &ProjectTree) -> Vec<RuleFinding> {
             let message = format!("{lines} lines; over {NOTICE_LINES}, does it hold two ideas?");
             findings.push(RuleFinding::notice(RULE, &file.path, message));
         }
-    }
-    if engine > MAX_ENGINE_LINES {
-        let message = format!("{engine} lines in all; the conductor has at most {MAX_ENGINE_LINES}");
-        findings.push(RuleFinding::fault(RULE, "crates/engine", message));
     }
     findings
 }

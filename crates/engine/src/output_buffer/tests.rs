@@ -27,7 +27,7 @@ fn a_reader_takes_nothing_from_another() {
         let place: OutputCursor = "4-0".parse().unwrap();
         assert!(place.is_before(printed.end_of()));
         assert_eq!(
-            text(&printed, ProgramStream::Stdout, place.of(ProgramStream::Stdout)),
+            text(&printed, ProgramStream::Stdout, place.offset_of(ProgramStream::Stdout)),
             ""
         );
     }

@@ -30,7 +30,7 @@ pub(super) async fn relay(near: impl ProxyStream, far: impl ProxyStream, passage
         biased;
         () = passage.wait_until_closed() => passage.set_fault("net.denied"),
         ended = both => {
-            // A side that breaks off is simply done; its error is not recorded.
+            // A side that breaks off is done; its error is not recorded.
             if let Err(RelayError::Io) = ended {
                 tracing::debug!("a relayed connection broke off");
             }

@@ -15,8 +15,8 @@ fn refusal(message: &str) -> ToolRefusal {
 fn only_what_was_said_to_a_call_is_known_of_it() {
     let mut issued = IssuedRefusals::default();
     issued.note(3, &refusal("no"));
-    assert_eq!(issued.take(2), None);
-    assert_eq!(issued.take(3), Some(refusal("no")));
+    assert_eq!(issued.remove(2), None);
+    assert_eq!(issued.remove(3), Some(refusal("no")));
 }
 
 #[test]
@@ -28,5 +28,5 @@ fn a_flood_of_refusals_costs_a_bounded_amount_and_the_latest_stay() {
         assert!(issued.bytes <= MAX_BYTES);
     }
     assert!(issued.by_call.len() < 300);
-    assert_eq!((issued.take(1), issued.take(10_000)), (None, Some(refusal(&long))));
+    assert_eq!((issued.remove(1), issued.remove(10_000)), (None, Some(refusal(&long))));
 }

@@ -97,7 +97,7 @@ pub(super) fn reclaim(
 }
 
 /// Deletes a promise whose run has started.
-pub(super) fn kept(connection: &Connection, execution: ExecutionId) -> Result<(), rusqlite::Error> {
+pub(super) fn delete_promise(connection: &Connection, execution: ExecutionId) -> Result<(), rusqlite::Error> {
     execute_cached(
         connection,
         "DELETE FROM promises WHERE execution = ?",

@@ -184,7 +184,7 @@ fn insert_execution(
             parent
         ],
     )?;
-    idempotency::kept(connection, execution)?;
+    idempotency::delete_promise(connection, execution)?;
     touch_session(connection, session, at)
 }
 

@@ -45,24 +45,3 @@ fn a_program_begins_small() {
     judge("crates/cli/src/main.rs", 61, &[error]);
     judge("crates/store/tests/it/main.rs", 61, &[]);
 }
-
-#[test]
-fn the_conductor_has_a_budget() {
-    let one = "//! x\n".repeat(276);
-    let paths: Vec<_> = (0..49)
-        .map(|number| format!("crates/engine/src/part{number}.rs"))
-        .collect();
-    let mut files: Vec<_> = paths.iter().map(|path| (path.as_str(), one.as_str())).collect();
-    files.push(("crates/engine/src/tests.rs", &one));
-    files.push(("crates/engine/src/lib.rs", &one));
-    assert_eq!(check(&ProjectTree::from_texts(&files)), []);
-    files.push(("crates/engine/src/more.rs", "//! x\n"));
-    let found: Vec<_> = check(&ProjectTree::from_texts(&files))
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    assert_eq!(
-        found,
-        ["error[sizes]: crates/engine: 13801 lines in all; the conductor has at most 13800"]
-    );
-}
