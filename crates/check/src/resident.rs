@@ -207,7 +207,7 @@ impl ResidentChecker {
                 LspIncoming::Answer { .. } => {}
                 LspIncoming::Request { id, method, items } => {
                     self.send_frame(frames::encode_empty_answer(&id, &method, items))
-                        .await?
+                        .await?;
                 }
             }
         }

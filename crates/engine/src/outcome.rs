@@ -98,20 +98,21 @@ fn limit_reached(limit: ExecutionLimit) -> ExecutionEnd {
     judged
 }
 
+fn reported_diagnostics(outcome: &JobOutcome) -> Vec<TypeErrorLocation> {
+    let locations = outcome.diagnostics.iter().map(|found| TypeErrorLocation {
+        file: found.file.to_string(),
+        line: found.line,
+        column: found.column,
+        code: found.code.to_string(),
+        message: found.message.to_string(),
+    });
+    locations.collect()
+}
+
 /// The program's own end, as its process reports it. The code is always one for a program's end, and rule and hint come from the host:
 /// those of a refusal that the host issued to this execution, or those that belong to the code.
 fn judge_program_end(outcome: &JobOutcome, refused: Option<&ToolRefusal>) -> ExecutionEnd {
-    let diagnostics: Vec<TypeErrorLocation> = outcome
-        .diagnostics
-        .iter()
-        .map(|found| TypeErrorLocation {
-            file: found.file.to_string(),
-            line: found.line,
-            column: found.column,
-            code: found.code.to_string(),
-            message: found.message.to_string(),
-        })
-        .collect();
+    let diagnostics = reported_diagnostics(outcome);
     let code = match outcome.kind {
         JobOutcomeKind::Completed => {
             return ExecutionEnd {

@@ -1,6 +1,7 @@
 //! Resumes executions without a process: those that were suspended when theirs ended, and those whose process died.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use crate::approvals::PendingApproval;
 use crate::engine::Engine;
 use crate::error::OperationError;
 use crate::recorded_request::RecordedRequest;
-use crate::request::{ExecutionRequest, OutputDestination, ResultAudience};
+use crate::request::{ExecutionRequest, InputFile, OutputDestination, ResultAudience};
 use crate::run_request::{Assignment, ceiling_refusal, request_policy};
 use crate::runs::{RunningExecution, TrackedRun, WaitError};
 use crate::session::{ExecutionContext, OpenSessionParts, SandboxSlot};
@@ -237,12 +238,8 @@ impl Engine {
         let kept = kept.ok_or(OperationError::NotRecorded)?;
         let (script, _) = RecordedRequest::from_bytes(&kept.request)?;
         let id = kept.standing.session;
-        let row = self
-            .store
-            .session(id)
-            .await
-            .map_err(record_error)?
-            .ok_or(OperationError::NotRecorded)?;
+        let row = self.store.session(id).await.map_err(record_error)?;
+        let row = row.ok_or(OperationError::NotRecorded)?;
         let ResumePolicies { base, policy } = self.current_rules(&script, &row.policy_digest).await?;
         let (past, generation) = self.load_session_history((id, row.principal), &policy).await?;
         let screen = self.load_redactor(id).await?;
@@ -259,17 +256,7 @@ impl Engine {
         };
         let (attempt, files) = self.load_next_attempt(&session).await?;
         let artifacts = self.artifacts_folder(execution);
-        let request = ExecutionRequest {
-            args: script.args.clone(),
-            files,
-            out: OutputDestination::Artifacts(artifacts.clone()),
-            require_hard: script.require_hard,
-            timeout: script.timeout(),
-            client: script.client.clone(),
-            reader: ResultAudience::Client,
-            policy: Arc::clone(&policy),
-            ..ExecutionRequest::new((*policy).clone(), script.program())
-        };
+        let request = resumed_request(&script, &policy, files, artifacts.clone());
         let (seat, session) = match kept.standing.stays {
             None if row.workspace.is_none() => {
                 let rules = Some(self.register_rules(id, policy, generation));
@@ -555,6 +542,26 @@ impl Engine {
         let pending = self.store.list_approvals(pending).await;
         let pending = pending.map_err(|error| WaitError::Journal(error.to_string()))?;
         Ok(pending.iter().map(PendingApproval::from_approval).collect())
+    }
+}
+
+/// The request as it was recorded, with the files that its next attempt begins with.
+fn resumed_request(
+    script: &RecordedRequest,
+    policy: &Arc<Policy>,
+    files: Vec<InputFile>,
+    artifacts: PathBuf,
+) -> ExecutionRequest {
+    ExecutionRequest {
+        args: script.args.clone(),
+        files,
+        out: OutputDestination::Artifacts(artifacts),
+        require_hard: script.require_hard,
+        timeout: script.timeout(),
+        client: script.client.clone(),
+        reader: ResultAudience::Client,
+        policy: Arc::clone(policy),
+        ..ExecutionRequest::new((**policy).clone(), script.program())
     }
 }
 

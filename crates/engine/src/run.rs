@@ -10,8 +10,8 @@ use ringfence_gateway::{CallsMade, Egress, Pass, PassConfig};
 use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
 use ringfence_policy::{PiiMode, Policy, SecretMode};
 use ringfence_sandbox::{
-    CallPort, CollectedFiles, ConcludedExecution, EmittedFile, ExecutionTask, ExistingFileAction, Sandbox, SkipReason,
-    Spec, SpecOptions, Verdict,
+    CallPort, CollectedFiles, ConcludedExecution, EmittedFile, ExecutionTask, ExistingFileAction, NetworkAccess,
+    Sandbox, SkipReason, Spec, SpecOptions, Verdict,
 };
 
 use crate::approval_broker::{ApprovalBroker, ProgramSource};
@@ -222,33 +222,27 @@ impl Engine {
         let own = (request.reader == ResultAudience::Owner).then(|| Arc::clone(&session.redactor));
         let (kept, happened) = OutputCapture::new(company.observer, attempt.shown, own);
         let mut kept = kept.with_unrepeatable(attempt.unrepeatable.clone());
+        let (store, is_recorded) = (Arc::clone(&self.store), attempt.is_recorded());
         let noted = tokio::spawn(record_notes(
-            Arc::clone(&self.store),
+            store,
             session.id,
             session.execution,
-            attempt.is_recorded(),
+            is_recorded,
             happened,
         ));
         let (outside, network) = self.open_egress(session, &request.program)?.unzip();
         let egress = outside.as_ref().map(ExecutionEgress::egress);
         let (keeper, orders) = self.call_dispatcher(session, request, attempt, egress.as_ref()).unzip();
         let keeper = keeper.map(Arc::new);
-        let held = LiveExecution {
+        let live = LiveExecution {
             pass: keeper.as_ref().map(|keeper| keeper.pass()),
             egress,
             draft: session.draft.clone(),
         };
-        let _rules = self.register_execution(session, held).await;
-        let (door, calls, answers, held) = CallPort::new(call_dispatch::CALL_QUEUE_CAPACITY);
-        let task = ExecutionTask {
-            kind: report::task_kind(&request.program),
-            args: request.args.clone(),
-            stdin: request.stdin.take(),
-            call_port: keeper.is_some().then_some(door),
-            wall: request.timeout,
-            network: network.flatten(),
-            replay: attempt.replay.clone(),
-        };
+        let _rules = self.register_execution(session, live).await;
+        let (door, calls, answers, release) = CallPort::new(call_dispatch::CALL_QUEUE_CAPACITY);
+        let door = keeper.is_some().then_some(door);
+        let task = execution_task(request, attempt, door, network.flatten());
         let (stop, seen_by) = (company.stop.clone(), company.run);
         let run = sandbox.run(task, &mut kept, company.stop);
         let (ended, calls, crossed) = match (keeper.as_ref().zip(orders), outside) {
@@ -257,24 +251,24 @@ impl Engine {
                 (ended, CallsMade::default(), crossed)
             }
             (Some((keeper, orders)), outside) => {
-                let ways = CallChannels {
+                let release = held;
+                let channels = CallChannels {
                     calls,
                     answers,
-                    release: held,
+                    release,
                 };
-                let around = NestedSettings::from_request(request);
-                let run = Box::pin(keeper.run_program(run, keeper.dispatch_calls(ways, seen_by), stop));
+                let nested = NestedSettings::from_request(request);
+                let run = Box::pin(keeper.run_program(run, keeper.dispatch_calls(channels, seen_by), stop));
                 let (ended, crossed) = tokio::select! {
                     ended = Box::pin(network::run_with_egress(outside, run)) => ended?,
-                    () = self.run_skill_calls(session, around, orders) => return Err(OperationError::Abandoned),
+                    () = self.run_skill_calls(session, nested, orders) => return Err(OperationError::Abandoned),
                 };
                 (ended, keeper.finish_calls().await?, crossed)
             }
         };
         sandbox.confirm_finished().await?;
         attempt.tape.append_trace(&ended.trace);
-        let seen = kept.shown();
-        let (stdout, stderr) = kept.into_output();
+        let (seen, output) = (kept.shown(), kept.into_output());
         // The journal has every violation before it has the end.
         noted.await.map_err(OperationError::NoteTask)??;
         if let Verdict::Released { due } = ended.verdict {
@@ -285,7 +279,7 @@ impl Engine {
         let collected = self
             .collect_output_files(session, place, request, &ended.emitted)
             .await?;
-        let mut execution = report::finished_report(session, &ended, &collected, &(stdout, stderr));
+        let mut execution = report::finished_report(session, &ended, &collected, &output);
         report::add_calls(&mut execution, &calls);
         network::add_egress_counts(&mut execution, &crossed);
         if let Some(diverged) = keeper.as_ref().and_then(|keeper| keeper.diverged()) {
@@ -459,7 +453,7 @@ impl Engine {
                 collected.skipped = collected.skipped.missed(&by_name);
             }
             OutputDestination::ListOnly => {
-                collected.skipped = collected.skipped.missed(&[SkipReason::Name, SkipReason::NotUtf8])
+                collected.skipped = collected.skipped.missed(&[SkipReason::Name, SkipReason::NotUtf8]);
             }
         }
         self.record_withheld(session, report::withheld_violations(&collected))
@@ -484,6 +478,24 @@ impl Engine {
             self.reveal_files(session, &written, to.0).await?;
         }
         Ok(collected)
+    }
+}
+
+/// The task of one attempt. Standard input goes to the first attempt alone.
+fn execution_task(
+    request: &mut ExecutionRequest,
+    attempt: &ExecutionAttempt,
+    call_port: Option<CallPort>,
+    network: Option<NetworkAccess>,
+) -> ExecutionTask {
+    ExecutionTask {
+        kind: report::task_kind(&request.program),
+        args: request.args.clone(),
+        stdin: request.stdin.take(),
+        call_port,
+        wall: request.timeout,
+        network,
+        replay: attempt.replay.clone(),
     }
 }
 

@@ -271,7 +271,7 @@ impl Engine {
                 self.after_run(open, session, over.report.status).await?;
             }
             AttemptOutcome::Released { due, waiting, .. } => {
-                self.record_suspended(session, attempt, *due, *waiting).await?
+                self.record_suspended(session, attempt, *due, *waiting).await?;
             }
         }
         Ok(ran)

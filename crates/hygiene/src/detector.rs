@@ -218,7 +218,7 @@ impl JsonWalk<'_> {
                 let standing = standing.for_list(heading.as_ref());
                 for (index, item) in items.iter().enumerate() {
                     self.with_key(&index.to_string(), |walk| {
-                        walk.visit_value(item, standing.for_item(index), depth)
+                        walk.visit_value(item, standing.for_item(index), depth);
                     });
                 }
             }

@@ -182,46 +182,47 @@ fn socketpair_rule() -> (u32, SyscallAction) {
     )
 }
 
+// Input injected into a terminal: TIOCSTI, TIOCLINUX. The older requests for what `fallocate` does.
+const REFUSED_IOCTLS: &[u32] = &[
+    0x5412,
+    0x541c,
+    0x4030_5828,
+    0x4030_5829,
+    0x4030_582a,
+    0x4030_582b,
+    0x4030_5839,
+];
+const SEEN_PERSONALITIES: &[u32] = &[0, 0xffff_ffff];
+// Locks of open files outlive every descriptor that a watch could count them by. A kernel before 3.15 does not have them
+// either, and libraries fall back to locks of a process.
+const REFUSED_FILE_COMMANDS: &[u32] = &[
+    libc::F_OFD_GETLK.cast_unsigned(),
+    libc::F_OFD_SETLK.cast_unsigned(),
+    libc::F_OFD_SETLKW.cast_unsigned(),
+    // A process outside that opens the file would wait for the sandbox.
+    libc::F_SETLEASE.cast_unsigned(),
+    libc::F_NOTIFY.cast_unsigned(),
+];
+// A kernel table for locks, as large as the program asks for.
+const PR_FUTEX_HASH: u32 = 78;
+const IGNORED_PRCTLS: &[u32] = &[
+    libc::PR_SET_DUMPABLE.cast_unsigned(),
+    libc::PR_SET_VMA.cast_unsigned(),
+    PR_FUTEX_HASH,
+];
+// Character and block devices; pipes, sockets and plain files do not have this bit.
+const DEVICE_BIT: u32 = libc::S_IFCHR;
+
 fn program_checks() -> Vec<(u32, SyscallAction)> {
-    // Input injected into a terminal: TIOCSTI, TIOCLINUX. The older requests for what `fallocate` does.
-    const REQUESTS: &[u32] = &[
-        0x5412,
-        0x541c,
-        0x4030_5828,
-        0x4030_5829,
-        0x4030_582a,
-        0x4030_582b,
-        0x4030_5839,
-    ];
-    const SEEN_PERSONALITIES: &[u32] = &[0, 0xffff_ffff];
-    // Locks of open files outlive every descriptor that a watch could count them by. A kernel before 3.15 does not have them
-    // either, and libraries fall back to locks of a process.
-    const FILE_COMMANDS: &[u32] = &[
-        libc::F_OFD_GETLK.cast_unsigned(),
-        libc::F_OFD_SETLK.cast_unsigned(),
-        libc::F_OFD_SETLKW.cast_unsigned(),
-        // A process outside that opens the file would wait for the sandbox.
-        libc::F_SETLEASE.cast_unsigned(),
-        libc::F_NOTIFY.cast_unsigned(),
-    ];
-    // A kernel table for locks, as large as the program asks for.
-    const PR_FUTEX_HASH: u32 = 78;
-    const HIDING: &[u32] = &[
-        libc::PR_SET_DUMPABLE.cast_unsigned(),
-        libc::PR_SET_VMA.cast_unsigned(),
-        PR_FUTEX_HASH,
-    ];
-    // Character and block devices; pipes, sockets and plain files do not have this bit.
-    const DEVICE: u32 = libc::S_IFCHR;
     vec![
         (
             call_number(libc::SYS_mknodat),
-            SyscallAction::Check(ArgumentCheck::NoBits(2, DEVICE)),
+            SyscallAction::Check(ArgumentCheck::NoBits(2, DEVICE_BIT)),
         ),
         #[cfg(target_arch = "x86_64")]
         (
             call_number(libc::SYS_mknod),
-            SyscallAction::Check(ArgumentCheck::NoBits(1, DEVICE)),
+            SyscallAction::Check(ArgumentCheck::NoBits(1, DEVICE_BIT)),
         ),
         (
             call_number(libc::SYS_clone),
@@ -241,7 +242,7 @@ fn program_checks() -> Vec<(u32, SyscallAction)> {
         ),
         (
             call_number(libc::SYS_fcntl),
-            SyscallAction::Check(ArgumentCheck::ReturnErrno(1, FILE_COMMANDS, libc::EINVAL)),
+            SyscallAction::Check(ArgumentCheck::ReturnErrno(1, REFUSED_FILE_COMMANDS, libc::EINVAL)),
         ),
         // Threads share their descriptors, so that each of them shows what their process holds.
         (
@@ -252,7 +253,7 @@ fn program_checks() -> Vec<(u32, SyscallAction)> {
         // memory by the name that the kernel gives it. The call succeeds without effect.
         (
             call_number(libc::SYS_prctl),
-            SyscallAction::Check(ArgumentCheck::ReturnErrno(0, HIDING, 0)),
+            SyscallAction::Check(ArgumentCheck::ReturnErrno(0, IGNORED_PRCTLS, 0)),
         ),
         (
             call_number(libc::SYS_socket),
@@ -265,7 +266,7 @@ fn program_checks() -> Vec<(u32, SyscallAction)> {
         socketpair_rule(),
         (
             call_number(libc::SYS_ioctl),
-            SyscallAction::Check(ArgumentCheck::NoneOf(1, REQUESTS)),
+            SyscallAction::Check(ArgumentCheck::NoneOf(1, REFUSED_IOCTLS)),
         ),
         // A program sets its own limits, not those of the processes that serve it.
         (

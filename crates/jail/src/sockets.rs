@@ -183,7 +183,7 @@ impl UnixQueues {
                 MEMORY => {
                     self.sent = self
                         .sent
-                        .saturating_add(memory_word(value, SEND_MEMORY) + memory_word(value, OPTION_MEMORY))
+                        .saturating_add(memory_word(value, SEND_MEMORY) + memory_word(value, OPTION_MEMORY));
                 }
                 _ => {}
             }

@@ -133,32 +133,7 @@ impl SpanBuilder {
                 None
             }
             EventKind::CallEnded { .. } => self.open.get_mut(&id)?.finish_call(id, event),
-            EventKind::ExecutionEnded {
-                status,
-                exit_code,
-                error,
-                usage,
-                policy,
-                ..
-            } => {
-                let open = self.open.remove(&id)?;
-                let mut span = open.finish_run(id, event.session, event.at)?;
-                span.attributes.extend([
-                    ("ringfence.status", SpanAttribute::text(status.name())),
-                    ("ringfence.policy.digest", SpanAttribute::text(policy)),
-                    ("ringfence.cpu_ms", SpanAttribute::count(usage.cpu_ms)),
-                ]);
-                let exit = exit_code.map(|code| ("process.exit.code", SpanAttribute::Number(code.into())));
-                span.attributes.extend(exit);
-                if *status != ExecutionStatus::Completed {
-                    span.error = Some(
-                        error
-                            .as_ref()
-                            .map_or_else(|| status.name().to_owned(), CleanText::to_string),
-                    );
-                }
-                Some(span)
-            }
+            EventKind::ExecutionEnded { .. } => self.end_run(id, event),
             EventKind::SessionOpened { .. }
             | EventKind::Output { .. }
             | EventKind::Violation { .. }
@@ -191,6 +166,36 @@ impl SpanBuilder {
             | EventKind::JournalPruned { .. }
             | EventKind::SessionClosed { .. } => None,
         }
+    }
+
+    fn end_run(&mut self, id: ExecutionId, event: &Event) -> Option<TraceSpan> {
+        let EventKind::ExecutionEnded {
+            status,
+            exit_code,
+            error,
+            usage,
+            policy,
+            ..
+        } = &event.kind
+        else {
+            return None;
+        };
+        let open = self.open.remove(&id)?;
+        let mut span = open.finish_run(id, event.session, event.at)?;
+        span.attributes.extend([
+            ("ringfence.status", SpanAttribute::text(status.name())),
+            ("ringfence.policy.digest", SpanAttribute::text(policy)),
+            ("ringfence.cpu_ms", SpanAttribute::count(usage.cpu_ms)),
+        ]);
+        let exit = exit_code.map(|code| ("process.exit.code", SpanAttribute::Number(code.into())));
+        span.attributes.extend(exit);
+        if *status != ExecutionStatus::Completed {
+            let text = error
+                .as_ref()
+                .map_or_else(|| status.name().to_owned(), CleanText::to_string);
+            span.error = Some(text);
+        }
+        Some(span)
     }
 
     fn begin_run(&mut self, id: ExecutionId, at: Timestamp, language: &CleanText, client: Option<&ClientClaims>) {

@@ -212,7 +212,7 @@ impl PendingCommands {
         }
         match *order {
             WorkerCommand::Prepare(PrepareCommand { number, .. }) => {
-                self.unanswered.push_back(ExpectedReport::Prepared(number))
+                self.unanswered.push_back(ExpectedReport::Prepared(number));
             }
             WorkerCommand::Finish { number } => self.unanswered.push_back(ExpectedReport::Finished(number)),
             WorkerCommand::Wipe => self.unanswered.push_back(ExpectedReport::Wiped),

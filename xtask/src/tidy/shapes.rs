@@ -110,9 +110,8 @@ impl OpenBlock {
             let name = line.split(':').next().unwrap_or_default();
             line.contains(':') && !name.is_empty() && name.chars().all(|c| c == '_' || c.is_alphanumeric())
         } else {
-            let words = line.split_whitespace();
             let keywords = ["const", "async", "unsafe"];
-            words.skip_while(|word| keywords.contains(word)).next() == Some("fn")
+            line.split_whitespace().find(|word| !keywords.contains(word)) == Some("fn")
         }
     }
 }

@@ -340,42 +340,37 @@ async fn a_checker_that_is_none_holds_nothing_up() {
         assert!(began.elapsed().as_secs() < 5, "{name}");
         check.end().await;
     }
+}
+
+#[tokio::test]
+async fn what_is_no_checker_is_told_as_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("script"), "#!/usr/bin/env node").unwrap();
-    let check = TypeCheck::new(
-        native(),
-        CheckerTools {
-            tsc: Some(folder.path().join("nowhere")),
-            ty: None,
-        },
-    );
-    let error = check
-        .check_program(JobLanguage::TypeScript, "main.ts", "1", &[])
-        .await
-        .unwrap_err();
+    let check = |name: &str| {
+        let tsc = Some(folder.path().join(name));
+        TypeCheck::new(native(), CheckerTools { tsc, ty: None })
+    };
+    let (missing, script) = (check("nowhere"), check("script"));
+    let cases = [
+        (&missing, JobLanguage::TypeScript, "main.ts"),
+        (&script, JobLanguage::TypeScript, "main.ts"),
+        (&script, JobLanguage::Python, "main.py"),
+    ];
+    let mut errors = Vec::new();
+    for (check, language, file_name) in cases {
+        errors.push(check.check_program(language, file_name, "1", &[]).await.unwrap_err());
+    }
     assert!(
-        matches!(error, TypeCheckError::Sandbox(CheckerSandboxError::Program { .. })),
-        "{error}"
+        matches!(
+            errors[..],
+            [
+                TypeCheckError::Sandbox(CheckerSandboxError::Program { .. }),
+                TypeCheckError::Sandbox(CheckerSandboxError::NoLibrary { .. }),
+                TypeCheckError::Absent,
+            ]
+        ),
+        "{errors:?}"
     );
-    let check = TypeCheck::new(
-        native(),
-        CheckerTools {
-            tsc: Some(folder.path().join("script")),
-            ty: None,
-        },
-    );
-    let error = check
-        .check_program(JobLanguage::TypeScript, "main.ts", "1", &[])
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(error, TypeCheckError::Sandbox(CheckerSandboxError::NoLibrary { .. })),
-        "{error}"
-    );
-    let error = check
-        .check_program(JobLanguage::Python, "main.py", "1", &[])
-        .await
-        .unwrap_err();
-    assert!(matches!(error, TypeCheckError::Absent), "{error}");
 }
 
 #[tokio::test]

@@ -181,11 +181,7 @@ impl ProgramRun {
             stdin,
             out: output_destination(&place),
             require_hard: place.require_hard,
-            reader: if place.json {
-                ResultAudience::CommandModel
-            } else {
-                ResultAudience::Owner
-            },
+            reader: audience_of(&place),
             timeout,
             session: place.session.clone(),
             ..ExecutionRequest::new(policy, program)
@@ -224,6 +220,15 @@ impl ProgramRun {
             lesson.write_or_print(file.as_deref(), printer)?;
         }
         Ok(exit_code(&execution))
+    }
+}
+
+/// What is printed as JSON may go to a model; text stays with the user.
+fn audience_of(place: &RunArgs) -> ResultAudience {
+    if place.json {
+        ResultAudience::CommandModel
+    } else {
+        ResultAudience::Owner
     }
 }
 

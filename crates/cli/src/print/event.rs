@@ -35,18 +35,10 @@ pub(crate) fn describe_event(kind: &EventKind) -> String {
         EventKind::ExecutionStarted {
             language,
             program,
-            bytes: size,
+            bytes,
             files,
             ..
-        } => {
-            let named = |program: &CleanText| format!(" `{program}`");
-            let program = program.as_ref().map(named).unwrap_or_default();
-            let files = match files.len() as u64 {
-                0 => String::new(),
-                number => format!(", {} in", counted(number, "file")),
-            };
-            format!("{language}{program}, {}{files}", byte_text(*size))
-        }
+        } => started_text(language, program.as_ref(), *bytes, files.len() as u64),
         EventKind::Output { stream, number, text } => format!("{} {number}: {text}", stream_name(*stream)),
         EventKind::ExecutionEnded {
             status,
@@ -104,6 +96,15 @@ pub(crate) fn describe_event(kind: &EventKind) -> String {
         }
         EventKind::SessionClosed { reason } => reason.to_string(),
     }
+}
+
+fn started_text(language: &CleanText, program: Option<&CleanText>, bytes: u64, files: u64) -> String {
+    let program = program.map(|program| format!(" `{program}`")).unwrap_or_default();
+    let files = match files {
+        0 => String::new(),
+        number => format!(", {} in", counted(number, "file")),
+    };
+    format!("{language}{program}, {}{files}", byte_text(bytes))
 }
 
 /// Describes events about the journal itself, and counts of repeated events.

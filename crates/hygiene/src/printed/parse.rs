@@ -267,7 +267,7 @@ impl PrintedParser<'_> {
             let whole = PrintedNode::is_structure;
             match frame.node {
                 PrintedNode::List(items) | PrintedNode::Tuple(items) => {
-                    self.roots.extend(items.into_iter().filter(whole))
+                    self.roots.extend(items.into_iter().filter(whole));
                 }
                 PrintedNode::Object(members) => self
                     .roots

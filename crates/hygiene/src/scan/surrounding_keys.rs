@@ -57,7 +57,7 @@ pub(super) fn name_owner_around(scan: &Scan<'_>, start: usize, end: usize) -> Na
             b'{' | b'(' | b'[' if depth > 0 => depth -= 1,
             b'{' | b'(' | b'[' => over.extend(opening_key(scan, at)),
             b':' | b'=' if depth == 0 && over.is_empty() && beside.len() < MAX_KEYS => {
-                beside.extend(key_before(scan, at))
+                beside.extend(key_before(scan, at));
             }
             _ => {}
         }

@@ -13,9 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter
 use super::chain::{self, MAX_SESSION_BYTES, OwnedChain};
 use super::row::{hash_at, optional_text_at, text_at, unsigned_at};
 use super::sealing::SealedChange;
-use super::{
-    CommitCallback, ReplySender, WriterCommand, approvals, idempotency, projection, pruning, recordings, workspaces,
-};
+use super::{CommitCallback, ReplySender, WriterCommand, approvals, idempotency, projection, pruning, workspaces};
 use crate::database::{SqliteErrorClass, to_signed};
 use crate::prune::{PruneRequest, PruneSummary};
 use crate::session::{AdoptError, NewSession};
@@ -81,88 +79,75 @@ impl<'a> CommitBatch<'a> {
         sealed: Option<Result<SealedChange, RecordError>>,
         answers: &mut Vec<CommitCallback>,
     ) -> Result<(), rusqlite::Error> {
+        use WriterCommand as Command;
         match command {
-            WriterCommand::Record { event, change, reply } => match change {
-                Some(change) => queue_result(reply, self.record_with(&event, &change, sealed), answers),
-                None => queue_result(reply, self.record(&event), answers),
+            Command::Record { event, change, reply } => match change {
+                Some(change) => queue(reply, self.record_with(&event, &change, sealed), answers),
+                None => queue(reply, self.record(&event), answers),
             },
-            WriterCommand::Change { change, reply } => queue_result(reply, self.apply_change(&change, sealed), answers),
-            WriterCommand::KeepAliases { reply, .. } => queue_result(reply, self.keep_aliases(sealed), answers),
-            WriterCommand::Resume { execution, to, reply } => {
-                queue_result(reply, self.resume_execution(execution, to), answers)
+            Command::Change { change, reply } => queue(reply, self.apply_change(&change, sealed), answers),
+            Command::KeepAliases { reply, .. } => queue(reply, self.keep_aliases(sealed), answers),
+            Command::Resume { execution, to, reply } => queue(reply, self.resume_execution(execution, to), answers),
+            Command::LeaveUnfinished { session, lease, reply } => {
+                queue(reply, self.leave_unfinished(session, lease).map(Ok), answers)
             }
-            WriterCommand::LeaveUnfinished { session, lease, reply } => {
-                queue_result(reply, self.leave_unfinished(session, lease).map(Ok), answers)
-            }
-            WriterCommand::Forget {
+            Command::Forget {
                 session,
-                execution: None,
+                execution,
                 reply,
-            } => queue_result(reply, recordings::forget_session(self.connection, session), answers),
-            WriterCommand::Forget {
-                session,
-                execution: Some(execution),
-                reply,
-            } => queue_result(reply, self.forget_execution(session, execution), answers),
-            WriterCommand::Answer { id, shown, said, reply } => queue_result(
-                reply,
-                approvals::accept_answer(self.connection, id, shown, &said, sealed),
-                answers,
-            ),
-            WriterCommand::Settle { id, state, reply } => queue_result(
-                reply,
-                approvals::settle_question(self.connection, id, state).map(Ok),
-                answers,
-            ),
-            WriterCommand::Open { opening, lease, reply } => {
-                queue_result(reply, self.open_session(&opening, lease), answers)
+            } => queue(reply, self.forget_recordings(session, execution), answers),
+            Command::Answer { id, shown, said, reply } => {
+                let accepted = approvals::accept_answer(self.connection, id, shown, &said, sealed);
+                queue(reply, accepted, answers)
             }
-            WriterCommand::Adopt {
+            Command::Settle { id, state, reply } => {
+                let settled = approvals::settle_question(self.connection, id, state);
+                queue(reply, settled.map(Ok), answers)
+            }
+            Command::Open { opening, lease, reply } => queue(reply, self.open_session(&opening, lease), answers),
+            Command::Adopt {
                 session,
                 from,
                 to,
                 reply,
-            } => queue_result(reply, self.adopt_session(session, from, to), answers),
-            WriterCommand::Enter { session, to, reply } => {
-                queue_result(reply, self.enter_session(session, to), answers)
-            }
-            WriterCommand::Park { session, reply } => queue_result(reply, self.park_session(session), answers),
-            WriterCommand::NoteWorkspace {
+            } => queue(reply, self.adopt_session(session, from, to), answers),
+            Command::Enter { session, to, reply } => queue(reply, self.enter_session(session, to), answers),
+            Command::Park { session, reply } => queue(reply, self.park_session(session), answers),
+            Command::NoteWorkspace {
                 session,
                 bytes,
                 files,
                 reply,
-            } => queue_result(
-                reply,
-                workspaces::note_usage(self.connection, session, bytes, files).map(Ok),
-                answers,
-            ),
-            WriterCommand::Release { session, reply } => queue_result(reply, self.release_session(session), answers),
-            WriterCommand::Claim { claim, lease, reply } => {
-                queue_result(reply, idempotency::claim_key(self.connection, &claim, lease), answers)
+            } => {
+                let noted = workspaces::note_usage(self.connection, session, bytes, files);
+                queue(reply, noted.map(Ok), answers)
             }
-            WriterCommand::Reclaim {
+            Command::Release { session, reply } => queue(reply, self.release_session(session), answers),
+            Command::Claim { claim, lease, reply } => {
+                queue(reply, idempotency::claim_key(self.connection, &claim, lease), answers)
+            }
+            Command::Reclaim {
                 execution,
                 from,
                 to,
                 reply,
             } => {
                 let taken = idempotency::reclaim(self.connection, execution, from, to);
-                queue_result(reply, taken.map(Ok), answers)
+                queue(reply, taken.map(Ok), answers)
             }
-            WriterCommand::KeepPolicy {
+            Command::KeepPolicy {
                 session,
                 policy,
                 json,
                 reply,
             } => {
                 let kept = projection::keep_policy(self.connection, session, &policy, &json);
-                queue_result(reply, kept.map(Ok), answers)
+                queue(reply, kept.map(Ok), answers)
             }
-            WriterCommand::Stop { target, by, reply } => queue_result(reply, self.request_stop(target, by), answers),
-            WriterCommand::Prune { what, reply } => queue_result(reply, self.prune(what), answers),
-            WriterCommand::CatchUp { reply } => queue_result(reply, Ok(Ok(())), answers),
-            WriterCommand::Close { .. } => Ok(()),
+            Command::Stop { target, by, reply } => queue(reply, self.request_stop(target, by), answers),
+            Command::Prune { what, reply } => queue(reply, self.prune(what), answers),
+            Command::CatchUp { reply } => queue(reply, Ok(Ok(())), answers),
+            Command::Close { .. } => Ok(()),
         }
     }
 
@@ -411,7 +396,7 @@ pub(super) fn queue_skipped(command: WriterCommand, answers: &mut Vec<CommitCall
     let ended = RecordError::Ended;
     match command {
         WriterCommand::Record { reply, .. } | WriterCommand::Open { reply, .. } => {
-            queue_reply(reply, Err(ended), answers)
+            queue_reply(reply, Err(ended), answers);
         }
         WriterCommand::Adopt { reply, .. }
         | WriterCommand::Resume { reply, .. }
@@ -427,7 +412,7 @@ pub(super) fn queue_skipped(command: WriterCommand, answers: &mut Vec<CommitCall
         | WriterCommand::KeepPolicy { reply, .. }
         | WriterCommand::CatchUp { reply } => queue_reply(reply, Err(ended), answers),
         WriterCommand::LeaveUnfinished { reply, .. } | WriterCommand::Reclaim { reply, .. } => {
-            queue_reply(reply, Err(ended), answers)
+            queue_reply(reply, Err(ended), answers);
         }
         WriterCommand::Answer { reply, .. } => queue_reply(reply, Err(ended), answers),
         WriterCommand::Settle { reply, .. } => queue_reply(reply, Err(ended), answers),
@@ -438,7 +423,7 @@ pub(super) fn queue_skipped(command: WriterCommand, answers: &mut Vec<CommitCall
     }
 }
 
-fn queue_result<T: Send + 'static, E: From<RecordError> + Send + 'static>(
+fn queue<T: Send + 'static, E: From<RecordError> + Send + 'static>(
     reply: ReplySender<T, E>,
     step: CommandResult<T, E>,
     answers: &mut Vec<CommitCallback>,

@@ -145,8 +145,20 @@ impl<'a> CommitBatch<'a> {
         Ok(result)
     }
 
+    /// Deletes the recording of one execution, or all recordings of a session.
+    pub(super) fn forget_recordings(
+        &mut self,
+        session: SessionId,
+        execution: Option<ExecutionId>,
+    ) -> CommandResult<()> {
+        match execution {
+            Some(execution) => self.forget_execution(session, execution),
+            None => forget_session(self.connection, session),
+        }
+    }
+
     /// As [`forget_execution`]; the deleted bytes no longer count for the session.
-    pub(super) fn forget_execution(&mut self, session: SessionId, execution: ExecutionId) -> CommandResult<()> {
+    fn forget_execution(&mut self, session: SessionId, execution: ExecutionId) -> CommandResult<()> {
         let forgotten = forget_execution(self.connection, execution)?;
         if forgotten.is_ok()
             && let Some(chain) = self.chain(session)

@@ -241,7 +241,7 @@ impl WriteAheadQueue {
             }
             match write_ahead::insert_rows_in_transaction(connection, std::slice::from_ref(row)) {
                 Err(error) if SqliteErrorClass::from_rusqlite(&error) == SqliteErrorClass::ConstraintViolated => {
-                    lost.push(row.record.session)
+                    lost.push(row.record.session);
                 }
                 inserted => inserted?,
             }

@@ -71,6 +71,8 @@ fn every_kind_of_item_comes_out() {
 #[test]
 fn hostile_input_is_refused() {
     use ProtocolError::{AfterEnd, BadGrant, CutShort, UnknownStream, WrongWay};
+    let wrong_way = |stream| WrongWay { stream };
+    let after_end = |stream| AfterEnd { stream };
     let host = || Inbound::execution(PipeSide::Host);
     let child = || Inbound::execution(PipeSide::Child);
     let control = Inbound::control_only;
@@ -85,68 +87,22 @@ fn hostile_input_is_refused() {
         (control(), frame(1, 3, 1), UnknownStream { stream: 3 }),
         (control(), frame(2, 1, 0), UnknownStream { stream: 1 }),
         (control(), credit(1, 1), UnknownStream { stream: 1 }),
-        (
-            host(),
-            frame(1, 1, 1),
-            WrongWay {
-                stream: PipeStream::Source,
-            },
-        ),
-        (
-            host(),
-            frame(2, 2, 0),
-            WrongWay {
-                stream: PipeStream::Stdin,
-            },
-        ),
-        (
-            child(),
-            frame(1, 3, 1),
-            WrongWay {
-                stream: PipeStream::Stdout,
-            },
-        ),
-        (
-            host(),
-            frame(1, 7, 1),
-            WrongWay {
-                stream: PipeStream::ReplyBodies,
-            },
-        ),
-        (
-            child(),
-            frame(1, 6, 1),
-            WrongWay {
-                stream: PipeStream::CallBodies,
-            },
-        ),
-        (
-            host(),
-            credit(5, 1),
-            WrongWay {
-                stream: PipeStream::Value,
-            },
-        ),
-        (
-            child(),
-            credit(2, 1),
-            WrongWay {
-                stream: PipeStream::Stdin,
-            },
-        ),
+        (host(), frame(1, 1, 1), wrong_way(PipeStream::Source)),
+        (host(), frame(2, 2, 0), wrong_way(PipeStream::Stdin)),
+        (child(), frame(1, 3, 1), wrong_way(PipeStream::Stdout)),
+        (host(), frame(1, 7, 1), wrong_way(PipeStream::ReplyBodies)),
+        (child(), frame(1, 6, 1), wrong_way(PipeStream::CallBodies)),
+        (host(), credit(5, 1), wrong_way(PipeStream::Value)),
+        (child(), credit(2, 1), wrong_way(PipeStream::Stdin)),
         (
             host(),
             [frame(2, 3, 0), frame(1, 3, 1)].concat(),
-            AfterEnd {
-                stream: PipeStream::Stdout,
-            },
+            after_end(PipeStream::Stdout),
         ),
         (
             host(),
             [frame(2, 4, 0), frame(2, 4, 0)].concat(),
-            AfterEnd {
-                stream: PipeStream::Stderr,
-            },
+            after_end(PipeStream::Stderr),
         ),
         (
             host(),

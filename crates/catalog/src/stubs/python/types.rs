@@ -284,12 +284,12 @@ impl<'a> PythonTypeWriter<'a> {
         for (place, shape) in shapes.iter().enumerate() {
             match shape {
                 SchemaShape::Literal(LiteralShape::Number(value)) if value.is_f64() => {
-                    forms.push(self.imported_name("float").to_owned())
+                    forms.push(self.imported_name("float").to_owned());
                 }
                 SchemaShape::Literal(LiteralShape::Number(value)) => spelt.push(value.to_string()),
                 SchemaShape::Literal(LiteralShape::String(value)) => spelt.push(text::python_literal(value)),
                 SchemaShape::Literal(LiteralShape::Boolean(value)) => {
-                    spelt.push(if *value { "True" } else { "False" }.to_owned())
+                    spelt.push(if *value { "True" } else { "False" }.to_owned());
                 }
                 SchemaShape::Null => {}
                 other => {

@@ -75,7 +75,7 @@ impl ApprovalPrompt {
                 }
             }
             ApprovalEvent::Asked(..) | ApprovalEvent::Settled(..) | ApprovalEvent::Unrepeatable(..) => {
-                printer.print_to_stderr(&approval_notices::event_text(&word))
+                printer.print_to_stderr(&approval_notices::event_text(&word));
             }
         }
     }

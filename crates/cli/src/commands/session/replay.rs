@@ -61,7 +61,7 @@ pub(crate) async fn replay_session(
             match one {
                 ReplayAttempt::Replayed(one) => printer.print_escaped(&replay_text(one, printer))?,
                 ReplayAttempt::Not { execution_id, error } => {
-                    printer.print_escaped(&failure_text(*execution_id, error, printer))?
+                    printer.print_escaped(&failure_text(*execution_id, error, printer))?;
                 }
             }
         }

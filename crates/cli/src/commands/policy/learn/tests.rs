@@ -12,20 +12,24 @@ fn to(host: &str, method: Option<&str>) -> EgressTarget {
     }
 }
 
+fn started() -> EventKind {
+    EventKind::ExecutionStarted {
+        language: "program".into(),
+        program: None,
+        code: ContentHash::digest(b"1"),
+        bytes: 1,
+        files: Vec::new(),
+        limits: RecordedLimits::default(),
+        client: None,
+        parent: None,
+    }
+}
+
 #[test]
 fn what_a_session_tried_is_read_from_its_events() {
     let (session, execution) = (SessionId::generate().unwrap(), ExecutionId::generate().unwrap());
     let kinds = [
-        EventKind::ExecutionStarted {
-            language: "program".into(),
-            program: None,
-            code: ContentHash::digest(b"1"),
-            bytes: 1,
-            files: Vec::new(),
-            limits: RecordedLimits::default(),
-            client: None,
-            parent: None,
-        },
+        started(),
         EventKind::EgressStarted {
             number: 1,
             to: to("a.example.org", Some("GET")),
