@@ -251,7 +251,6 @@ impl Engine {
                 (ended, CallsMade::default(), crossed)
             }
             (Some((keeper, orders)), outside) => {
-                let release = held;
                 let channels = CallChannels {
                     calls,
                     answers,
