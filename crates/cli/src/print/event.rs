@@ -53,11 +53,8 @@ pub(crate) fn describe_event(kind: &EventKind) -> String {
             format!("{}{code}{error}, {wall} ms, {memory}", status.name())
         }
         EventKind::Violation { what, detail, rule } => {
-            format!(
-                "{} refused{}",
-                tried(what.as_str(), detail.as_str()),
-                rule_suffix(rule.as_str())
-            )
+            let tried = tried(what.as_str(), detail.as_str());
+            format!("{tried} refused{}", rule_suffix(rule.as_str()))
         }
         EventKind::LimitHit { code, rule, .. } | EventKind::Refused { code, rule, .. } => {
             format!("{code}{}", rule_suffix(rule.as_str()))
