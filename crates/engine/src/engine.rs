@@ -64,7 +64,7 @@ pub struct EngineConfig {
     pub checkers: CheckerTools,
     /// Credentials that egress inserts into requests.
     pub credentials: Credentials,
-    /// Reads the variables behind `env:NAME` and `${SESSION_NAME}` in a server's entry.
+    /// Reads the variables behind `env:NAME` and `${NAME}` in a server's entry.
     pub environment: ringfence_gateway::EnvironmentLookup,
     /// What applies to requests through a front door; none: the engine takes no such requests.
     pub serve: Option<ServeConfig>,

@@ -19,7 +19,7 @@ pub use config::{Credential, Credentials, CredentialsError, HostUse, ServerUse};
 pub(crate) use mask::StreamMask;
 pub(crate) use stand_in::{StandInMisuse, StandIns};
 
-/// Resolves `env:NAME` and `${MAX_NAME_BYTES}`: maps a name to its value. Only the program knows its environment.
+/// Resolves `env:NAME` and `${NAME}`: maps a name to its value. Only the program knows its environment.
 pub type EnvironmentLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Most bytes of one secret.
@@ -60,10 +60,10 @@ impl fmt::Display for SecretString {
     }
 }
 
-/// A value as the operator wrote it: a text that may contain `${MAX_NAME_BYTES}`, or the place to read the value from.
+/// A value as the operator wrote it: a text that may contain `${NAME}`, or the place to read the value from.
 #[derive(Clone)]
 pub enum CredentialSource {
-    /// The value itself; `${MAX_NAME_BYTES}` and `${MAX_NAME_BYTES:-otherwise}` in it are expanded.
+    /// The value itself; `${NAME}` and `${NAME:-otherwise}` in it are expanded.
     Text(SecretString),
     /// The environment variable of `env:NAME`.
     Env(String),
@@ -201,7 +201,7 @@ fn read_secret_file(path: &Path) -> Result<SecretString, CredentialError> {
     Ok(SecretString::new(text.trim_end_matches(['\n', '\r'])))
 }
 
-/// Expands `${MAX_NAME_BYTES}` and `${MAX_NAME_BYTES:-otherwise}`, as `mcpServers` files of other clients write them.
+/// Expands `${NAME}` and `${NAME:-otherwise}`, as `mcpServers` files of other clients write them.
 fn expand_variables(text: &str, environment: &EnvironmentLookup) -> Result<SecretString, CredentialError> {
     let mut filled = Zeroizing::new(String::with_capacity(text.len()));
     let mut rest = text;

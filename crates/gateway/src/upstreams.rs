@@ -26,7 +26,7 @@ const EVENT_CAPACITY: usize = 256;
 /// What upstream servers need from the program.
 #[derive(Clone)]
 pub struct UpstreamOptions {
-    /// Resolves `env:NAME` and `${MAX_NAME_BYTES}`, and provides `PATH`.
+    /// Resolves `env:NAME` and `${NAME}`, and provides `PATH`.
     pub environment: EnvironmentLookup,
     /// Starts servers whose entry names a policy; without it these cannot be used.
     pub spawner: Option<Arc<dyn Spawner>>,

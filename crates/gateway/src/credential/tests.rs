@@ -22,7 +22,7 @@ fn check(text: &str, expected: Result<&str, &str>) {
 fn values_are_read_from_where_they_are_written() {
     check("plain", Ok("plain"));
     check("env:KEY", Ok("hunter2hunter2"));
-    check("Bearer ${KEY_BYTES}!", Ok("Bearer hunter2hunter2!"));
+    check("Bearer ${KEY}!", Ok("Bearer hunter2hunter2!"));
     check("${env:KEY}", Ok("hunter2hunter2"));
     check("${NONE:-else}", Ok("else"));
     check("env:NONE", Err("the variable `NONE` is not set"));

@@ -56,7 +56,7 @@ async fn a_remote_tool_is_called_in_either_protocol() {
     for (mode, era) in [("echo", ProtocolEra::Legacy), ("modern", ProtocolEra::Modern)] {
         let remote = Remote::start(&[mode]);
         let bench = bench(&json!({
-            "far": {"url": remote.url, "headers": {"Authorization": "Bearer ${KEY_BYTES}"}},
+            "far": {"url": remote.url, "headers": {"Authorization": "Bearer ${KEY}"}},
             "moved": {"url": remote.at("/moved")},
         }));
         let listed = bench
@@ -159,7 +159,7 @@ async fn a_remote_that_floods_or_leads_away_is_contained() {
 async fn operations_of_a_document_are_tools() {
     let remote = Remote::start(&["echo"]);
     let bench = bench(&json!({
-        "shop": {"openapi": remote.at("/openapi.json"), "headers": {"Authorization": "Bearer ${KEY_BYTES}"}},
+        "shop": {"openapi": remote.at("/openapi.json"), "headers": {"Authorization": "Bearer ${KEY}"}},
     }));
     let (known, failed) = bench.upstreams.list_unlisted().await;
     assert!(failed.is_empty(), "{failed:?}");

@@ -205,7 +205,7 @@ fn a_secret_goes_whatever_it_looks_like_and_a_schema_of_one_stays() {
             "properties": {"password": {"type": "string", "description": "The password of the account", "minLength": 8}},
             "required": ["password"],
             "password": false,
-            "secret": "${SECRET_REMOVED}",
+            "secret": "${SECRET}",
             "password_policy": "at least eight letters",
         }),
         &json!({}),

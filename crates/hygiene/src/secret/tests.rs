@@ -69,7 +69,7 @@ fn values_that_a_telling_word_is_given() {
     check("Authorization: Bearer q7Zp3XkV9rT2mB5nW8sD", &["q7Zp3XkV9rT2mB5nW8sD"]);
     check("https://user:s3cretpw@host.example/x", &["s3cretpw"]);
     check(
-        "password: must be long; token: string; secret = \"${SECRET_REMOVED}\"; tokens: 4096; password=\"\"",
+        "password: must be long; token: string; secret = \"${SECRET}\"; tokens: 4096; password=\"\"",
         &[],
     );
     check(

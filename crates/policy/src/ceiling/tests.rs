@@ -78,10 +78,10 @@ fn numbers(
         schema["type"].as_str(),
         schema["type"].get(0).and_then(|kind| kind.as_str()),
     ) {
-        (Some("Bytes"), ..) => json!("1TiB"),
+        (Some("ByteSize"), ..) => json!("1TiB"),
         (Some("Period"), ..) => json!("365d"),
         (Some("Rate"), ..) => json!("1000000/s"),
-        (Some("Cpus"), ..) => json!(4096),
+        (Some("CpuCount"), ..) => json!(4096),
         (_, Some("integer"), _) | (_, _, Some("integer")) => json!(4_000_000_000_u32),
         (Some(name), ..) => return numbers(root, &root["$defs"][name], key, found),
         (None, ..) => {

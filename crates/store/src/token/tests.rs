@@ -105,7 +105,8 @@ async fn a_journal_of_the_version_before_gets_its_table() {
         .execute_batch(
             "DROP TABLE tokens; DROP TABLE undelivered; DROP TABLE keys; DROP TABLE recordings; DROP TABLE entries;
              DROP TABLE approvals; DROP TABLE answers; DROP TABLE aliases; DROP TABLE workspaces;
-             DROP TABLE pruned; DROP TABLE claims; DROP TABLE promises; ALTER TABLE sessions DROP COLUMN journal_bytes;
+             DROP TABLE pruned; DROP TABLE claims; DROP TABLE promises;
+             DROP TABLE session_policies; ALTER TABLE sessions DROP COLUMN journal_bytes;
              ALTER TABLE executions DROP COLUMN parent;
              ALTER TABLE events DROP COLUMN execution; ALTER TABLE events DROP COLUMN piece;
              ALTER TABLE events DROP COLUMN total; ALTER TABLE events DROP COLUMN sealed; PRAGMA user_version = 1",
