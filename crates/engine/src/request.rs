@@ -89,7 +89,7 @@ pub enum OutputDestination {
 pub enum RunProgram {
     /// Source code in one of the languages.
     Code {
-        /// The language of the source; not [`Language::Program`].
+        /// The language of the source; not [`JobLanguage::Program`].
         language: JobLanguage,
         /// The file name that errors show.
         file_name: String,
@@ -98,7 +98,7 @@ pub enum RunProgram {
     },
     /// Source code that defines a function, and the input to call it with.
     Function {
-        /// The language of the source; not [`Language::Program`].
+        /// The language of the source; not [`JobLanguage::Program`].
         language: JobLanguage,
         /// The file name that errors show.
         file_name: String,

@@ -16,7 +16,7 @@ use crate::units::{ByteSize, CpuCount, Period};
 
 /// A requested policy: a policy file, a request's `sandbox_policy`, a preset, or a ceiling as written.
 ///
-/// Only [`Draft::under`] turns it into a [`SessionPolicyView`](crate::Policy).
+/// Only [`Draft::under`] turns it into a [`Policy`](crate::Policy).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Ringfence policy")]

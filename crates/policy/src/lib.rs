@@ -1,7 +1,7 @@
 //! Policies as data: what a session may do. This crate makes every policy decision.
 //!
-//! A [`StandingRuleDraft`] is a requested policy: a file, a preset, or part of a request. Drafts are layered, measured against a [`Ceiling`],
-//! and become a [`SessionPolicyView`], which answers every query with a [`PersonDecision`] that names its rule. Hosts, paths and names have types
+//! A [`Draft`] is a requested policy: a file, a preset, or part of a request. Drafts are layered, measured against a [`Ceiling`],
+//! and become a [`Policy`], which answers every query with a [`Decision`] that names its rule. Hosts, paths and names have types
 //! that exist only in canonical form.
 //!
 //! The crate has no access to files, networks or clocks, and does not know who asks: it takes text and returns decisions.

@@ -373,7 +373,7 @@ pub enum HttpMethod {
 }
 
 /// A request to a host. Method and path are `None` while they are unknown (a tunnel is being opened); the request must then be
-/// decided again when they are known, see [`SessionPolicyView::needs_inspection`](crate::Policy::inspects).
+/// decided again when they are known, see [`Policy::needs_inspection`](crate::Policy::needs_inspection).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRequest {
     /// The host that the request is sent to.

@@ -1,4 +1,4 @@
-//! Parses text into a [`StandingRuleDraft`] and explains errors.
+//! Parses text into a [`Draft`] and explains errors.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -103,7 +103,7 @@ impl Draft {
         decode_draft(node, name).map(|draft| draft.with_name(name))
     }
 
-    /// Like [`StandingRuleDraft::parse`], but reports every error. It removes each invalid part and parses the rest again. For an entry of a
+    /// Like [`Draft::parse`], but reports every error. It removes each invalid part and parses the rest again. For an entry of a
     /// list, it reports only the first error.
     pub fn parse_all(text: &str, name: &str) -> Result<Self, Vec<ParseError>> {
         let mut node = read_node(text, name).map_err(|error| vec![error])?;

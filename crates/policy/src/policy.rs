@@ -18,7 +18,7 @@ use crate::standing_rules::StandingRules;
 use crate::tools::{CallHistory, ToolHints, ToolLimitScope, ToolLimitsDraft, ToolRule, ToolsDraft};
 use crate::units::{ByteSize, CpuCount, Rate};
 
-/// What a session may do. It can only be made by [`StandingRuleDraft::under`]:
+/// What a session may do. It can only be made by [`Draft::under`]:
 ///
 /// ```
 /// use ringfence_policy::{Ceiling, Draft};

@@ -31,7 +31,7 @@ fn parse_preset((name, text): (&str, &str)) -> Draft {
     }
 }
 
-/// The names of the presets that [`StandingRuleDraft::preset`] knows.
+/// The names of the presets that [`Draft::preset`] knows.
 pub fn presets() -> impl Iterator<Item = &'static str> {
     PRESETS.iter().map(|(name, _)| *name)
 }

@@ -7,7 +7,7 @@ use crate::draft::Draft;
 use crate::policy::Policy;
 
 impl Policy {
-    /// Restores the policy that [`SessionPolicyView::to_json`] described. The policy is built from its drafts again; `None` if the result
+    /// Restores the policy that [`Policy::to_json`] described. The policy is built from its drafts again; `None` if the result
     /// has another digest.
     pub fn restore(json: &Value) -> Option<Self> {
         let draft = |value: &Value| serde_json::from_value::<Draft>(value.clone()).ok();

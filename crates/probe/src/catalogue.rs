@@ -118,17 +118,17 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Whether [`egress`](crate::door()) makes it, at the network egress.
+    /// Whether [`run_egress_probes`](crate::run_egress_probes) makes it, at the network egress.
     pub fn is_egress(&self) -> bool {
         self.method == ProbeMethod::Egress
     }
 
-    /// Whether [`run_records_probes`](crate::records()) makes it, on the recorded journal.
+    /// Whether [`run_records_probes`](crate::run_records_probes) makes it, on the recorded journal.
     pub fn is_records(&self) -> bool {
         self.method == ProbeMethod::Records
     }
 
-    /// Whether [`run`](crate::run()) makes it, with nothing but sandboxes.
+    /// Whether [`run_sandbox_probes`](crate::run_sandbox_probes) makes it, with nothing but sandboxes.
     pub fn is_sandbox(&self) -> bool {
         !self.is_egress() && !self.is_records()
     }

@@ -37,7 +37,7 @@ pub struct ExecutionTask {
     pub wall: Option<Duration>,
     /// The network access of programs, scripts and Python in a sandbox made for it; `None`: no network.
     pub network: Option<NetworkAccess>,
-    /// What makes code behave as in an earlier run; `None`: [fresh](Again::fresh). Programs and scripts are never replayed.
+    /// What makes code behave as in an earlier run; `None`: [fresh](ReplayState::fresh). Programs and scripts are never replayed.
     pub replay: Option<ReplayState>,
 }
 
@@ -107,7 +107,7 @@ pub struct NetworkAccess {
 pub enum TaskKind {
     /// Code that runs on an engine.
     Code {
-        /// Any language except [`Language::Program`].
+        /// Any language except [`JobLanguage::Program`].
         language: JobLanguage,
         /// The file name that errors show.
         file_name: String,
@@ -116,7 +116,7 @@ pub enum TaskKind {
     },
     /// Code that defines a function. The function is called, and its return value is the value of the execution.
     Function {
-        /// Any language except [`Language::Program`].
+        /// Any language except [`JobLanguage::Program`].
         language: JobLanguage,
         /// The file name that errors show.
         file_name: String,

@@ -15,7 +15,7 @@ pub enum Verdict {
     Overdue,
     /// The sandbox failed during the execution.
     Died,
-    /// The execution only waited for calls that [wait for a person](crate::Door::held): the host ended it, and it is to be
+    /// The execution only waited for calls that [wait for a person](crate::CallPort::held): the host ended it, and it is to be
     /// replayed.
     Released {
         /// When its next timer is due, in ticks of its clock.

@@ -134,7 +134,7 @@ impl Store {
         self.apply_change(RecordingChange::Begin(recording)).await
     }
 
-    /// As [`CompanyStore::begin_recording`], in the same commit as the event of the start.
+    /// As [`Store::begin_recording`], in the same commit as the event of the start.
     pub async fn record_start_with_recording(
         &self,
         event: Event,
@@ -169,7 +169,7 @@ impl Store {
         self.apply_change(change).await
     }
 
-    /// As [`CompanyStore::finish_recording`], with the last entries, in the same commit as the event of the end.
+    /// As [`Store::finish_recording`], with the last entries, in the same commit as the event of the end.
     pub async fn record_end_with_outcome(
         &self,
         event: Event,

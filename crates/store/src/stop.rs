@@ -121,7 +121,7 @@ impl Store {
         Ok(owners.collect())
     }
 
-    /// Listens for stop requests to sessions of this lease. A lease has one listener: this one, or [`CompanyStore::listen_for_wakes`].
+    /// Listens for stop requests to sessions of this lease. A lease has one listener: this one, or [`Store::listen_for_wakes`].
     pub fn listen_for_stops(self: &Arc<Self>, lease: &Lease) -> Result<StopListener, LeaseError> {
         self.listen_for_wakes(lease).map(StopListener)
     }

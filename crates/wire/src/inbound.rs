@@ -26,7 +26,7 @@ pub enum InboundItem<'a> {
         /// The stream that has ended.
         stream: PipeStream,
     },
-    /// The peer grants more bytes; pass this to [`Outbound::add_credit`](crate::Outbound::credit).
+    /// The peer grants more bytes; pass this to [`Outbound::add_credit`](crate::Outbound::add_credit).
     Credit(StreamCredit),
     /// A frame of a tunnel.
     Tunnel {
@@ -39,7 +39,7 @@ pub enum InboundItem<'a> {
 
 /// The receiving half of a pipe.
 ///
-/// Feed it with [`push`](Self::push), or read into [`read_buffer`](Self::space) and call [`advance`](Self::filled); then call
+/// Feed it with [`push`](Self::push), or read into [`read_buffer`](Self::read_buffer) and call [`advance`](Self::advance); then call
 /// [`next`](Self::next) until it returns `None`; at the end of the input call [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct Inbound {
@@ -154,7 +154,7 @@ impl Inbound {
         &mut self.buffer[self.end..]
     }
 
-    /// Marks `count` bytes of [`read_buffer`](Self::space) as filled.
+    /// Marks `count` bytes of [`read_buffer`](Self::read_buffer) as filled.
     pub fn advance(&mut self, count: usize) {
         debug_assert!(count <= self.buffer.len() - self.end);
         self.end = self.buffer.len().min(self.end + count);

@@ -98,7 +98,7 @@ pub struct NetworkProxy {
 /// The code, program or script that a job runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobKind {
-    /// Code on an engine. Its text, its input and then its trace come on [`PipeStream::Source`](crate::Stream::Source). The
+    /// Code on an engine. Its text, its input and then its trace come on [`PipeStream::Source`](crate::PipeStream::Source). The
     /// code is a function of these, of its arguments and of the responses to its calls.
     Code {
         /// The language of the code, which is not [`JobLanguage::Program`].
@@ -124,7 +124,7 @@ pub enum JobKind {
         argv: JobArguments,
     },
     /// A script for `/bin/sh`, or for bash if its name ends in `.bash` or its first line names bash. Its text comes on
-    /// [`PipeStream::Source`](crate::Stream::Source).
+    /// [`PipeStream::Source`](crate::PipeStream::Source).
     Shell {
         /// The value of `$0` in the script.
         file_name: BoundedText<1024>,
@@ -140,7 +140,7 @@ pub enum JobKind {
 pub enum StdinMode {
     /// An empty input, at its end from the start.
     Empty,
-    /// The bytes of [`PipeStream::Stdin`](crate::Stream::Stdin).
+    /// The bytes of [`PipeStream::Stdin`](crate::PipeStream::Stdin).
     Stream,
 }
 

@@ -116,7 +116,7 @@ impl Outbound {
         Ok(self.own_stream(stream)?.push(bytes))
     }
 
-    /// How many bytes [`queue_data`](Self::data) would queue now.
+    /// How many bytes [`queue_data`](Self::queue_data) would queue now.
     pub fn available_capacity(&self, stream: PipeStream) -> usize {
         self.sending[stream.table_index()].available_capacity()
     }
@@ -127,7 +127,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Adds a grant of the peer, received as [`InboundItem::Credit`](crate::Item::Credit).
+    /// Adds a grant of the peer, received as [`InboundItem::Credit`](crate::InboundItem::Credit).
     pub fn add_credit(&mut self, credit: StreamCredit) -> Result<(), ProtocolError> {
         let StreamCredit { stream, grant } = credit;
         let sending = &mut self.sending[stream.table_index()];
@@ -141,7 +141,7 @@ impl Outbound {
         }
     }
 
-    /// Queues a grant for the peer, returned by [`Inbound::mark_consumed`](crate::Inbound::consumed). Queued grants are
+    /// Queues a grant for the peer, returned by [`Inbound::mark_consumed`](crate::Inbound::mark_consumed). Queued grants are
     /// added up, so a peer that does not read costs no memory.
     pub fn queue_grant(&mut self, credit: StreamCredit) {
         let owed = &mut self.owed_grants[credit.stream.table_index()];

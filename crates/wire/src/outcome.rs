@@ -93,7 +93,7 @@ pub struct JobOutcome {
     pub exit_code: i32,
     /// The signal that ended the program; `None` if it exited.
     pub signal: Option<i32>,
-    /// Whether [`PipeStream::Value`](crate::Stream::Value) carries a value.
+    /// Whether [`PipeStream::Value`](crate::PipeStream::Value) carries a value.
     pub has_value: bool,
     /// The error that ended the job; `None` if there is nothing to add to the kind and the exit code.
     pub error: Option<JobFailure>,

@@ -82,7 +82,7 @@ impl TunnelSenders {
         count
     }
 
-    /// How many bytes [`queue_data`](Self::data) would queue now.
+    /// How many bytes [`queue_data`](Self::queue_data) would queue now.
     pub fn available_capacity(&self, tunnel: TunnelId) -> usize {
         match self.slot(tunnel) {
             Some(slot) if slot.close == CloseState::NotYet => slot.sending.available_capacity(),
@@ -129,7 +129,7 @@ impl TunnelSenders {
         self.mark_ready(tunnel);
     }
 
-    /// Adds a grant of the peer, received as [`TunnelEvent::Credit`](crate::Carried::Credit). On a tunnel that this side
+    /// Adds a grant of the peer, received as [`TunnelEvent::Credit`](crate::TunnelEvent::Credit). On a tunnel that this side
     /// has closed it has no use, but is still counted: a peer cannot grant more than was sent.
     pub fn add_credit(&mut self, tunnel: TunnelId, grant: u32) -> Result<(), TunnelError> {
         let bad = TunnelError::BadGrant { tunnel, grant };
@@ -148,7 +148,7 @@ impl TunnelSenders {
         Ok(())
     }
 
-    /// Queues a grant for the peer, returned by [`TunnelReceivers::mark_consumed`](crate::Arriving::consumed).
+    /// Queues a grant for the peer, returned by [`TunnelReceivers::mark_consumed`](crate::TunnelReceivers::mark_consumed).
     pub fn queue_grant(&mut self, tunnel: TunnelId, grant: u32) {
         let Some(slot) = self.open_slot(tunnel) else { return };
         let waits = slot.owed > 0;
