@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::sockets::SocketMemory;
-use crate::sys::fd;
 pub use crate::sys::fd::DiskSpace;
+use crate::sys::fd::{self, InputState};
 use crate::sys::fence::{self, StoppedCall};
 use crate::sys::process::{self, ProcessEnd};
 
@@ -136,22 +136,35 @@ fn reap_in_background(handle: OwnedFd) {
 #[derive(Debug)]
 pub struct SyscallListener(OwnedFd);
 
+/// What a listener had to report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListenerEvent {
+    /// A call that was refused.
+    Refused(StoppedCall),
+    /// No call waits now.
+    Idle,
+    /// Every process under the filter is gone: no call will ever come, and the descriptor stays ready for ever.
+    Closed,
+}
+
 impl SyscallListener {
-    /// Receives the next notified call, refuses it, and returns what it was; `None`: there is none now. Never blocks.
-    pub fn refuse_next(&self) -> io::Result<Option<StoppedCall>> {
+    /// Receives the next notified call, refuses it, and returns what it was. Never blocks.
+    pub fn refuse_next(&self) -> io::Result<ListenerEvent> {
         // Receiving blocks until there is a call, whatever the descriptor's flags are.
-        if !fd::is_readable(self.0.as_fd(), Duration::ZERO)? {
-            return Ok(None);
+        match fd::poll_input(self.0.as_fd(), Duration::ZERO)? {
+            InputState::Ready => {}
+            InputState::Empty => return Ok(ListenerEvent::Idle),
+            InputState::Closed => return Ok(ListenerEvent::Closed),
         }
         let stopped = match fence::receive_stopped(self.0.as_fd()) {
             // The calling process died meanwhile.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Interrupted) => {
-                return Ok(None);
+                return Ok(ListenerEvent::Idle);
             }
             other => other?,
         };
         fence::refuse_stopped(self.0.as_fd(), stopped)?;
-        Ok(Some(stopped))
+        Ok(ListenerEvent::Refused(stopped))
     }
 }
 

@@ -47,7 +47,7 @@ pub use landlock::LandlockAccess;
 pub use sys::socket;
 
 #[cfg(feature = "host")]
-pub use jailed_process::{DiskSpace, JailedProcess, SyscallListener, disk_space, run_as_file_user};
+pub use jailed_process::{DiskSpace, JailedProcess, ListenerEvent, SyscallListener, disk_space, run_as_file_user};
 #[cfg(feature = "host")]
 pub use launch::{Launcher, LauncherError};
 #[cfg(feature = "host")]

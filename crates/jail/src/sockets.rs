@@ -30,6 +30,9 @@ const MAX_UNCOUNTED_QUEUES: u64 = 16;
 /// are charged to no group, and without control groups no socket is.
 const SOCKET_OVERHEAD_BYTES: u64 = 3 << 10;
 
+/// Bytes that the kernel keeps for a connection that both sides have closed, until it is sure that no late packet comes.
+const CLOSED_CONNECTION_BYTES: u64 = 512;
+
 /// Bytes that the kernel keeps for sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SocketMemory {
@@ -64,7 +67,7 @@ pub(crate) fn socket_memory(list: BorrowedFd<'_>) -> io::Result<SocketMemory> {
     for (family, protocol) in [(V4, UDP), (V6, UDP), (V4, TCP), (V6, TCP)] {
         dump(list, &internet_request(family, protocol), |answer| {
             bytes = bytes
-                .saturating_add(SOCKET_OVERHEAD_BYTES)
+                .saturating_add(overhead(answer))
                 .saturating_add(internet_bytes(answer));
             open += u64::from(is_open(answer));
         })?;
@@ -214,6 +217,17 @@ const INTERNET_SOCKET: usize = 72;
 fn is_open(answer: &[u8]) -> bool {
     const NUMBER: usize = INTERNET_SOCKET - 4;
     u32_at(answer, NUMBER).is_some_and(|number| number != 0)
+}
+
+/// What the kernel keeps for an internet socket beside its buffers.
+fn overhead(answer: &[u8]) -> u64 {
+    const STATE: usize = 1;
+    const TIME_WAIT: u8 = 6;
+    if answer.get(STATE) == Some(&TIME_WAIT) {
+        CLOSED_CONNECTION_BYTES
+    } else {
+        SOCKET_OVERHEAD_BYTES
+    }
 }
 
 fn internet_bytes(answer: &[u8]) -> u64 {

@@ -49,6 +49,10 @@ impl Template {
         fd::set_close_on_exec(CONTROL_FD, true)?;
         process::set_process_option(libc::PR_SET_DUMPABLE, 0)?;
         process::new_session()?;
+        // The kernel gives the first process of a sandbox only signals that it has a handler for. The standard library has installed
+        // some that end the process, so any program inside could end it.
+        process::default_signal(libc::SIGSEGV);
+        process::default_signal(libc::SIGBUS);
         mount::change_folder(c"/")?;
         Ok(Template {
             filter: Filter::for_profile(Profile::Program),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringfence_jail::cgroup::Leaf;
-use ringfence_jail::{StoppedCall, SyscallListener};
+use ringfence_jail::{ListenerEvent, StoppedCall, SyscallListener};
 use ringfence_wire::PipeStream;
 use tokio::io::unix::AsyncFd;
 use tokio::time;
@@ -247,8 +247,10 @@ async fn next_stopped(listener: &AsyncFd<SyscallListener>) -> Result<StoppedCall
     loop {
         let mut guard = listener.readable().await.map_err(ExecutionError::Watch)?;
         match guard.get_inner().refuse_next().map_err(ExecutionError::Watch)? {
-            Some(stopped) => return Ok(stopped),
-            None => guard.clear_ready(),
+            ListenerEvent::Refused(stopped) => return Ok(stopped),
+            ListenerEvent::Idle => guard.clear_ready(),
+            // The descriptor stays ready for ever now. Whatever ended the processes is seen on the pipe.
+            ListenerEvent::Closed => return std::future::pending().await,
         }
     }
 }

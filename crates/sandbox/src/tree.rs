@@ -38,6 +38,8 @@ impl ProcessTotals {
 
 /// Bytes that the kernel keeps for one mapping of a process.
 const MAPPING_BYTES: u64 = 256;
+/// Bytes that it keeps for one mapping and each ancestor that the process was forked from: a link to the ancestor's pages.
+const ANCESTOR_LINK_BYTES: u64 = 64;
 /// The most mappings that one sandbox may have, whatever its limit: reading a longer list would take too long.
 const MAX_MAPPINGS: u64 = 131_072;
 
@@ -46,6 +48,8 @@ const MAX_MAPPINGS: u64 = 131_072;
 struct MemorySum {
     own: u64,
     mappings: u64,
+    /// Links from mappings to those of ancestors.
+    ancestor_links: u64,
     /// The extents of shared memory without a file, by its number. It counts once for all processes, and also where none of
     /// them accesses it.
     shared: HashMap<u64, u64>,
@@ -60,6 +64,7 @@ impl MemorySum {
         self.own
             .saturating_add(shared)
             .saturating_add(self.mappings * MAPPING_BYTES)
+            .saturating_add(self.ancestor_links.saturating_mul(ANCESTOR_LINK_BYTES))
     }
 }
 
@@ -67,12 +72,14 @@ impl MemorySum {
 pub(crate) fn process_totals(first: i32) -> ProcessTotals {
     let mut totals = ProcessTotals::default();
     let mut sum = MemorySum::default();
-    for pid in processes_below(first) {
+    for (pid, depth) in descendants(first) {
         totals.processes += threads(pid);
         if sum.mappings <= MAX_MAPPINGS {
+            let before = sum.mappings;
             // When the first thread of a process has ended, another of its threads is read.
             let mut folders = std::iter::once(PathBuf::from(format!("/proc/{pid}"))).chain(tasks(pid));
             let _ = folders.find_map(|folder| add_memory(&folder, &mut sum));
+            sum.ancestor_links += (sum.mappings - before) * depth;
         }
         totals.cpu += cpu_time(pid).unwrap_or_default();
     }
@@ -128,11 +135,16 @@ pub(crate) fn tasks(pid: i32) -> impl Iterator<Item = PathBuf> {
 
 /// The processes below `first`.
 pub(crate) fn processes_below(first: i32) -> Vec<i32> {
+    descendants(first).into_iter().map(|(pid, _)| pid).collect()
+}
+
+/// The processes below `first`, each with the number of processes between both.
+fn descendants(first: i32) -> Vec<(i32, u64)> {
     let mut found = Vec::new();
-    let mut waiting = children(first);
-    while let Some(pid) = waiting.pop() {
-        found.push(pid);
-        waiting.extend(children(pid));
+    let mut waiting: Vec<(i32, u64)> = children(first).into_iter().map(|pid| (pid, 0)).collect();
+    while let Some((pid, depth)) = waiting.pop() {
+        found.push((pid, depth));
+        waiting.extend(children(pid).into_iter().map(|child| (child, depth + 1)));
     }
     found
 }
@@ -165,7 +177,7 @@ fn add_memory(folder: &Path, sum: &mut MemorySum) -> Option<()> {
         Some(own) => own,
         None => part("Pss:")?,
     };
-    sum.own = sum.own.saturating_add(own);
+    sum.own = sum.own.saturating_add(own).saturating_add(page_tables(folder)?);
     let maps = BufReader::new(fs::File::open(folder.join("maps")).ok()?);
     for line in maps.lines().map_while(Result::ok) {
         sum.mappings += 1;
@@ -178,6 +190,14 @@ fn add_memory(folder: &Path, sum: &mut MemorySum) -> Option<()> {
         }
     }
     Some(())
+}
+
+/// Bytes of a process's page tables, which no other count includes.
+fn page_tables(folder: &Path) -> Option<u64> {
+    let text = fs::read_to_string(folder.join("status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmPTE:"))?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+    Some(kib * 1024)
 }
 
 /// The number and extent of shared memory that has no file.

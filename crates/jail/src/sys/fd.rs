@@ -183,8 +183,24 @@ fn poll_descriptors(list: &mut [libc::pollfd], patience: Option<std::time::Durat
     }
 }
 
-/// Whether reading would not block, now or within `patience`.
+/// Whether a descriptor has input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InputState {
+    /// Reading returns something at once.
+    Ready,
+    /// There is no input now.
+    Empty,
+    /// The other side is gone and left no input.
+    Closed,
+}
+
+/// Whether reading would not block, now or within `patience`; also because the other side is gone.
 pub(crate) fn is_readable(fd: BorrowedFd<'_>, patience: std::time::Duration) -> io::Result<bool> {
+    Ok(poll_input(fd, patience)? != InputState::Empty)
+}
+
+/// Whether there is input, now or within `patience`.
+pub(crate) fn poll_input(fd: BorrowedFd<'_>, patience: std::time::Duration) -> io::Result<InputState> {
     let milliseconds = libc::c_int::try_from(patience.as_millis()).unwrap_or(libc::c_int::MAX);
     let mut one = libc::pollfd {
         fd: fd.as_raw_fd(),
@@ -192,7 +208,12 @@ pub(crate) fn is_readable(fd: BorrowedFd<'_>, patience: std::time::Duration) -> 
         revents: 0,
     };
     // SAFETY: the pointer and count describe `one`; the descriptor is borrowed for the call.
-    Ok(check_int(unsafe { libc::poll(&raw mut one, 1, milliseconds) })? > 0)
+    let ready = check_int(unsafe { libc::poll(&raw mut one, 1, milliseconds) })? > 0;
+    Ok(match one.revents & libc::POLLIN {
+        _ if !ready => InputState::Empty,
+        0 => InputState::Closed,
+        _ => InputState::Ready,
+    })
 }
 
 /// How often a file in memory is sealed again that the kernel reports as in use, and the pause between two tries.

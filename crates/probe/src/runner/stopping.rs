@@ -1,4 +1,5 @@
-//! A program that stops every process it can reach, so that no process is left to end it.
+//! A program that stops every process it can reach, so that no process is left to end it, and one that sends every signal to the first
+//! process, which has to outlive them all.
 
 use std::time::{Duration, Instant};
 
@@ -12,12 +13,17 @@ const DEADLINE: Duration = Duration::from_secs(1);
 /// Longer than anything here may take: no answer after this time means that none will come.
 const NEVER: Duration = Duration::from_secs(10);
 
-const ATTACK: &str = "kill -STOP $PPID; kill -STOP -1; sleep 60";
+const STOP_ALL: &str = "kill -STOP $PPID; kill -STOP -1; sleep 60";
+const SIGNAL_FIRST: &str = "for n in $(seq 1 64); do kill -$n 1; kill -$n 1; done; sleep 0.2; true";
 
 pub(crate) async fn probe(drive: &ProbeRunner<'_>) -> Result<ProbeJudgement, ProbeError> {
     let mut held = Vec::new();
     let mut sandbox = drive.launch_sandbox(&[("proc.wall_timeout", "1s")]).await?;
-    for (turn, task) in [("", shell_task(ATTACK)), ("the next run: ", shell_task("true"))] {
+    for (turn, task) in [
+        ("every signal to the first process: ", shell_task(SIGNAL_FIRST)),
+        ("every process stopped: ", shell_task(STOP_ALL)),
+        ("the next run: ", shell_task("true")),
+    ] {
         match answered(&mut sandbox, task).await {
             Ok(words) => held.push(format!("{turn}{words}")),
             Err(EndedTooLate { took }) => {

@@ -154,6 +154,43 @@ async fn queues_whose_sender_is_gone_and_mappings_count_without_groups() {
     }
 }
 
+/// One page in each GiB, read only: nothing is resident but the tables that lead to it.
+const PAGE_TABLES: &str = "import ctypes, time\nlib = ctypes.CDLL(None); lib.mmap.restype = ctypes.c_void_p\n\
+     lib.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]\n\
+     for n in range(40000):\n    at = lib.mmap(0x10000000000 + n * 2 ** 30, 4096, 1, 0x100022, -1, 0)\n    \
+     ctypes.string_at(at, 1)\ntime.sleep(15)";
+/// Each mapping of a forked process is linked to the same one of all its ancestors.
+const FORKED_MAPPINGS: &str = "import mmap, os, time\n\
+     keep = [mmap.mmap(-1, 4096, prot=1 + 2 * (n % 2)) for n in range(2000)]\n\
+     for m in keep[1::2]: m[0] = 1\n\
+     for _ in range(55):\n    if os.fork(): break\n\
+     time.sleep(15)";
+
+#[tokio::test]
+async fn what_the_kernel_keeps_for_mappings_counts_without_groups() {
+    for source in [PAGE_TABLES, FORKED_MAPPINGS] {
+        let script = format!("cat > /tmp/tables.py <<'END'\n{source}\nEND\npython3 /tmp/tables.py");
+        let ran = run_on(&without_groups(), &script).await;
+        check_bounded(&ran);
+    }
+}
+
+/// Closed connections leave little behind, however many there were.
+#[tokio::test]
+async fn connections_that_were_closed_end_nobody() {
+    let script = "cat > /tmp/closed.py <<'END'\nimport socket\nl = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(64)\n\
+                  for _ in range(25000):\n    c = socket.create_connection(l.getsockname()); l.accept()[0].close(); c.close()\n\
+                  print('done', flush=True)\nEND\npython3 /tmp/closed.py";
+    for native in [native(), without_groups()] {
+        let ran = run_on(&native, script).await;
+        assert_eq!(
+            (ran.ended.verdict, ran.stdout.as_str()),
+            (Verdict::Finished, "done\n"),
+            "{ran:?}"
+        );
+    }
+}
+
 /// More than sixteen empty sockets of each kind.
 #[tokio::test]
 async fn sockets_without_anything_in_them_count_as_what_they_are() {
