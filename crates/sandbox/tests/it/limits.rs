@@ -178,7 +178,9 @@ async fn a_fork_bomb_ends() {
     let bomb = "import os, time\nwhile True:\n    try:\n        if os.fork() == 0: time.sleep(60)\n    \
                 except OSError: time.sleep(0.01)";
     check(
-        shell(&format!("cat > /tmp/bomb.py <<'END'\n{bomb}\nEND\npython3 /tmp/bomb.py")),
+        shell(&format!(
+            "cat > /tmp/bomb.py <<'END'\n{bomb}\nEND\npython3 /tmp/bomb.py"
+        )),
         &[("proc.fork_limit", "32")],
         ExecutionLimit::Processes,
     )
