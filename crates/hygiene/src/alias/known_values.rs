@@ -39,9 +39,12 @@ impl KnownValues {
             _ if letter.is_ascii_control() => 6,
             _ => letter.len_utf8(),
         };
-        let plain = |letter: char| match letter.is_ascii() {
-            true => quoted(letter),
-            false => 6 * letter.len_utf16(),
+        let plain = |letter: char| {
+            if letter.is_ascii() {
+                quoted(letter)
+            } else {
+                6 * letter.len_utf16()
+            }
         };
         let one = |length: usize| SPELLING_BYTES + allocated_bytes(length);
         let inner = value.chars().map(quoted).sum::<usize>();
