@@ -85,15 +85,16 @@ impl RedactorState {
             RedactionMode::Open => unredacted(value),
             RedactionMode::Redact => redacted(detector.redact_json(value, &hints)),
             RedactionMode::Note => {
-                self.aliases()?.hide_json(detector, value.clone(), &hints);
+                let aliases = self.aliases()?.with_origin(sight.alias_origin(side));
+                aliases.hide_json(detector, value.clone(), &hints);
                 redacted(sight.secrets_only_mode().1.redact_json(value, &hints))
             }
             RedactionMode::Alias => {
-                let aliases = self.aliases()?;
+                let aliases = self.aliases()?.with_origin(sight.alias_origin(side));
                 let value = aliases.mask_json(value, &known);
                 let hidden = aliases.hide_json(detector, value, &hints);
                 redacted(match side {
-                    Audience::Inside => hidden,
+                    Audience::Inside | Audience::InsideSkill => hidden,
                     Audience::Outside | Audience::Form => {
                         merge_counts(&hidden.counts, aliases.mask_known_json(hidden.shown))
                     }
@@ -154,6 +155,18 @@ impl Redactor {
             .await
     }
 
+    /// Redacts a skill's answer for the program in the sandbox: a skill is a program and may repeat a guess.
+    pub(crate) async fn redact_skill_answer(
+        &self,
+        keep: (&impl ReplayRecorder, SessionId),
+        sight: &Arc<RedactionRules>,
+        value: Value,
+        (hints, known): (Arc<SchemaHints>, Vec<usize>),
+    ) -> Result<Redacted<Value>, RedactionError> {
+        self.redact(keep, (sight, Audience::InsideSkill), value, (hints, known))
+            .await
+    }
+
     /// Learns the values of an answer that is replayed: from now on they are known by its keys.
     pub async fn learn_value(
         &self,
@@ -198,7 +211,7 @@ impl Redactor {
                 RedactionMode::Open => unredacted(rest().to_owned()),
                 RedactionMode::Redact | RedactionMode::Note => redacted(detector.redact_from(&text, from)),
                 RedactionMode::Alias => {
-                    let aliases = state.aliases()?;
+                    let aliases = state.aliases()?.with_origin(sight.alias_origin(Audience::Outside));
                     let hidden = aliases.hide_from(detector, &text, from);
                     redacted(merge_counts(&hidden.counts, aliases.mask_known(hidden.shown)))
                 }

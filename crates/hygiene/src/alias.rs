@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 pub use recognise::resembles_alias;
-pub use table::{AliasTableError, Aliases, RandomnessError};
+pub use table::{AliasOrigin, AliasTableError, Aliases, RandomnessError};
 
 /// The kind word of text that only looked like an alias.
 pub(crate) const LITERAL_WORD: &str = "text";

@@ -113,6 +113,8 @@ impl<'a> ValueContext<'a> {
             let telling = self.telling.filter(|_| is_neutral_key(key))?;
             // A name that is given in parts belongs to a person.
             let parted = telling.kind == SensitiveKind::Name && is_part_of_a_name(key);
+            // So does the number of a house.
+            let parted = parted || telling.kind == SensitiveKind::Address && matches!(key, "number" | "house");
             let trust = if parted { HintTrust::Sure } else { telling.trust };
             Some(KeyHint { trust, ..telling })
         };

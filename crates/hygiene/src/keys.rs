@@ -24,8 +24,19 @@ pub(crate) enum HintTrust {
     Vague,
     /// It usually holds this kind, and sometimes something else: `owner`, `pin`, `zip`.
     Likely,
+    /// It holds this kind, unless its value plainly is something else.
+    SureUnless(OtherMeaning),
     /// It holds this kind, or nothing.
     Sure,
+}
+
+/// What else a key may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum OtherMeaning {
+    /// The folder that a program works in: `PWD=/workspace`.
+    Folder,
+    /// Words: `{"cookie": "chocolate chip"}`.
+    Words,
 }
 
 impl KeyHint {
@@ -50,7 +61,12 @@ impl KeyHint {
 
     /// Whether the hint is trusted whatever its surroundings.
     pub(crate) fn is_sure(self) -> bool {
-        self.trust == HintTrust::Sure
+        matches!(self.trust, HintTrust::Sure | HintTrust::SureUnless(_))
+    }
+
+    /// Whether the value decides, although the key is sure.
+    pub(crate) fn has_exception(self) -> bool {
+        matches!(self.trust, HintTrust::SureUnless(_))
     }
 }
 
@@ -190,6 +206,44 @@ pub(crate) fn key_hint(key: &str) -> Option<KeyHint> {
     Some(KeyHint::sure(kind))
 }
 
+/// Whether a value is the label of a field of this kind in a form: `Passwort`, `Vorname`, `E-Mail`. A password may be
+/// the word itself, but is hardly written with one capital.
+pub(crate) fn is_label(value: &str, kind: SensitiveKind) -> bool {
+    let begun = value.chars().next().is_some_and(char::is_uppercase);
+    let plain = value
+        .chars()
+        .all(|letter| letter.is_alphabetic() || matches!(letter, ' ' | '-'));
+    let Some(words) = KeyWords::split(value).filter(|words| begun && plain && words.count <= 3) else {
+        return false;
+    };
+    let fits = match kind {
+        SensitiveKind::Secret => words.count == 1 && value.chars().skip(1).all(char::is_lowercase),
+        SensitiveKind::Name => {
+            let last = words.last();
+            ["name", "naam", "nome"].iter().any(|end| last.ends_with(end))
+                || matches!(
+                    last,
+                    "prenom" | "prénom" | "apellido" | "apellidos" | "imie" | "nazwisko"
+                )
+        }
+        SensitiveKind::Email
+        | SensitiveKind::Phone
+        | SensitiveKind::Card
+        | SensitiveKind::Iban
+        | SensitiveKind::Ssn
+        | SensitiveKind::NationalId
+        | SensitiveKind::Ip
+        | SensitiveKind::Mac
+        | SensitiveKind::Url
+        | SensitiveKind::BirthDate
+        | SensitiveKind::Place
+        | SensitiveKind::Address
+        | SensitiveKind::Organisation
+        | SensitiveKind::Custom(_) => false,
+    };
+    fits && key_hint(value).is_some_and(|telling| telling.kind == kind)
+}
+
 /// Returns the hint of compound keys with one meaning.
 fn compound_key_hint(joined: &str) -> Option<KeyHint> {
     Some(KeyHint::sure(match joined {
@@ -245,15 +299,24 @@ fn word_pair_kind(words: &KeyWords) -> Option<SensitiveKind> {
 /// Returns the hint of keys for secrets. `password_policy` is about one, and a `pin` may be on a plug.
 fn secret_hint(words: &KeyWords) -> Option<KeyHint> {
     let last = words.last();
+    let unless = |meaning: OtherMeaning| KeyHint {
+        kind: SensitiveKind::Secret,
+        trust: HintTrust::SureUnless(meaning),
+    };
+    if words.joined() == "pwd" {
+        return Some(unless(OtherMeaning::Folder));
+    }
     if words.any(SECRET_WORDS) {
         return (is_in_list(last, SECRET_WORDS) || !is_in_list(last, ABOUT_SECRET_WORDS))
             .then_some(KeyHint::sure(SensitiveKind::Secret));
     }
     let numbered = words.count > 1 && matches!(last, "code" | "number" | "no" | "value" | "header");
     if is_in_list(if numbered { words.before_last() } else { last }, CREDENTIAL_WORDS) {
-        let bare = words.count == 1 && last == "pin";
-        return Some(if bare {
+        let plug = last == "pin" && (words.count == 1 || is_in_list(words.before_last(), HARDWARE_WORDS));
+        return Some(if plug {
             KeyHint::likely(SensitiveKind::Secret)
+        } else if matches!(words.joined(), "cookie" | "cookies") {
+            unless(OtherMeaning::Words)
         } else {
             KeyHint::sure(SensitiveKind::Secret)
         });
@@ -345,6 +408,8 @@ const SECRET_WORDS: u16 = 1 << 3;
 const CREDENTIAL_WORDS: u16 = 1 << 7;
 /// Last words of keys that are about a secret.
 const ABOUT_SECRET_WORDS: u16 = 1 << 8;
+/// Words for what is connected to a pin of a board.
+const HARDWARE_WORDS: u16 = 1 << 5;
 /// Words for people that also name programs, machines and organisations.
 const ROLE_WORDS: u16 = 1 << 4;
 
@@ -378,6 +443,14 @@ static WORD_LISTS: LazyLock<WordLists> = LazyLock::new(|| {
             "password passwords passwd pwd secret apikey passphrase passcode privatekey credential credentials passwort",
         ),
         (SECRET_WORDS, "contraseña"),
+        (
+            HARDWARE_WORDS,
+            "led gpio button relay motor servo sensor buzzer data clock clk rx tx sda scl cs mosi miso trig trigger echo",
+        ),
+        (
+            HARDWARE_WORDS,
+            "pwm analog digital interrupt irq input output enable signal dht fan pump switch strip",
+        ),
         (CREDENTIAL_WORDS, "authorization cookie cookies pin cvv cvc otp totp"),
         (
             ABOUT_SECRET_WORDS,

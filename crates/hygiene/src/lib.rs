@@ -46,7 +46,9 @@ mod value;
 mod word_lists;
 mod zero_width;
 
-pub use alias::{AliasTableError, Aliases, FindingCounts, Masked, RandomnessError, UnknownAlias, resembles_alias};
+pub use alias::{
+    AliasOrigin, AliasTableError, Aliases, FindingCounts, Masked, RandomnessError, UnknownAlias, resembles_alias,
+};
 pub use cap::{CapLimits, Capped, Cleaner, JsonCap, KeptPart, MoreLocation, OmittedCounts, TextCap, trim_partial_line};
 pub use carry::carry;
 pub use custom::{CustomCheck, CustomKind, CustomKindError};

@@ -305,6 +305,17 @@ fn assigned_value_span(text: &str, from: usize, name: TokenAlphabet) -> Option<(
     };
     let start = from + tail + rest.len() - value.len();
     let value = &value[..end];
+    // `tokenUrl` says where to get one.
+    let place = text[from..from + tail]
+        .trim_end_matches([' ', '\t'])
+        .to_ascii_lowercase();
+    if value.contains("://")
+        && ["url", "uri", "endpoint", "link"]
+            .iter()
+            .any(|end| place.ends_with(end))
+    {
+        return None;
+    }
     let chosen = quote.is_some() && direct && matches!(name, TokenAlphabet::Wide) && is_password(value);
     let random =
         is_random(value) && !value.contains(['(', '{', '[']) && !value.contains("://") && !value.starts_with("//");

@@ -1,11 +1,12 @@
 //! Checks whether a value confirms what its key says, and which part of it is meant.
 
+mod harmless;
 mod person_name;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use crate::keys::{HintTrust, KeyHint, NameOwner};
+use crate::keys::{HintTrust, KeyHint, NameOwner, OtherMeaning};
 use crate::kind::SensitiveKind;
 use crate::secret;
 pub(crate) use person_name::{is_ordinary, is_person_name};
@@ -30,6 +31,9 @@ pub(crate) fn confirmed_part(value: &str, kind: SensitiveKind, ground: HintSourc
     // A cookie may have any length.
     let long = trimmed.len() > MAX_VALUE_BYTES && kind != SensitiveKind::Secret;
     if trimmed.is_empty() || long || is_empty_word(trimmed) || is_removed_secret(trimmed) {
+        return None;
+    }
+    if harmless::is_column_type(trimmed, kind) || harmless::is_form_text(trimmed, kind) {
         return None;
     }
     let plain = without_aliases(trimmed);
@@ -250,6 +254,8 @@ pub(crate) fn kind_of_value(telling: KeyHint, whose: NameOwner, value: &str) -> 
     let (value, _) = strip_notice(value);
     let good = match telling.trust {
         HintTrust::Sure => true,
+        HintTrust::SureUnless(OtherMeaning::Folder) => !harmless::is_folder(value),
+        HintTrust::SureUnless(OtherMeaning::Words) => !harmless::is_words(value),
         HintTrust::Likely => is_likely(telling.kind, whose, value),
         HintTrust::Vague => match (telling.kind, whose) {
             (SensitiveKind::Secret, _) => secret::is_random(value),
@@ -282,6 +288,8 @@ fn is_likely(kind: SensitiveKind, whose: NameOwner, value: &str) -> bool {
         SensitiveKind::Place | SensitiveKind::Organisation => {
             !things && !matches!(whose, NameOwner::LikelyThings | NameOwner::UnknownInRow)
         }
+        // One or two digits are a count, or the place of a register.
+        SensitiveKind::Address => !things && (value.len() > 2 || digits < value.len()),
         SensitiveKind::Email
         | SensitiveKind::Iban
         | SensitiveKind::Ssn
@@ -290,7 +298,6 @@ fn is_likely(kind: SensitiveKind, whose: NameOwner, value: &str) -> bool {
         | SensitiveKind::Mac
         | SensitiveKind::Url
         | SensitiveKind::BirthDate
-        | SensitiveKind::Address
         | SensitiveKind::Custom(_) => !things,
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ringfence_catalog::Tool;
+use ringfence_hygiene::SchemaHints;
 use ringfence_journal::{CallOutcome, DetectionCount, Event, EventKind, ReplayRecorder};
 use ringfence_policy::Policy;
 use serde_json::Value;
@@ -11,7 +12,7 @@ use super::authorize::AuthorizeError;
 use super::end_event_batcher::EventWithEntries;
 use super::{Pass, PassError};
 use crate::call_log::ActiveCall;
-use crate::redactor::{Redacted, RedactionError};
+use crate::redactor::{Redacted, RedactionError, RedactionRules};
 use crate::refusal::{CallErrorBody, RequestRefusal};
 
 /// The policy key that decides about personal data.
@@ -125,7 +126,6 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
             Ok(sight) => sight,
             Err(error) => return Ok(Err((CallOutcome::Broken, redaction_refusal(&error).into()))),
         };
-        let keep = (&self.recorder, self.session);
         let (answered, seen) = match answered {
             Ok(value) => {
                 let schema = tool.definition.output.as_ref();
@@ -138,10 +138,7 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
                     && !tool.name.is_skill()
                     && self.gateway.still_learns(tool)
                     && !sight.has_personal_keys(&value);
-                let seen = self
-                    .redactor
-                    .redact_answer(keep, &sight, value, (hints, revealed))
-                    .await;
+                let seen = self.redact_said(&sight, tool, value, (hints, revealed)).await;
                 if let Ok(Redacted { shown: Some(shown), .. }) = &seen
                     && learns
                     && !self.redactor.knows_keys(shown).await
@@ -152,10 +149,7 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
             }
             Err((outcome, refusal)) => {
                 let said = Value::String(refusal.message.clone());
-                let seen = self
-                    .redactor
-                    .redact_answer(keep, &sight, said, (Arc::default(), revealed))
-                    .await;
+                let seen = self.redact_said(&sight, tool, said, (Arc::default(), revealed)).await;
                 (Err((outcome, refusal)), seen)
             }
         };
@@ -179,6 +173,22 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
             }
             (Err((outcome, _)), _) => Err((outcome, blocked_refusal(tool.name.as_str(), &found).into())),
         })
+    }
+
+    /// Redacts what a tool or a skill said.
+    async fn redact_said(
+        &self,
+        sight: &Arc<RedactionRules>,
+        tool: &Tool,
+        said: Value,
+        told: (Arc<SchemaHints>, Vec<usize>),
+    ) -> Result<Redacted<Value>, RedactionError> {
+        let keep = (&self.recorder, self.session);
+        if tool.name.is_skill() {
+            self.redactor.redact_skill_answer(keep, sight, said, told).await
+        } else {
+            self.redactor.redact_answer(keep, sight, said, told).await
+        }
     }
 
     /// Queues an event that is written with the next record.

@@ -1,8 +1,8 @@
 //! The redaction rules of a policy, compiled for use.
 
 use ringfence_hygiene::{
-    CustomCheck, CustomKind, CustomKindError, Detector, DetectorConfig, NameDetection, SchemaHints, SecretDetection,
-    SensitiveKinds,
+    AliasOrigin, CustomCheck, CustomKind, CustomKindError, Detector, DetectorConfig, NameDetection, SchemaHints,
+    SecretDetection, SensitiveKinds,
 };
 use ringfence_policy::{
     CustomPiiCheck, CustomPiiKind, DataRules, PiiInside, PiiKind, PiiMode, PiiNames, Policy, SecretMode as SecretRule,
@@ -40,8 +40,10 @@ pub(super) enum RedactionMode {
 /// The audience of a redacted value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audience {
-    /// The program in the sandbox.
+    /// The program in the sandbox, which reads what a tool says.
     Inside,
+    /// The program in the sandbox, which reads what a skill says: another program, maybe of its own making.
+    InsideSkill,
     /// A model outside of the sandbox.
     Outside,
     /// A person, through a form that a model may read too.
@@ -123,10 +125,21 @@ impl RedactionRules {
     pub(super) fn mode_for(&self, side: Audience) -> (RedactionMode, &Detector) {
         match (self.rules.pii, self.rules.inside, side) {
             (PiiMode::Off, _, _) => self.secrets_only_mode(),
-            (PiiMode::Alias, PiiInside::Real, Audience::Inside) => (RedactionMode::Note, &self.all),
+            (PiiMode::Alias, PiiInside::Real, Audience::Inside | Audience::InsideSkill) => {
+                (RedactionMode::Note, &self.all)
+            }
             (PiiMode::Alias, _, _) => (RedactionMode::Alias, &self.all),
             (PiiMode::Block, _, Audience::Form) => (RedactionMode::Redact, &self.all),
             (PiiMode::Block, _, _) => (RedactionMode::Block, &self.all),
+        }
+    }
+
+    /// Returns whose aliases this audience is shown. Where the program has no values of answers, what it says itself
+    /// has aliases of its own, so that it cannot compare a guess with the alias of an answer.
+    pub(super) fn alias_origin(&self, side: Audience) -> AliasOrigin {
+        match (self.rules.inside, side) {
+            (PiiInside::Alias, Audience::InsideSkill | Audience::Outside | Audience::Form) => AliasOrigin::Program,
+            (PiiInside::Alias, Audience::Inside) | (PiiInside::Real, _) => AliasOrigin::Answer,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Tests of which data is redacted for which audience, by policy.
 
+use ringfence_hygiene::AliasOrigin;
 use ringfence_policy::{Ceiling, Draft};
 use serde_json::json;
 
@@ -35,6 +36,23 @@ fn who_sees_what() {
         ways("{ pii: { mode: block, inside: real } }"),
         [RedactionMode::Block, RedactionMode::Block]
     );
+}
+
+#[test]
+fn what_a_program_says_has_aliases_of_its_own_unless_it_has_values() {
+    let origins = |data: &str| {
+        let sight = sight(data);
+        [
+            Audience::Inside,
+            Audience::InsideSkill,
+            Audience::Outside,
+            Audience::Form,
+        ]
+        .map(|side| sight.alias_origin(side))
+    };
+    let (answer, program) = (AliasOrigin::Answer, AliasOrigin::Program);
+    assert_eq!(origins("{}"), [answer, program, program, program]);
+    assert_eq!(origins("{ pii: { inside: real } }"), [answer; 4]);
 }
 
 #[test]

@@ -242,6 +242,48 @@ async fn what_a_tool_was_given_it_cannot_say_again_to_the_program() {
 }
 
 #[tokio::test]
+async fn what_a_program_prints_never_has_the_alias_of_an_answer() {
+    for (inside, is_linked) in [("alias", false), ("real", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let bench = servers(&folder.path().join("ledger"));
+        let rules = format!("tools: {{ default: allow }}\ndata: {{ pii: {{ inside: {inside} }} }}");
+        let road = Road::new(&bench, &rules);
+        let pass = road.pass(ApprovalPort::closed());
+        let answer = pass.call(1, "one", "note", &body(MAIL), b"").await.unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let sight = road.screen.rules_for(&road.policy).await.unwrap();
+        let keep = (&road.book, SessionId::generate().unwrap());
+        let returned = road
+            .screen
+            .redact_value(keep, &sight, json!([answer.clone(), MAIL]))
+            .await;
+        let returned = returned.unwrap().shown.unwrap();
+        assert_eq!(returned[0] == returned[1], is_linked, "{returned}");
+        let printed = road
+            .screen
+            .redact_text(keep, &sight, MAIL, 0)
+            .await
+            .unwrap()
+            .shown
+            .unwrap();
+        assert_eq!(returned[1], printed);
+        let wrong = road
+            .screen
+            .redact_text(keep, &sight, "bob@example.com", 0)
+            .await
+            .unwrap();
+        let wrong = wrong.shown.unwrap();
+        assert!(
+            wrong.starts_with("‹email:") && wrong.len() == printed.len(),
+            "{wrong} {printed}"
+        );
+        for alias in [returned[0].as_str().unwrap(), &printed] {
+            assert_eq!(road.screen.reveal(alias).await, MAIL);
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_does_not_fit_is_not_told_by_its_value() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = folder.path().join("ledger");
@@ -286,6 +328,11 @@ async fn a_form_shows_stand_ins_whatever_the_program_works_on() {
             let keep = (&road.book, SessionId::generate().unwrap());
             let shown = road.screen.redact_value(keep, &sight, json!("Ann Lee"));
             alias = shown.await.unwrap().shown;
+            if inside == "alias" {
+                // What a program says has another alias than what the tool said.
+                assert_ne!(alias, Some(Value::from(name.clone())));
+                alias = Some(name.clone().into());
+            }
         }
         let kept = road.book.aliases.lock().unwrap().len();
         let said = body(&format!("for {name}, from {MAIL} with {KEY}"));

@@ -180,7 +180,7 @@ impl Aliases {
         if !rest {
             return None;
         }
-        let value = entry.value.as_str();
+        let value: &str = &entry.value;
         let whole = value.parse::<u64>().map(Number::from);
         let whole = whole.or_else(|_| value.parse::<i64>().map(Number::from));
         whole.ok().or_else(|| Number::from_f64(value.parse().ok()?))

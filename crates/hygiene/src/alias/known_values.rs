@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use zeroize::Zeroizing;
 
 use super::hide_reveal::TOO_DEEP_NOTICE;
-use super::table::{AliasEntry, AliasValueForm, Aliases};
+use super::table::{AliasEntry, AliasOrigin, AliasValueForm, Aliases, allocated_bytes};
 use super::value_index::ValueIndex;
 use super::{FindingCounts, Masked};
 use crate::finding::{Evidence, SensitiveSpan, resolve_overlaps};
@@ -20,6 +20,8 @@ use crate::value::is_ordinary;
 const MIN_LETTERS: usize = 3;
 /// Values without letters and with fewer digits may be any count.
 const MIN_DIGITS: usize = 5;
+/// What a spelling takes in the index besides its letters, in nodes that are half full.
+const SPELLING_BYTES: usize = 80;
 
 /// The index of known values: built from a table, and extended as it grows.
 #[derive(Default)]
@@ -30,13 +32,39 @@ pub(super) struct KnownValues {
 }
 
 impl KnownValues {
+    /// Returns the most memory that the index takes for a value.
+    pub(super) fn bytes_for(value: &str) -> usize {
+        let quoted = |letter: char| match letter {
+            '"' | '\\' => 2,
+            _ if letter.is_ascii_control() => 6,
+            _ => letter.len_utf8(),
+        };
+        let plain = |letter: char| {
+            if letter.is_ascii() {
+                quoted(letter)
+            } else {
+                6 * letter.len_utf16()
+            }
+        };
+        let one = |length: usize| SPELLING_BYTES + allocated_bytes(length);
+        let inner = value.chars().map(quoted).sum::<usize>();
+        let mut all = one(value.len());
+        if inner != value.len() {
+            all += one(inner);
+        }
+        if !value.is_ascii() {
+            all += one(value.chars().map(plain).sum());
+        }
+        all
+    }
+
     fn add(&mut self, entry: &AliasEntry) {
-        let value = entry.value.as_str();
+        let value: &str = &entry.value;
         let Some(kind) = kind_of_word(&entry.word).filter(|kind| is_distinctive(value, *kind)) else {
             return;
         };
         for said in spellings(value) {
-            self.kinds.add(said, kind);
+            self.kinds.add(Zeroizing::new(Box::from(said.as_str())), kind);
         }
     }
 
@@ -47,16 +75,21 @@ impl KnownValues {
         }
     }
 
-    fn find(&self, text: &str) -> Vec<SensitiveSpan> {
+    /// Finds known values in a text. What a program says itself may be a guess: numbers can all be tried, and what is
+    /// hidden would tell which of them exist.
+    fn find(&self, text: &str, origin: AliasOrigin) -> Vec<SensitiveSpan> {
         let mut at = 0;
         let mut found = Vec::new();
         while let Some((start, end, kind)) = self.kinds.find_next(text, at) {
-            found.push(SensitiveSpan {
-                start,
-                end,
-                kind: *kind,
-                by: Evidence::Key,
-            });
+            let mut letters = text[start..end].chars();
+            if origin == AliasOrigin::Answer || letters.any(char::is_alphabetic) {
+                found.push(SensitiveSpan {
+                    start,
+                    end,
+                    kind: *kind,
+                    by: Evidence::Key,
+                });
+            }
             // Another value may begin inside this one and end after it.
             at = text.ceil_char_boundary(start + 1);
         }
@@ -108,7 +141,7 @@ impl Aliases {
     }
 
     fn mask_text(&mut self, text: String, counts: &mut FindingCounts) -> String {
-        let found = self.known.find(&text);
+        let found = self.known.find(&text, self.origin);
         if found.is_empty() {
             return text;
         }
@@ -139,8 +172,8 @@ impl Aliases {
 
     fn mask_number(&mut self, number: Number, counts: &mut FindingCounts) -> Value {
         let written = number.to_string();
-        let whole = number.is_i64() || number.is_u64();
-        match self.known.kinds.get(&written).filter(|_| whole).copied() {
+        let sought = self.origin == AliasOrigin::Answer && (number.is_i64() || number.is_u64());
+        match self.known.kinds.get(&written).filter(|_| sought).copied() {
             Some(kind) => {
                 let mut shown = String::new();
                 self.write_alias(kind, AliasValueForm::Number, &written, &mut shown, counts);

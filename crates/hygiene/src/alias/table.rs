@@ -4,6 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
@@ -15,10 +16,14 @@ use crate::kind::SensitiveKind;
 const CODE_LETTERS: &[u8; 27] = b"23456789bcdfghjkmnpqrstvwxz";
 pub(super) const CODE_LENGTH: usize = 6;
 /// Most values of a table. Findings beyond it are removed for good.
-const MAX_ENTRIES: usize = 1 << 20;
-/// Most bytes of all values, because a tool may return many long addresses.
-const MAX_BYTES: usize = 64 << 20;
-const TABLE_VERSION: u8 = 1;
+const MAX_ENTRIES: usize = 200_000;
+/// Most bytes of memory that a table takes, with all its indices.
+const MAX_MEMORY_BYTES: usize = 64 << 20;
+/// What an entry takes besides its value: itself and its places in two maps, each just grown to twice its size.
+const ENTRY_BYTES: usize = 2 * size_of::<AliasEntry>() + 70;
+const TABLE_VERSION: u8 = 2;
+/// The version whose entries all came from answers.
+const ANSWERS_ONLY_VERSION: u8 = 1;
 
 /// The letters that distinguish one alias from another.
 pub(super) type AliasCode = [u8; CODE_LENGTH];
@@ -32,11 +37,42 @@ pub(super) enum AliasValueForm {
     Number,
 }
 
+/// Who said a value. The same value said by a tool and by a program has two aliases, so that a program that prints
+/// guesses learns nothing about the values behind the aliases of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum AliasOrigin {
+    /// A tool, in its answer.
+    Answer,
+    /// A program that never had the values of answers.
+    Program,
+}
+
+/// Everything that tells a value from another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct AliasKey<'a> {
+    origin: AliasOrigin,
+    word: &'a str,
+    form: AliasValueForm,
+    value: &'a str,
+}
+
 pub(super) struct AliasEntry {
-    pub(super) word: String,
+    pub(super) word: Arc<str>,
+    pub(super) value: Zeroizing<Box<str>>,
     pub(super) form: AliasValueForm,
+    pub(super) origin: AliasOrigin,
     pub(super) code: AliasCode,
-    pub(super) value: Zeroizing<String>,
+}
+
+impl AliasEntry {
+    fn key(&self) -> AliasKey<'_> {
+        AliasKey {
+            origin: self.origin,
+            word: &self.word,
+            form: self.form,
+            value: &self.value,
+        }
+    }
 }
 
 /// The masked values of one session and their aliases. Dropping the table forgets them; [`Aliases::to_bytes`] is for
@@ -45,10 +81,14 @@ pub struct Aliases {
     seed: Zeroizing<[u8; 32]>,
     next: u64,
     pub(super) entries: Vec<AliasEntry>,
+    /// The memory that its values take.
     bytes: usize,
-    by_value: HashMap<u64, Vec<u32>>,
+    /// Entries by the hashes of their keys; one whose hash is taken stands at the next free number.
+    by_value: HashMap<u64, u32>,
     by_code: HashMap<AliasCode, u32>,
-    words: BTreeSet<String>,
+    words: BTreeSet<Arc<str>>,
+    /// Whose values are hidden now.
+    pub(super) origin: AliasOrigin,
     hasher: RandomState,
     /// How many entries were handed out to be saved.
     saved: usize,
@@ -81,7 +121,39 @@ struct StoredAliases<'a> {
     seed: [u8; 32],
     next: u64,
     #[serde(borrow)]
+    entries: Vec<(&'a str, AliasValueForm, AliasCode, &'a str, AliasOrigin)>,
+}
+
+/// A table of the version whose entries all came from answers.
+#[derive(Deserialize)]
+struct StoredAnswerAliases<'a> {
+    seed: [u8; 32],
+    next: u64,
+    #[serde(borrow)]
     entries: Vec<(&'a str, AliasValueForm, AliasCode, &'a str)>,
+}
+
+impl<'a> StoredAliases<'a> {
+    /// Reads a part of any version.
+    fn read(part: &'a [u8]) -> Result<StoredAliases<'a>, AliasTableError> {
+        let (version, rest) = part.split_first().ok_or(AliasTableError::Damaged)?;
+        match *version {
+            TABLE_VERSION => postcard::from_bytes(rest).map_err(|_| AliasTableError::Damaged),
+            ANSWERS_ONLY_VERSION => {
+                let stored: StoredAnswerAliases<'_> =
+                    postcard::from_bytes(rest).map_err(|_| AliasTableError::Damaged)?;
+                let entries = stored.entries.into_iter();
+                Ok(StoredAliases {
+                    seed: stored.seed,
+                    next: stored.next,
+                    entries: entries
+                        .map(|(word, form, code, value)| (word, form, code, value, AliasOrigin::Answer))
+                        .collect(),
+                })
+            }
+            found => Err(AliasTableError::Version { found }),
+        }
+    }
 }
 
 impl Aliases {
@@ -101,10 +173,17 @@ impl Aliases {
             by_value: HashMap::new(),
             by_code: HashMap::new(),
             words: BTreeSet::new(),
+            origin: AliasOrigin::Answer,
             hasher: RandomState::new(),
             saved: 0,
             known: KnownValues::default(),
         }
+    }
+
+    /// Hides values of this origin from now on. Aliases of both origins are revealed.
+    pub fn with_origin(&mut self, origin: AliasOrigin) -> &mut Aliases {
+        self.origin = origin;
+        self
     }
 
     /// Returns how many values it holds.
@@ -132,15 +211,13 @@ impl Aliases {
     pub fn discard_unsaved(&mut self) {
         for entry in self.entries.drain(self.saved..) {
             self.by_code.remove(&entry.code);
-            self.bytes -= entry.value.len();
+            self.bytes -= entry_bytes(&entry.value);
         }
         self.known.truncate(self.saved);
         let kept = self.saved;
-        let known = |index: &u32| usize::try_from(*index).is_ok_and(|index| index < kept);
-        self.by_value.retain(|_, indices| {
-            indices.retain(known);
-            !indices.is_empty()
-        });
+        // What stood at the next free number goes before what it made way for, which is older.
+        self.by_value
+            .retain(|_, index| usize::try_from(*index).is_ok_and(|index| index < kept));
     }
 
     /// Returns the table as bytes, with values in the clear: seal them before saving.
@@ -158,7 +235,7 @@ impl Aliases {
             next: self.next,
             entries: entries
                 .iter()
-                .map(|entry| (entry.word.as_str(), entry.form, entry.code, entry.value.as_str()))
+                .map(|entry| (&*entry.word, entry.form, entry.code, &**entry.value, entry.origin))
                 .collect(),
         };
         bytes[0] = TABLE_VERSION;
@@ -178,28 +255,31 @@ impl Aliases {
     pub fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Result<Aliases, AliasTableError> {
         let mut aliases: Option<Aliases> = None;
         for part in parts {
-            let (version, rest) = part.split_first().ok_or(AliasTableError::Damaged)?;
-            if *version != TABLE_VERSION {
-                return Err(AliasTableError::Version { found: *version });
-            }
-            let stored: StoredAliases<'_> = postcard::from_bytes(rest).map_err(|_| AliasTableError::Damaged)?;
+            let stored = StoredAliases::read(part)?;
             let seed = Zeroizing::new(stored.seed);
             let table = aliases.get_or_insert_with(|| Aliases::seeded(seed.clone(), 0));
             if *table.seed != *seed {
                 return Err(AliasTableError::Damaged);
             }
             table.next = table.next.max(stored.next);
-            for (word, form, code, value) in stored.entries {
+            for (word, form, code, value, origin) in stored.entries {
                 let known = code.iter().all(|letter| CODE_LETTERS.contains(letter));
                 // A part may be there twice if its writer did not learn that it was saved.
-                let same = |index: &usize| table.entries[*index].value.as_str() == value;
+                let same = |index: &usize| &**table.entries[*index].value == value;
                 if table.entry_index(word, code).as_ref().is_some_and(same) {
                     continue;
                 }
-                if !known || table.by_code.contains_key(&code) || table.entries.len() == MAX_ENTRIES {
+                // Tables of earlier versions may have more values than a table gets now.
+                if !known || table.by_code.contains_key(&code) {
                     return Err(AliasTableError::Damaged);
                 }
-                table.insert(word, form, code, value);
+                let key = AliasKey {
+                    origin,
+                    word,
+                    form,
+                    value,
+                };
+                table.insert(key, code);
             }
         }
         let mut aliases = aliases.ok_or(AliasTableError::Damaged)?;
@@ -209,21 +289,34 @@ impl Aliases {
 
     /// Returns the code of a value, and issues one if it has none; `None` if the table is full.
     pub(super) fn code_for(&mut self, word: &str, form: AliasValueForm, value: &str) -> Option<AliasCode> {
-        let hash = self.value_hash(word, form, value);
-        let same = |index: &&u32| {
-            let entry = usize::try_from(**index).ok().and_then(|index| self.entries.get(index));
-            entry.is_some_and(|entry| entry.word == word && entry.form == form && entry.value.as_str() == value)
+        let key = AliasKey {
+            origin: self.origin,
+            word,
+            form,
+            value,
         };
-        let known = self.by_value.get(&hash).and_then(|indices| indices.iter().find(same));
-        if let Some(entry) = known.and_then(|index| self.entries.get(usize::try_from(*index).ok()?)) {
+        if let Ok(entry) = self.find_key(key) {
             return Some(entry.code);
         }
-        if self.entries.len() == MAX_ENTRIES || self.bytes + value.len() > MAX_BYTES {
+        if self.entries.len() >= MAX_ENTRIES || self.bytes + entry_bytes(value) > MAX_MEMORY_BYTES {
             return None;
         }
         let code = self.new_code();
-        self.insert(word, form, code, value);
+        self.insert(key, code);
         Some(code)
+    }
+
+    /// Returns the entry of a key, or where it would stand.
+    fn find_key(&self, key: AliasKey<'_>) -> Result<&AliasEntry, u64> {
+        let mut at = self.hasher.hash_one(key);
+        loop {
+            let index = self.by_value.get(&at).and_then(|index| usize::try_from(*index).ok());
+            match index.and_then(|index| self.entries.get(index)) {
+                Some(entry) if entry.key() == key => return Ok(entry),
+                Some(_) => at = at.wrapping_add(1),
+                None => return Err(at),
+            }
+        }
     }
 
     /// Returns the entry that a code of this kind stands for.
@@ -239,30 +332,30 @@ impl Aliases {
     pub(super) fn has_word(&self, word: &str) -> bool {
         let small = word.to_ascii_lowercase();
         let ours = small == super::LITERAL_WORD || SensitiveKind::ALL.iter().any(|kind| kind.as_str() == small);
-        ours || self.words.contains(&small)
+        ours || self.words.contains(small.as_str())
     }
 
-    fn insert(&mut self, word: &str, form: AliasValueForm, code: AliasCode, value: &str) {
+    fn insert(&mut self, key: AliasKey<'_>, code: AliasCode) {
         let Ok(index) = u32::try_from(self.entries.len()) else {
             return;
         };
-        let hash = self.value_hash(word, form, value);
-        self.by_value.entry(hash).or_default().push(index);
-        self.by_code.insert(code, index);
-        if !self.words.contains(word) {
-            self.words.insert(word.to_owned());
+        if let Err(free) = self.find_key(key) {
+            self.by_value.insert(free, index);
         }
-        self.bytes += value.len();
+        self.by_code.insert(code, index);
+        let word = match self.words.get(key.word) {
+            Some(word) => Arc::clone(word),
+            None => Arc::from(key.word),
+        };
+        self.words.insert(Arc::clone(&word));
+        self.bytes += entry_bytes(key.value);
         self.entries.push(AliasEntry {
-            word: word.to_owned(),
-            form,
+            word,
+            value: Zeroizing::new(Box::from(key.value)),
+            form: key.form,
+            origin: key.origin,
             code,
-            value: Zeroizing::new(value.to_owned()),
         });
-    }
-
-    fn value_hash(&self, word: &str, form: AliasValueForm, value: &str) -> u64 {
-        self.hasher.hash_one((word, form, value))
     }
 
     /// Returns an unused code. Codes come from a keyed stream, so that none reveals another.
@@ -293,8 +386,21 @@ impl fmt::Debug for Aliases {
     }
 }
 
+/// Returns the memory that an entry takes, with what finds its value again in texts.
+fn entry_bytes(value: &str) -> usize {
+    ENTRY_BYTES + allocated_bytes(value.len()) + KnownValues::bytes_for(value)
+}
+
+/// Returns the memory that an allocation takes.
+pub(super) fn allocated_bytes(length: usize) -> usize {
+    (length + 8).next_multiple_of(16).max(32)
+}
+
 /// Returns the code letter that a byte stands for.
 pub(super) fn code_letter(byte: u8) -> Option<u8> {
     let small = byte.to_ascii_lowercase();
     CODE_LETTERS.contains(&small).then_some(small)
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,7 @@ impl<T> Default for ValueIndex<T> {
 }
 
 /// A value ordered by its letters, wiped when dropped.
-struct OrderedValue(Zeroizing<String>);
+struct OrderedValue(Zeroizing<Box<str>>);
 
 impl Borrow<str> for OrderedValue {
     fn borrow(&self) -> &str {
@@ -40,7 +40,7 @@ impl Borrow<str> for OrderedValue {
 
 impl PartialEq for OrderedValue {
     fn eq(&self, other: &OrderedValue) -> bool {
-        self.0.as_str() == other.0.as_str()
+        **self.0 == **other.0
     }
 }
 
@@ -54,13 +54,13 @@ impl PartialOrd for OrderedValue {
 
 impl Ord for OrderedValue {
     fn cmp(&self, other: &OrderedValue) -> std::cmp::Ordering {
-        self.0.as_str().cmp(other.0.as_str())
+        (**self.0).cmp(&**other.0)
     }
 }
 
 impl<T> ValueIndex<T> {
     /// Adds a value; of two equal values the first stays.
-    pub(super) fn add(&mut self, value: Zeroizing<String>, stands_for: T) {
+    pub(super) fn add(&mut self, value: Zeroizing<Box<str>>, stands_for: T) {
         self.begins.resize((PREFIX_BITS / u64::BITS) as usize, 0);
         if let Some((word, bit)) = prefix_bit(value.as_bytes())
             && let Some(bits) = self.begins.get_mut(word)
@@ -107,7 +107,7 @@ impl<T> ValueIndex<T> {
             let up_to: &str = rest.get(..most)?;
             let range = (Bound::Unbounded, Bound::Included(up_to));
             let (said, stands_for) = self.values.range::<str, _>(range).next_back()?;
-            let said = said.0.as_str();
+            let said: &str = &said.0;
             let same = said.bytes().zip(up_to.bytes()).take_while(|(one, other)| one == other);
             let same = same.count();
             if same == said.len() {

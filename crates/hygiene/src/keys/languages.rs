@@ -52,7 +52,7 @@ const fn vague(kind: SensitiveKind, words: &'static str) -> (KeyHint, &'static s
     (KeyHint { kind, trust }, words)
 }
 
-const KEY_LISTS: [(KeyHint, &str); 27] = [
+const KEY_LISTS: [(KeyHint, &str); 28] = [
     sure(
         SensitiveKind::Email,
         "emailadresse mailadresse adressemail adresseemail correoelectronico postaelettronica indirizzoemail",
@@ -89,13 +89,14 @@ const KEY_LISTS: [(KeyHint, &str); 27] = [
     vague(SensitiveKind::Name, "nom nome naam nombre 名字 名前 имя"),
     likely(
         SensitiveKind::Address,
-        "strasse postleitzahl hausnummer rue codepostal calle codigopostal domicilio indirizzo codicepostale",
+        "strasse postleitzahl rue codepostal calle codigopostal domicilio indirizzo codicepostale",
     ),
     likely(
         SensitiveKind::Address,
-        "endereco rua cep morada adres straat huisnummer ulica kodpocztowy 地址 住址 邮编 邮政编码 住所 郵便番号 адрес улица",
+        "endereco rua cep morada adres straat ulica kodpocztowy 地址 住址 邮编 邮政编码 住所 郵便番号 адрес улица",
     ),
     likely(SensitiveKind::Address, "почтовыйиндекс"),
+    sure(SensitiveKind::Address, "hausnummer huisnummer"),
     likely(
         SensitiveKind::Place,
         "wohnort citta cidade woonplaats stad miasto 城市 都市 город",

@@ -3,6 +3,7 @@
 //! contains them.
 
 mod judge;
+mod written;
 
 use super::label::{KeyPlacement, LabelKey, add_value_finding, line_label, truncate};
 use super::{Scan, surrounding_keys};
@@ -12,6 +13,7 @@ use crate::kind::SensitiveKind;
 use judge::{
     is_constant_name, is_password_key, is_path, is_placeholder, is_telling, looks_chosen_by_person, looks_like_secret,
 };
+pub(super) use written::{named_variable, scan_block};
 
 /// Most bytes of a value that are checked, and most bytes of a cookie.
 const VALUE: usize = 1024;
@@ -52,7 +54,8 @@ pub(super) fn key_within<'t>(scan: &Scan<'t>, at: usize, opens: bool) -> Option<
     let begun = || matches!(text.as_bytes()[0] | 0x20, b'a' | b'c' | b'p' | b's' | b'x');
     let header = || begun() && HEADERS.iter().any(|header| text.eq_ignore_ascii_case(header));
     let stands = KeyPlacement::Within;
-    let good = (parted || quoted || header()) && (opens || may_be_secret_key(text));
+    let good = (parted || quoted || header() || written::is_member_of_printed(scan, start, at))
+        && (opens || may_be_secret_key(text));
     good.then_some(LabelKey { text, start, stands })
 }
 

@@ -39,6 +39,7 @@ enum KeyFollower {
 }
 
 /// A key, its start and its placement.
+#[derive(Clone, Copy)]
 pub(super) struct LabelKey<'t> {
     pub(super) text: &'t str,
     pub(super) start: usize,
@@ -51,6 +52,10 @@ pub(super) fn scan_value(scan: &mut Scan<'_>, at: usize) {
     let lead = after.len() - after.trim_start_matches([' ', '\t', '*', '>']).len();
     let value = &after[lead..];
     let Some(begins) = value.chars().next() else { return };
+    if matches!(after.trim_start_matches(' ').as_bytes().first(), Some(b'|' | b'>')) && credential::scan_block(scan, at)
+    {
+        return;
+    }
     let follows = if matches!(begins, '"' | '\'' | '`') || value.starts_with("\\\"") {
         KeyFollower::Quote
     } else if begins.is_ascii_digit() || matches!(begins, '-' | '+') || value.starts_with("datetime.") {
@@ -80,6 +85,14 @@ pub(super) fn scan_value(scan: &mut Scan<'_>, at: usize) {
     } else if is_field_value_key(key.text) {
         scan.pairs.1 = true;
     }
+    let named = (key.text == "value" && key.stands == KeyPlacement::Line)
+        .then(|| credential::named_variable(scan, &key))
+        .flatten();
+    let of_secret = named.filter(|named| {
+        let telling = scan.telling(named.text);
+        telling.is_some_and(|telling| telling.kind == SensitiveKind::Secret)
+    });
+    let key = of_secret.unwrap_or(key);
     let Some(telling) = scan
         .telling(key.text)
         .filter(|telling| scan.kinds.contains(telling.kind))
@@ -197,7 +210,8 @@ fn scan_quoted(scan: &mut Scan<'_>, key: &LabelKey<'_>, telling: KeyHint, from: 
     let assigned = key.stands == KeyPlacement::Close && scan.bytes[key.start + key.text.len()] == b'=';
     match key.stands {
         KeyPlacement::Close | KeyPlacement::Loose if telling.kind == SensitiveKind::Secret => {
-            if telling.is_sure() && secret::is_password(value) {
+            let meant = value::kind_of_value(telling, NameOwner::Unknown, value).is_some();
+            if telling.is_sure() && meant && secret::is_password(value) {
                 add_value_finding(scan, start, (0, value.len()), SensitiveKind::Secret, Evidence::Form);
             }
             return;

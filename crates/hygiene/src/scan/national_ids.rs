@@ -15,7 +15,9 @@ pub(super) fn national_id_at(
     to: usize,
     around: &mut WordContext,
 ) -> Option<(usize, SensitiveKind)> {
-    if let Some(next) = us_ssn_end(scan, run, from, to) {
+    if let Some(next) = us_ssn_end(scan, run, from, to)
+        && (around.has(scan, word_context::SSN) || !word_context::numbers_a_thing(scan, run.start(from)))
+    {
         return Some((next, SensitiveKind::Ssn));
     }
     if let Some(next) = grouped_id_end(scan, run, from, to) {

@@ -80,7 +80,9 @@ impl DigitRun {
             }
             run.groups[run.count] = DigitGroup { start: from, end, sep };
             run.count += 1;
-            let Some((length, next)) = separator_at(scan, end) else {
+            let spaced = || run.count == 1 && is_area_code(scan, start, end);
+            let next = separator_at(scan, end).or_else(|| spaced().then(|| spaced_slash_at(scan, end)).flatten());
+            let Some((length, next)) = next else {
                 return run;
             };
             if run.count == MAX_GROUPS {
@@ -177,6 +179,17 @@ fn separator_at(scan: &Scan<'_>, at: usize) -> Option<(usize, Separator)> {
         _ => return None,
     };
     digit(length).then_some((length, sep))
+}
+
+/// Whether digits are the area code of a national number, with its zero.
+fn is_area_code(scan: &Scan<'_>, start: usize, end: usize) -> bool {
+    scan.byte_at(start) == b'0' && (3..=5).contains(&(end - start))
+}
+
+/// Returns a slash between spaces with a digit after it, as it stands behind area codes: `030 / 90 18 20`.
+fn spaced_slash_at(scan: &Scan<'_>, at: usize) -> Option<(usize, Separator)> {
+    let written = scan.bytes.get(at..)?.starts_with(b" / ") && scan.byte_at(at + 3).is_ascii_digit();
+    written.then_some((3, Separator::Slash))
 }
 
 /// Scans the digits from here on. Returns how far the text is done.

@@ -32,7 +32,11 @@ pub(super) fn phone_at(
         let form = phone_form(scan, run, from, next, lead);
         let good = match form {
             PhoneForm::Never => false,
-            PhoneForm::Sure => true,
+            PhoneForm::Sure => {
+                lead.is_plus()
+                    || around.has(scan, word_context::PHONE)
+                    || !word_context::numbers_a_thing(scan, run.start(from))
+            }
             PhoneForm::Likely if is_whole_value(scan, run, from, next, lead) => true,
             PhoneForm::Likely | PhoneForm::Possible => around.has(scan, word_context::PHONE),
         };

@@ -7,7 +7,7 @@ use super::number::is_word_byte;
 use crate::keys::{NameOwner, NameOwnerHint};
 
 /// How far to search, back and ahead, and the most keys to look up.
-const MAX_DISTANCE: usize = 320;
+pub(super) const MAX_DISTANCE: usize = 320;
 const MAX_KEYS: usize = 8;
 
 /// Slots of the cache of key hints: more than there are keys around any position.

@@ -524,3 +524,10 @@ proptest::proptest! {
         one(&format!("from {address}."), SensitiveKind::Ip, &address);
     }
 }
+
+#[test]
+fn a_slash_between_spaces_parts_an_area_code() {
+    one("Tel.: 030 / 90 18 20", SensitiveKind::Phone, "030 / 90 18 20");
+    one("Tel. 030 / 901820", SensitiveKind::Phone, "030 / 901820");
+    check("calls 1000 / 2000 today, 10 / 20 done, phone 50 / 100", &[]);
+}

@@ -98,6 +98,28 @@ fn key_before_number(before: &[u8]) -> Option<&[u8]> {
     (key > 0 && matches!(outside, Some(b'{' | b','))).then(|| &before[before.len() - key..])
 }
 
+/// Whether the words right before a number say that it is the number of a thing: `part no`, `SKU`, `ports`.
+pub(super) fn numbers_a_thing(scan: &Scan<'_>, start: usize) -> bool {
+    const THINGS: [&str; 14] = [
+        "part", "sku", "model", "serial", "article", "item", "isbn", "lot", "catalog", "upc", "port", "ports", "range",
+        "ranges",
+    ];
+    let before = &scan.bytes[start.saturating_sub(MAX_BYTES_AHEAD)..start];
+    let line = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    // A word that a number follows is in the same clause.
+    let clause = line
+        .rsplit(|byte| matches!(byte, b',' | b';' | b'('))
+        .next()
+        .unwrap_or_default();
+    let mut words = clause.rsplit(|byte| !is_letter(*byte)).filter(|word| !word.is_empty());
+    let is_thing = |word: &[u8]| THINGS.iter().any(|thing| word.eq_ignore_ascii_case(thing.as_bytes()));
+    let Some(last) = words.next() else { return false };
+    let numbered = ["no", "nr", "number", "num"]
+        .iter()
+        .any(|word| last.eq_ignore_ascii_case(word.as_bytes()));
+    is_thing(last) || numbered && words.next().is_some_and(is_thing)
+}
+
 fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte >= 0x80
 }

@@ -18,7 +18,8 @@ pub(super) fn looks_like_secret(value: &str, key: &LabelKey<'_>, telling: KeyHin
     let named = key.text.eq_ignore_ascii_case(value);
     let unsure = telling.is_vague() && !is_constant_name(key.text) && key.stands != KeyPlacement::Close;
     let about = !is_telling(value) && speaks_of_secrets(value);
-    let meant = !unsure || value::kind_of_value(telling, NameOwner::Unknown, value).is_some();
+    let meant =
+        !unsure && !telling.has_exception() || value::kind_of_value(telling, NameOwner::Unknown, value).is_some();
     !counted
         && !named
         && !about

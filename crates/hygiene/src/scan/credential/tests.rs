@@ -173,3 +173,33 @@ fn sentences() {
         check(text, &[]);
     }
 }
+
+#[test]
+fn blocks_variables_and_printed_structures() {
+    for (text, secret) in [
+        ("password: |\n  hunter2abc\n  second\nx: 1\n", "hunter2abc\n  second"),
+        ("db_password: >-\n  hunter2abc\n", "hunter2abc"),
+        ("db:\n  password: |2-  # old\n    letmein\n  port: 1\n", "letmein"),
+        ("- password: >\n    hunter2abc\n  name: y\n", "hunter2abc"),
+        ("- name: DB_PASSWORD\n  value: hunter2abc\n", "hunter2abc"),
+        (
+            "env:\n    - name: \"API_TOKEN\"\n      value: \"hunter2abc\"\n",
+            "hunter2abc",
+        ),
+        ("- name: DB_PASSWORD\n  value: letmein\n", "letmein"),
+        ("{Email:x Password:hunter2abc}\n", "hunter2abc"),
+        ("user: &{Id:1 ApiKey:k3yk3yk3y Ok:true}", "k3yk3yk3y"),
+    ] {
+        check(text, &[secret]);
+    }
+    for text in [
+        "password: |\nx: 1\n",
+        "password: |\n  ${DB_PASSWORD}\n",
+        "run: |\n  make test\nsteps: >-\n  one\n",
+        "- name: LOG_LEVEL\n  value: debug1\n- name: DB_PASSWORD\n  valueFrom: x\n",
+        "- name: DB_PASSWORD\n  value: $(DB_PASSWORD)\n",
+        "a {b} Password:see below",
+    ] {
+        check(text, &[]);
+    }
+}
