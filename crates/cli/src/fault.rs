@@ -178,12 +178,13 @@ impl From<EngineOpenError> for CliFault {
 
 impl From<OperationError> for CliFault {
     fn from(error: OperationError) -> CliFault {
-        match error.code() {
+        let rule = error.rule();
+        let fault = match error.code() {
             code @ "language.missing" => CliFault::not_found(code, "there is no Python on this machine"),
             code if error.is_client_error() => CliFault::refused(code, error.chain()),
             code => CliFault::internal(code, error.chain()),
-        }
-        .with_optional_hint(error.hint())
+        };
+        CliFault { rule, ..fault }.with_optional_hint(error.hint())
     }
 }
 

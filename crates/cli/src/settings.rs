@@ -9,6 +9,7 @@ use crate::fault::CliFault;
 use crate::print::Printer;
 
 pub(crate) mod config;
+pub(crate) mod named_files;
 pub(crate) mod policy_layers;
 pub(crate) mod servers;
 pub(crate) mod trust;

@@ -140,6 +140,17 @@ impl OperationError {
         }
     }
 
+    /// The rule that refuses what the client asked for; none where no rule does.
+    pub fn rule(&self) -> Option<String> {
+        if let OperationError::CopyIn(error) = self {
+            return error.rule();
+        }
+        if let OperationError::Refused(refusal) = self {
+            return Some(refusal.rule.clone());
+        }
+        None
+    }
+
     /// Whether the client asked for something that it cannot have, so that another request may succeed; else the fault is this machine's.
     pub fn is_client_error(&self) -> bool {
         use ringfence_sandbox::ExecutionError as Sandbox;

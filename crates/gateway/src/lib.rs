@@ -61,8 +61,8 @@ pub use redactor::{Redacted, RedactionError, RedactionRules, Redactor};
 pub use refusal::{CallErrorBody, RequestRefusal};
 pub use server_cache::{PinComparison, PinError, ProtocolEra, ServerCache, ServerCacheError};
 pub use servers::{
-    ConfiguredServer, OAuthClient, OpenApiDocument, OpenApiInterface, RemoteAuth, RemoteServer, ServerKind,
-    ServerNotice, ServerProblem, Servers, ServersError, StdioPlacement, StdioServer,
+    ConfiguredServer, DocumentContent, OAuthClient, OpenApiDocument, OpenApiInterface, RemoteAuth, RemoteServer,
+    ServerKind, ServerNotice, ServerProblem, Servers, ServersError, StdioPlacement, StdioServer,
 };
 pub use spawner::{SpawnError, SpawnRequest, SpawnedServer, Spawner};
 pub use upstream::UpstreamHealth;

@@ -25,7 +25,7 @@ use body::{BodyEncoding, BodyInput};
 use style::ParameterStyle;
 
 /// Most bytes of a document.
-const MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 /// Most time for one request; the caller's limit is shorter.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(10);
 
@@ -100,6 +100,7 @@ impl OpenApiClient {
                 let text = text.map_err(|error| wrong(format!("cannot read `{}`: {error}", path.display())))?;
                 (text, None)
             }
+            OpenApiDocument::Content(content) => (content.bytes.to_vec(), None),
             OpenApiDocument::Url(url) => {
                 let text = fetch_document(&client, url, &sendable)
                     .await

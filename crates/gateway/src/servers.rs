@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ringfence_catalog::identifier;
 use ringfence_policy::{SKILLS_SERVER, is_invisible};
@@ -14,6 +15,8 @@ use serde_json::Value;
 use url::Url;
 
 use crate::credential::CredentialSource;
+use crate::openapi::MAX_DOCUMENT_BYTES;
+use crate::server_cache::read_bounded;
 
 /// Most bytes of a servers file.
 pub(crate) const MAX_FILE_BYTES: usize = 1024 * 1024;
@@ -79,11 +82,27 @@ pub struct OAuthClient {
     pub document: Option<Url>,
 }
 
+/// The content of an `OpenAPI` document, and the file that it was read from.
+#[derive(Clone)]
+pub struct DocumentContent {
+    /// Path of the local file.
+    pub path: PathBuf,
+    pub(crate) bytes: Arc<[u8]>,
+}
+
+impl fmt::Debug for DocumentContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)
+    }
+}
+
 /// Where an `OpenAPI` document is.
 #[derive(Debug, Clone)]
 pub enum OpenApiDocument {
     /// Path of a local file.
     File(PathBuf),
+    /// A local file that was read already, and is not read again.
+    Content(DocumentContent),
     /// Address to fetch the document from.
     Url(Url),
 }
@@ -256,6 +275,25 @@ impl Servers {
             Ok(self)
         } else {
             Err(ServersError { problems })
+        }
+    }
+
+    /// Reads the documents of all interfaces that are local files, and keeps what was read. `seen` is told of each file and its
+    /// content; of a file that cannot be read it is told `None`.
+    pub fn read_documents(&mut self, mut seen: impl FnMut(&Path, Option<&[u8]>)) {
+        for server in self.entries.values_mut() {
+            let ServerKind::Interface(interface) = &mut server.source else {
+                continue;
+            };
+            let OpenApiDocument::File(path) = &interface.document else {
+                continue;
+            };
+            let bytes = read_bounded(path, MAX_DOCUMENT_BYTES as u64).ok();
+            seen(path, bytes.as_deref());
+            if let Some(bytes) = bytes {
+                let (path, bytes) = (path.clone(), bytes.into());
+                interface.document = OpenApiDocument::Content(DocumentContent { path, bytes });
+            }
         }
     }
 

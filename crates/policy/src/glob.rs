@@ -32,6 +32,12 @@ pub enum GlobError {
     /// A class has no closing bracket, no characters, or a backwards range.
     #[error("`{0}` has a broken `[…]` class")]
     Class(String),
+    /// The glob has a brace, which would stand for itself.
+    #[error("`{0}`: braces list nothing here, write one entry for each alternative (`[{{]` is a brace in a name)")]
+    Braces(String),
+    /// The glob begins with a home folder, or a whole segment is a variable of a shell.
+    #[error("`{0}` has `{1}`, which stands for no folder here: globs are relative to each mount, write `**/…`")]
+    Home(String, String),
     /// The glob has a control character.
     #[error("`{}` is not allowed in a glob", .0.escape_default())]
     Character(char),
@@ -89,6 +95,10 @@ impl FromStr for Glob {
         if text.starts_with('/') {
             return Err(GlobError::Absolute(text.to_owned()));
         }
+        let is_home = |(index, part): &(usize, &str)| (*index == 0 && *part == "~") || is_variable(part);
+        if let Some((_, part)) = text.split('/').enumerate().find(is_home) {
+            return Err(GlobError::Home(text.to_owned(), part.to_owned()));
+        }
         let parts = text
             .split('/')
             .map(|part| parse_segment(part, text))
@@ -127,6 +137,7 @@ fn parse_segment(part: &str, whole: &str) -> Result<PatternPart, GlobError> {
                     '*' => PatternToken::Star,
                     '?' => PatternToken::Question,
                     '[' => parse_class(&mut rest).ok_or_else(|| GlobError::Class(whole.to_owned()))?,
+                    '{' => return Err(GlobError::Braces(whole.to_owned())),
                     ']' => return Err(GlobError::Class(whole.to_owned())),
                     c => PatternToken::Literal(c),
                 });
@@ -134,6 +145,18 @@ fn parse_segment(part: &str, whole: &str) -> Result<PatternPart, GlobError> {
             Ok(PatternPart::One(pieces))
         }
     }
+}
+
+/// Whether a segment is a variable as shells write it, such as `$HOME` or `${HOME}`.
+fn is_variable(segment: &str) -> bool {
+    let Some(name) = segment.strip_prefix('$') else {
+        return false;
+    };
+    let name = name
+        .strip_prefix('{')
+        .and_then(|name| name.strip_suffix('}'))
+        .unwrap_or(name);
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// Parses a class up to its closing bracket; a `]` right after the opening bracket is literal.

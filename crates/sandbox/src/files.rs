@@ -82,8 +82,16 @@ impl PutError {
             PutError::Write { source, .. } if MISNAMED.contains(&source.kind()) => {
                 Some("give each file a name of its own, and no file the name of a folder of another")
             }
+            PutError::Write { source, .. } if is_occupied(source) || source.kind() == ErrorKind::PermissionDenied => {
+                Some("a link, a pipe or a closed folder stands in its way: choose another name, or remove that first")
+            }
             PutError::Write { .. } | PutError::Read { .. } | PutError::Abandoned => None,
         }
+    }
+
+    /// The rule of the place that does not take the file; `None` when the fault is not the caller's.
+    pub fn rule(&self) -> Option<String> {
+        self.hint().map(|_| format!("fs.mounts[{WORKSPACE}]"))
     }
 }
 

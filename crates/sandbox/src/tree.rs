@@ -227,6 +227,9 @@ fn cpu_time(pid: i32) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
+/// Further names of files that count for nothing; each one more counts as a file, or walking them would have no end.
+const MAX_OTHER_NAMES: u64 = 65_536;
+
 /// How many bytes and files a folder holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FolderUsage {
@@ -289,6 +292,7 @@ pub(crate) fn folder_files(
     let itself = fstat(folder)?;
     files.insert((itself.st_dev, itself.st_ino), 0);
     let mut held = FolderUsage::default();
+    let mut other_names = 0;
     let mut waiting = vec![PathBuf::from(".")];
     while let Some(path) = waiting.pop() {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -310,11 +314,12 @@ pub(crate) fn folder_files(
                 Err(_) => return Ok(FolderUsage::UNKNOWN),
             };
             let bytes = u64::try_from(found.st_blocks).unwrap_or(0).saturating_mul(512);
-            // A file with several names counts its bytes once.
+            // A file with several names counts once, up to a number of names that can be walked.
             let is_new = files.insert((found.st_dev, found.st_ino), bytes).is_none();
+            other_names += u64::from(!is_new);
             held = held.plus(FolderUsage {
                 bytes: if is_new { bytes } else { 0 },
-                files: 1,
+                files: u64::from(is_new || other_names > MAX_OTHER_NAMES),
             });
             if held.exceeds(&most) {
                 return Ok(held);

@@ -237,6 +237,15 @@ fn json_line(path: &Path, value: &impl Serialize) -> Result<String, LeaseError> 
     Ok(text)
 }
 
+/// How the owner of a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnerEnd {
+    /// It died in the middle of its work, or hands it over: what can be run again goes on.
+    Died,
+    /// It ended in good order: what it still ran has failed, and whoever asked for it was told.
+    InOrder,
+}
+
 /// The lease of a dead process. While this value lives, no other process sweeps it.
 #[derive(Debug)]
 pub struct DeadLease {
@@ -269,6 +278,14 @@ impl DeadLease {
     /// The former holder; `None` if the file was missing or unreadable.
     pub fn holder(&self) -> Option<&LeaseHolder> {
         self.holder.as_ref()
+    }
+
+    /// How its process ended: one that dies leaves the file, and one that ends in good order removes it.
+    pub(crate) fn owner_end(&self) -> OwnerEnd {
+        match self.lock {
+            Some(_) => OwnerEnd::Died,
+            None => OwnerEnd::InOrder,
+        }
     }
 
     /// Resources that may be left, in the order in which they were created.

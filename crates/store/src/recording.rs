@@ -13,6 +13,7 @@ use sqlx::sqlite::SqliteRow;
 use zeroize::Zeroizing;
 
 use crate::database::{self, QueryError};
+use crate::lease::OwnerEnd;
 use crate::seal::{SealContext, SealError};
 use crate::writer::{RecordingChange, WriterCommand, entry_codec};
 use crate::{AdoptError, Lease, Store};
@@ -224,8 +225,12 @@ impl Store {
     /// Releases a session of the lease for another process, if everything in progress in it can be run again; returns whether it can.
     pub async fn leave_unfinished(&self, lease: &Lease, session: SessionId) -> Result<bool, RecordError> {
         let lease = self.note_lease(lease);
-        self.send(|reply| WriterCommand::LeaveUnfinished { session, lease, reply })
-            .await
+        self.send(|reply| WriterCommand::LeaveUnfinished {
+            session,
+            from: (lease, OwnerEnd::Died),
+            reply,
+        })
+        .await
     }
 
     /// Deletes the recordings and questions of a closed session; the journal stays.

@@ -5,7 +5,7 @@ use ringfence_journal::{
 };
 
 use crate::database::{self, QueryError};
-use crate::lease::{self, DeadLease};
+use crate::lease::{self, DeadLease, OwnerEnd};
 use crate::session::AdoptError;
 use crate::write_ahead::{self, MergeError};
 use crate::writer::WriterCommand;
@@ -103,7 +103,7 @@ impl Store {
 
     /// Finishes a dead lease after its resources were removed: records the removal, closes its sessions as lost, and removes its file.
     /// Returns the lost sessions. A session whose running executions can all be run again is not lost: it is left to the process that
-    /// resumes it.
+    /// resumes it; where its process ended in good order, only if all of them wait for somebody.
     pub async fn finish_dead_lease(
         &self,
         dead: DeadLease,
@@ -118,7 +118,11 @@ impl Store {
                 continue;
             }
             if self
-                .send(|reply| WriterCommand::LeaveUnfinished { session, lease, reply })
+                .send(|reply| WriterCommand::LeaveUnfinished {
+                    session,
+                    from: (lease, dead.owner_end()),
+                    reply,
+                })
                 .await?
             {
                 continue;
@@ -135,7 +139,10 @@ impl Store {
             for kind in sweep_events(removed, lease) {
                 self.record(Event::from_host(session, None, kind)).await?;
             }
-            let reason = CleanText::from("its process died");
+            let reason = CleanText::from(match dead.owner_end() {
+                OwnerEnd::Died => "its process died",
+                OwnerEnd::InOrder => "its process ended and could not write its end",
+            });
             self.record(Event::from_host(session, None, EventKind::SessionClosed { reason }))
                 .await?;
             lost.push(session);

@@ -36,6 +36,7 @@ fn server_location(server: &ConfiguredServer) -> (&'static str, String) {
         ServerKind::Remote(remote) => ("remote", remote.url.to_string()),
         ServerKind::Interface(interface) => match &interface.document {
             OpenApiDocument::File(path) => ("openapi", path.display().to_string()),
+            OpenApiDocument::Content(content) => ("openapi", content.path.display().to_string()),
             OpenApiDocument::Url(url) => ("openapi", url.to_string()),
         },
     }

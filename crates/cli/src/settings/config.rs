@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use ringfence_engine::{AuditSinkConfig, CheckerTools};
-use ringfence_gateway::{Credentials, Servers};
+use ringfence_gateway::{Credentials, ServerKind, Servers, StdioPlacement};
 use ringfence_policy::{Draft, MAX_DOCUMENT_BYTES};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
@@ -16,6 +16,7 @@ mod sinks;
 
 pub(crate) use server_settings::{AccessSettings, ServerSettings};
 
+use super::named_files::NamedFiles;
 use super::policy_layers;
 use super::trust::{self, TrustState};
 use super::{CliSettings, absolute_path};
@@ -59,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) credentials: Credentials,
     /// The type checkers under `runtimes`; those that are unset are searched in the data folder.
     pub(crate) checkers: CheckerTools,
+    /// The files that it names, as they were read.
+    pub(crate) files: NamedFiles,
     /// The settings of `serve`: `listen`, `auth`, `sessions` and `telemetry`.
     pub(crate) doors: ServerSettings,
 }
@@ -73,12 +76,15 @@ impl Config {
         let here = Path::new(CONFIG_FILE);
         if here.symlink_metadata().is_ok() {
             match trust::trust_state(here, settings)? {
-                TrustState::Yes(text) => return Config::from_text(&text, here),
+                TrustState::Yes(config) => return Ok(*config),
                 TrustState::Never => printer.notice(&format!(
                     "`./{CONFIG_FILE}` is ignored: it was found, not chosen; accept it with `ringfence trust .`, or use `--config`"
                 )),
                 TrustState::Changed => printer.notice(&format!(
                     "`./{CONFIG_FILE}` is ignored: it changed since it was trusted; look at it, then `ringfence trust .`"
+                )),
+                TrustState::FileChanged(name) => printer.notice(&format!(
+                    "`./{CONFIG_FILE}` is ignored: `{name}`, which it names, changed since it was trusted; look at it, then `ringfence trust .`"
                 )),
                 TrustState::Unreadable(why) => printer.notice(&format!("`./{CONFIG_FILE}` is ignored: {why}")),
             }
@@ -97,8 +103,36 @@ impl Config {
 
     fn from_text(text: &str, path: &Path) -> Result<Config, CliFault> {
         let folder = absolute_path(path)?.parent().map(Path::to_owned).unwrap_or_default();
-        let mut config = parse_config(text, &ConfigSource { path, folder: &folder })?;
-        config.path = Some(path.to_owned());
+        let source = ConfigSource {
+            path,
+            folder: &folder,
+            files: &NamedFiles::default(),
+        };
+        Config::from_source(text, &source)
+    }
+
+    fn from_source(text: &str, source: &ConfigSource<'_>) -> Result<Config, CliFault> {
+        let mut config = parse_config(text, source)?;
+        config.path = Some(source.path.to_owned());
+        config.files = source.files.clone();
+        Ok(config)
+    }
+
+    /// Reads the file with all that it names, once: nothing of it is read again later. `files` has every file that was read, also
+    /// where this fails.
+    pub(crate) fn with_named_files(source: &ConfigSource<'_>, text: &str) -> Result<Config, CliFault> {
+        let mut config = Config::from_source(text, source)?;
+        for server in config.servers.iter() {
+            if let ServerKind::Program(program) = &server.source
+                && let StdioPlacement::Sandbox(policy) = &program.place
+                && Draft::preset(policy).is_none()
+            {
+                source.files.read_text(&source.resolve(policy), "policy.read")?;
+            }
+        }
+        config
+            .servers
+            .read_documents(|path, content| source.files.note(path, content));
         Ok(config)
     }
 }
@@ -126,9 +160,14 @@ pub(crate) fn read_text(path: &Path, code: &'static str) -> Result<String, CliFa
     })
 }
 
-struct ConfigSource<'a> {
-    path: &'a Path,
-    folder: &'a Path,
+/// Where the text of a configuration comes from.
+pub(crate) struct ConfigSource<'a> {
+    /// The file, as messages name it.
+    pub(crate) path: &'a Path,
+    /// Its folder, for relative paths.
+    pub(crate) folder: &'a Path,
+    /// The files that it names and that were read.
+    pub(crate) files: &'a NamedFiles,
 }
 
 impl ConfigSource<'_> {
@@ -286,7 +325,9 @@ impl ConfigKey<'_> {
             Value::Null => return Ok(None),
             Value::String(named) => {
                 let preset = Draft::preset(&named).map(Ok);
-                let draft = preset.unwrap_or_else(|| policy_layers::draft_from_file(&self.source.resolve(&named)));
+                let draft = preset.unwrap_or_else(|| {
+                    policy_layers::named_file_draft(&self.source.resolve(&named), self.source.files)
+                });
                 return draft.map(Some);
             }
             Value::Object(_) => Draft::parse(&value.to_string(), &name).map_err(|error| {

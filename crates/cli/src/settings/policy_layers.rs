@@ -6,6 +6,7 @@ use ringfence_policy::{Ceiling, Draft, DraftRejection, ParseError, Policy, prese
 
 use super::absolute_path;
 use super::config::{Config, read_text};
+use super::named_files::NamedFiles;
 use crate::args::PolicyArgs;
 use crate::fault::{CliFault, EXIT_REFUSED, io_error_text};
 
@@ -96,7 +97,7 @@ pub(crate) fn named_draft_with_all_errors(path: &Path) -> Result<Draft, CliFault
     if Draft::preset(&path.to_string_lossy()).is_some() {
         return named_draft(path);
     }
-    let text = read_policy(path)?;
+    let text = read_policy(path, &NamedFiles::default())?;
     match Draft::parse_all(&text, &path.display().to_string()) {
         Err(errors) if errors.len() > 1 => {
             let lines = errors.iter().map(|error| format!("  {error}"));
@@ -112,8 +113,8 @@ pub(crate) fn named_draft_with_all_errors(path: &Path) -> Result<Draft, CliFault
     }
 }
 
-fn read_policy(path: &Path) -> Result<String, CliFault> {
-    read_text(path, "policy.read").map_err(|fault| {
+fn read_policy(path: &Path, files: &NamedFiles) -> Result<String, CliFault> {
+    files.read_text(path, "policy.read").map_err(|fault| {
         let presets: Vec<&str> = presets().collect();
         fault
             .with_exit(EXIT_REFUSED)
@@ -121,9 +122,14 @@ fn read_policy(path: &Path) -> Result<String, CliFault> {
     })
 }
 
-/// Loads a file that the user or operator names; host folders in it are relative to the file.
-pub(crate) fn draft_from_file(path: &Path) -> Result<Draft, CliFault> {
-    let text = read_policy(path)?;
+/// Loads a file that the user names; host folders in it are relative to the file.
+fn draft_from_file(path: &Path) -> Result<Draft, CliFault> {
+    named_file_draft(path, &NamedFiles::default())
+}
+
+/// As [`draft_from_file`], for a file that a configuration names: one that was read already is not read again.
+pub(crate) fn named_file_draft(path: &Path, files: &NamedFiles) -> Result<Draft, CliFault> {
+    let text = read_policy(path, files)?;
     let draft = Draft::parse(&text, &path.display().to_string()).map_err(parse_fault)?;
     let folder = absolute_path(path)?.parent().map(Path::to_owned).unwrap_or_default();
     Ok(relative_to(draft, &folder))

@@ -9,6 +9,7 @@ use ringfence_policy::Policy;
 
 use super::absolute_path;
 use super::config::{Config, read_text};
+use super::named_files::NamedFiles;
 use super::policy_layers;
 use crate::args::PolicyArgs;
 use crate::fault::CliFault;
@@ -30,14 +31,14 @@ impl ResolvedServers {
         let beside =
             |path: &Path| Ok::<_, CliFault>(absolute_path(path)?.parent().map(Path::to_owned).unwrap_or_default());
         let folder = config.path.as_deref().map(beside).transpose()?.unwrap_or_default();
-        let mut policies = server_policies(&servers, &folder, config)?;
+        let mut policies = server_policies(&servers, (&folder, &config.files), config)?;
         if let Some(path) = &rules.servers {
             let name = path.display().to_string();
             let text = read_text(path, "servers.read")
                 .map_err(|fault| fault.with_hint("name a JSON or YAML file with `mcpServers` in it"))?;
             let folder = beside(path)?;
             let more = Servers::parse(&text, &folder).map_err(|error| servers_fault(&name, &error))?;
-            policies.extend(self::server_policies(&more, &folder, config)?);
+            policies.extend(self::server_policies(&more, (&folder, &NamedFiles::default()), config)?);
             servers = servers.merge(more).map_err(|error| servers_fault(&name, &error))?;
         }
         let servers = servers.with_credentials(&config.credentials).map_err(|error| {
@@ -68,14 +69,18 @@ pub(crate) fn say_missing(policy: &Policy, config: &Config, printer: &Printer) {
 }
 
 /// Loads the policies that entries name: presets, or files relative to the document.
-fn server_policies(servers: &Servers, folder: &Path, config: &Config) -> Result<BTreeMap<String, Policy>, CliFault> {
+fn server_policies(
+    servers: &Servers,
+    (folder, files): (&Path, &NamedFiles),
+    config: &Config,
+) -> Result<BTreeMap<String, Policy>, CliFault> {
     let mut policies = BTreeMap::new();
     for server in servers.iter() {
         if let ServerKind::Program(program) = &server.source
             && let StdioPlacement::Sandbox(policy) = &program.place
         {
             let preset = ringfence_policy::Draft::preset(policy).map(Ok);
-            let draft = preset.unwrap_or_else(|| policy_layers::draft_from_file(&folder.join(policy)));
+            let draft = preset.unwrap_or_else(|| policy_layers::named_file_draft(&folder.join(policy), files));
             let found = draft.and_then(|draft| {
                 policy_layers::network_under_ceiling(&draft, config)?;
                 policy_layers::policy_without_ceiling(&draft)

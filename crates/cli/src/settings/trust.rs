@@ -1,4 +1,4 @@
-//! The folders whose `ringfence.yaml` the user accepted, each with the digest of the file.
+//! The folders whose `ringfence.yaml` the user accepted, each with the digests of the file and of the files that it names.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -9,21 +9,26 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::CliSettings;
-use super::config::read_text;
+use super::config::{CONFIG_FILE, Config, ConfigSource, read_text};
+use super::named_files::NamedFiles;
 use crate::fault::{CliFault, io_error_text};
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version that knew no named files: what it accepted has to be accepted again.
+const VERSION_WITHOUT_FILES: u64 = 1;
 const TRUST_FILE: &str = "trusted.json";
 
 /// Whether a configuration file is accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum TrustState {
-    /// The file is accepted with this content, which must not be read again.
-    Yes(String),
+    /// The file is accepted, with all that it names; nothing of it must be read again.
+    Yes(Box<Config>),
     /// The file was never accepted.
     Never,
     /// The file was accepted with other content.
     Changed,
+    /// This file, which the accepted one names, was accepted with other content.
+    FileChanged(String),
     /// The file cannot be read, for this reason.
     Unreadable(String),
 }
@@ -32,8 +37,18 @@ pub(crate) enum TrustState {
 #[serde(deny_unknown_fields)]
 struct TrustedFolders {
     version: u32,
-    /// The digest of the accepted file, by folder.
-    folders: BTreeMap<String, String>,
+    /// What was accepted, by folder.
+    folders: BTreeMap<String, AcceptedFiles>,
+}
+
+/// The digests of an accepted file and of what it names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AcceptedFiles {
+    /// The digest of the file itself.
+    pub(crate) digest: String,
+    /// The digest of each file that it names, by its path relative to the folder.
+    pub(crate) named: BTreeMap<String, String>,
 }
 
 /// Checks whether `file` is accepted with its present content.
@@ -49,16 +64,54 @@ pub(crate) fn trust_state(file: &Path, settings: &CliSettings) -> Result<TrustSt
     let Ok(home) = settings.home() else {
         return Ok(TrustState::Never);
     };
-    Ok(match read_list(&home)?.folders.get(&folder) {
-        Some(known) if *known == digest => TrustState::Yes(text),
-        Some(_) => TrustState::Changed,
-        None => TrustState::Never,
-    })
+    let Some(known) = read_list(&home)?.folders.remove(&folder) else {
+        return Ok(TrustState::Never);
+    };
+    if known.digest != digest {
+        return Ok(TrustState::Changed);
+    }
+    let (folder, files) = (Path::new(&folder), NamedFiles::default());
+    let source = ConfigSource {
+        path: file,
+        folder,
+        files: &files,
+    };
+    let read = Config::with_named_files(&source, &text);
+    // A file that changed may be the reason for the error.
+    if let Some((name, _)) = files
+        .digests(folder)
+        .into_iter()
+        .find(|(name, digest)| known.named.get(name) != Some(digest))
+    {
+        return Ok(TrustState::FileChanged(name));
+    }
+    Ok(TrustState::Yes(Box::new(read?)))
 }
 
-/// Accepts `file` with its present content; returns its folder and digest.
-pub(crate) fn accept_file(file: &Path, settings: &CliSettings) -> Result<(String, String), CliFault> {
-    let FileIdentity { folder, digest, .. } = identify_file(file)?;
+/// Accepts `file` and all that it names with their present content; returns the folder and the digests. A file with errors is not
+/// accepted.
+pub(crate) fn accept_file(file: &Path, settings: &CliSettings) -> Result<(String, AcceptedFiles), CliFault> {
+    let FileIdentity { folder, digest, text } = identify_file(file)?;
+    let files = NamedFiles::default();
+    let source = ConfigSource {
+        path: file,
+        folder: Path::new(&folder),
+        files: &files,
+    };
+    Config::with_named_files(&source, &text)?;
+    if let Some(name) = files.unreadable(Path::new(&folder)) {
+        let message = format!("cannot read `{name}`, which `{CONFIG_FILE}` names");
+        return Err(CliFault::internal("trust.read", message).with_hint("what is accepted must be there"));
+    }
+    let accepted = AcceptedFiles {
+        digest,
+        named: files.digests(Path::new(&folder)),
+    };
+    add_to_list(&folder, &accepted, settings)?;
+    Ok((folder, accepted))
+}
+
+fn add_to_list(folder: &str, accepted: &AcceptedFiles, settings: &CliSettings) -> Result<(), CliFault> {
     let home = settings.home()?;
     let failed = |what: &Path, error: &std::io::Error| {
         CliFault::internal(
@@ -73,10 +126,9 @@ pub(crate) fn accept_file(file: &Path, settings: &CliSettings) -> Result<(String
     let _lock = lock_file(&lock_path).map_err(|error| failed(&lock_path, &error))?;
     let mut list = read_list(&home)?;
     list.version = VERSION;
-    list.folders.insert(folder.clone(), digest.clone());
+    list.folders.insert(folder.to_owned(), accepted.clone());
     let path = home.join(TRUST_FILE);
-    write_list(&home, &path, &list).map_err(|error| failed(&path, &error))?;
-    Ok((folder, digest))
+    write_list(&home, &path, &list).map_err(|error| failed(&path, &error))
 }
 
 fn lock_file(path: &Path) -> std::io::Result<File> {
@@ -148,11 +200,13 @@ fn read_list(home: &Path) -> Result<TrustedFolders, CliFault> {
     };
     match fs::read_to_string(&path) {
         Ok(text) => {
-            let list: TrustedFolders = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-            if list.version == VERSION {
-                Ok(list)
-            } else {
-                Err(damaged(format!("version {} is not known", list.version)))
+            let list: serde_json::Value = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+            match list.get("version").and_then(serde_json::Value::as_u64) {
+                Some(VERSION_WITHOUT_FILES) => Ok(TrustedFolders::default()),
+                Some(version) if version != u64::from(VERSION) => {
+                    Err(damaged(format!("version {version} is not known")))
+                }
+                _ => serde_json::from_value(list).map_err(|error| damaged(error.to_string())),
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(TrustedFolders::default()),

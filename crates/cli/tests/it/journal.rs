@@ -1,12 +1,12 @@
 //! The records of the journal, the cleanup after a crash, and the kill switch.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::setting::{Setting, eventually, groups_with, processes_with, wait};
+use crate::setting::{Setting, eventually, finish, groups_with, processes_with, program, wait};
 
 fn sessions(setting: &Setting) -> Vec<Value> {
     setting.json(&["session", "list", "--json"]).as_array().unwrap().clone()
@@ -260,4 +260,36 @@ fn a_sink_gets_every_record() {
     );
     let lines = fs::read_to_string(setting.work().join("audit.jsonl")).unwrap();
     assert_eq!(lines, setting.run(&["audit", "export"]).stdout);
+}
+
+#[test]
+fn what_a_full_disk_left_open_is_ended_by_the_next_command() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: needs root to mount a small disk");
+        return;
+    }
+    let setting = Setting::new();
+    setting.write("wait.ts", "await new Promise(done => setTimeout(done, 1500)); 1");
+    setting.write("now.ts", "2");
+    // A disk of its own in a mount namespace, which is gone with the shell.
+    let script = r#"mount -t tmpfs -o size=4m,mode=700 none "$1" && export RINGFENCE_HOME="$1/home" || exit 1
+        "$2" run wait.ts 2>/dev/null &
+        until "$2" session list 2>/dev/null | grep -q running; do sleep 0.05; done
+        cat /dev/zero > "$1/ballast" 2>/dev/null
+        wait $!; echo "full: $?"; rm "$1/ballast"
+        "$2" run now.ts 2>/dev/null
+        "$2" session list --json"#;
+    let disk = setting.path("disk");
+    fs::create_dir(&disk).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh"]).arg(disk).arg(program());
+    command.current_dir(setting.work()).stdout(Stdio::piped());
+    let done = finish(command, &[]);
+    let list = done
+        .stdout
+        .strip_prefix("full: 125\n2\n")
+        .unwrap_or_else(|| panic!("{done:?}"));
+    let list: Value = serde_json::from_str(list).unwrap();
+    let states: Vec<_> = list.as_array().unwrap().iter().map(|one| &one["state"]).collect();
+    assert_eq!(states, ["closed", "lost"], "{list}");
 }

@@ -276,6 +276,71 @@ fn a_found_configuration_counts_only_when_trusted_as_it_is() {
 }
 
 #[test]
+fn a_change_of_a_file_that_a_trusted_configuration_names_needs_a_word_again() {
+    let setting = Setting::new();
+    let document = |title: &str| {
+        format!(
+            r#"{{"openapi":"3.0.0","info":{{"title":"{title}","version":"1"}},"servers":[{{"url":"https://shop.example"}}],"paths":{{}}}}"#
+        )
+    };
+    let own = |value: &str| format!("env: {{ TRUSTED: '{value}' }}\n");
+    setting.write("rules/own.yaml", own("1"));
+    std::os::unix::fs::symlink("rules/own.yaml", setting.work().join("linked.yaml")).unwrap();
+    setting.write("top.yaml", own("1"));
+    setting.write("guest.yaml", "version: 1\n");
+    setting.write("shop.json", document("one"));
+    setting.write(
+        "ringfence.yaml",
+        "policy: ./linked.yaml\nceiling: top.yaml\nservers:\n  guest: { command: 'true', policy: guest.yaml }\n  shop: { openapi: ./shop.json }\n",
+    );
+    let told = || {
+        let done = setting.run(&["exec", "--", "sh", "-c", "echo ${TRUSTED-no}"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        (done.stdout.trim().to_owned(), done.stderr)
+    };
+    let trusted = setting.run(&["trust", "."]);
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    for name in ["linked.yaml", "top.yaml", "guest.yaml", "shop.json"] {
+        assert!(trusted.stdout.contains(&format!("`{name}`")), "{}", trusted.stdout);
+    }
+    assert_eq!(told(), ("1".to_owned(), String::new()));
+    // The list of the version before knew no such files: what it accepted counts no more.
+    let list = setting.home().join("trusted.json");
+    let kept = std::fs::read(&list).unwrap();
+    std::fs::write(&list, r#"{"version":1,"folders":{"/x":"y"}}"#).unwrap();
+    assert!(told().1.contains("it was found, not chosen"));
+    std::fs::write(&list, kept).unwrap();
+    let changes = [
+        ("rules/own.yaml", "linked.yaml", own("2")),
+        ("top.yaml", "top.yaml", "version: 1\n# other\n".to_owned()),
+        ("top.yaml", "top.yaml", "no policy at all".to_owned()),
+        (
+            "guest.yaml",
+            "guest.yaml",
+            "version: 1\nnet: { enabled: true }\n".to_owned(),
+        ),
+        ("shop.json", "shop.json", document("two")),
+    ];
+    for (file, name, content) in changes {
+        let before = std::fs::read(setting.work().join(file)).unwrap();
+        setting.write(file, content);
+        let (value, notice) = told();
+        assert_eq!(value, "no", "{name}");
+        let expected =
+            format!("notice: `./ringfence.yaml` is ignored: `{name}`, which it names, changed since it was trusted");
+        assert!(notice.starts_with(&expected), "{notice}");
+        setting.write(file, before);
+        assert_eq!(told().0, "1", "{name}");
+    }
+    std::fs::remove_file(setting.work().join("top.yaml")).unwrap();
+    assert!(told().1.contains("`top.yaml`, which it names, changed"));
+    setting.write("top.yaml", own("1"));
+    setting.write("rules/own.yaml", own("1") + "# looked at\n");
+    assert_eq!(setting.run(&["trust", "."]).code, Some(0));
+    assert_eq!(told(), ("1".to_owned(), String::new()));
+}
+
+#[test]
 fn a_check_tells_every_error_of_a_file() {
     let setting = Setting::new();
     let policy = "version: 1\nprox: {}\nproc:\n  mem_limit: lots\n  wall_timeut: 30s\ntools:\n  rules:\n    - { alow: x }\n    \

@@ -534,3 +534,29 @@ fn a_session_that_a_living_process_has_is_not_swept() {
     run(&setting, "other", "true");
     assert!(!setting.home().join("workspaces").join(&id).exists());
 }
+
+#[test]
+fn a_file_onto_what_is_no_file_of_a_kept_place_is_refused_with_its_rule() {
+    let setting = keeping(KEPT);
+    setting.write("data.txt", "new");
+    let made = run(
+        &setting,
+        "work",
+        "ln -s /etc/passwd link; mkfifo pipe; mkdir shut; chmod 500 shut",
+    );
+    assert_eq!(made.code, Some(0), "{made:?}");
+    for name in ["link", "pipe", "shut/data.txt"] {
+        let file = format!("data.txt:{name}");
+        let mut args = args("work", "true");
+        args.splice(1..1, ["--file", &file]);
+        let done = setting.run(&args);
+        assert_eq!(done.code, Some(126), "{name}: {done:?}");
+        for part in [
+            format!("cannot bring `{name}` into the sandbox"),
+            "rule: fs.mounts[/workspace]".to_owned(),
+            "hint: a link, a pipe or a closed folder stands in its way".to_owned(),
+        ] {
+            assert!(done.stderr.contains(&part), "{name}: {}", done.stderr);
+        }
+    }
+}

@@ -51,6 +51,30 @@ fn useless_globs_are_errors() {
 }
 
 #[test]
+fn globs_that_mean_something_elsewhere_are_errors_with_a_way_out() {
+    let braces = "braces list nothing here, write one entry for each alternative (`[{]` is a brace in a name)";
+    let home = "which stands for no folder here: globs are relative to each mount, write `**/…`";
+    for (glob, expected) in [
+        ("**/*.{key,txt}", format!("`**/*.{{key,txt}}`: {braces}")),
+        ("a{b}/c", format!("`a{{b}}/c`: {braces}")),
+        ("~/x", format!("`~/x` has `~`, {home}")),
+        ("$HOME/.x", format!("`$HOME/.x` has `$HOME`, {home}")),
+        ("${HOME}/.x", format!("`${{HOME}}/.x` has `${{HOME}}`, {home}")),
+        (
+            "**/$XDG_CONFIG_HOME/x",
+            format!("`**/$XDG_CONFIG_HOME/x` has `$XDG_CONFIG_HOME`, {home}"),
+        ),
+    ] {
+        assert_eq!(glob.parse::<Glob>().unwrap_err().to_string(), expected);
+    }
+    hides("**/*.[{]key,txt}", "a/b.{key,txt}", true);
+    hides("a?b}", "a{b}", true);
+    hides("**/$RECYCLE.BIN", "a/$RECYCLE.BIN", true);
+    hides("**/~", "a/~", true);
+    hides("**/*~", "a/old~", true);
+}
+
+#[test]
 fn matching_does_not_explode() {
     let glob: Glob = format!("{}b", "*a".repeat(100)).parse().unwrap();
     let deep: Glob = format!("{}x", "**/a/".repeat(100)).parse().unwrap();

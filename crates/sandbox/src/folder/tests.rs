@@ -115,3 +115,18 @@ fn what_no_path_reaches_counts_as_too_much() {
     assert!(remove(base.path(), &mut budget).unwrap());
     fs::create_dir(base.path()).unwrap();
 }
+
+#[test]
+fn other_names_of_a_file_are_no_more_files() {
+    let base = tempfile::tempdir().unwrap();
+    let file = base.path().join("file");
+    fs::write(&file, "").unwrap();
+    for number in 0..1_000 {
+        fs::hard_link(&file, base.path().join(number.to_string())).unwrap();
+    }
+    let most = FolderUsage {
+        bytes: 1 << 20,
+        files: 2,
+    };
+    assert_eq!(measure(base.path(), most).unwrap(), FolderUsage { bytes: 0, files: 1 });
+}

@@ -318,6 +318,7 @@ pub(super) fn engine_problem(error: &OperationError) -> HttpProblem {
         error.to_string()
     };
     let problem = HttpProblem::new(status, error.code(), message);
+    let problem = error.rule().into_iter().fold(problem, HttpProblem::with_rule);
     error.hint().into_iter().fold(problem, HttpProblem::with_hint)
 }
 

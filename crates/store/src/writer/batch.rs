@@ -88,8 +88,8 @@ impl<'a> CommitBatch<'a> {
             Command::Change { change, reply } => queue(reply, self.apply_change(&change, sealed), answers),
             Command::KeepAliases { reply, .. } => queue(reply, self.keep_aliases(sealed), answers),
             Command::Resume { execution, to, reply } => queue(reply, self.resume_execution(execution, to), answers),
-            Command::LeaveUnfinished { session, lease, reply } => {
-                queue(reply, self.leave_unfinished(session, lease).map(Ok), answers)
+            Command::LeaveUnfinished { session, from, reply } => {
+                queue(reply, self.leave_unfinished(session, from).map(Ok), answers)
             }
             Command::Forget {
                 session,

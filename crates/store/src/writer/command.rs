@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 use super::ShutdownMode;
 use crate::approval::{AnswerStatus, ApprovalQuestion, ApprovalResponse, ApprovalState};
 use crate::idempotency::{IdempotencyClaim, IdempotencyOutcome};
+use crate::lease::OwnerEnd;
 use crate::prune::{PruneRequest, PruneSummary};
 use crate::recording::NewRecording;
 use crate::seal::SealError;
@@ -56,10 +57,11 @@ pub(crate) enum WriterCommand {
         to: LeaseId,
         reply: ReplySender<(), AdoptError>,
     },
-    /// Release a session of a lease, if every execution in progress can be run again.
+    /// Release a session of a lease, if every execution in progress can be run again, and none of them failed with its owner.
     LeaveUnfinished {
         session: SessionId,
-        lease: LeaseId,
+        /// The lease that it belongs to, and how that ended.
+        from: (LeaseId, OwnerEnd),
         reply: ReplySender<bool>,
     },
     /// Store one more part of the aliases of a session that this process owns.

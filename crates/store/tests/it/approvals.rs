@@ -107,7 +107,7 @@ pub(crate) async fn answer_and_note(world: &World, session: SessionId, execution
     world.store.record(heard).await.unwrap();
 }
 
-const HOUR: SignedDuration = SignedDuration::from_hours(1);
+pub(crate) const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
 fn yes() -> ApprovalResponse {
     ApprovalResponse {

@@ -186,7 +186,7 @@ async fn a_process_whose_session_was_taken_keeps_nothing_more() {
     let (session, execution) = begin(&world).await;
     let one = || vec![entry(1, ReplayEntryKind::Call, "x")];
     let other = Store::open(world.home()).await.unwrap();
-    std::fs::remove_file(world.home().join(format!("run/{}.lock", world.lease.id()))).unwrap();
+    leave_as_killed(&world);
     let dead = other.dead_leases().await.unwrap().remove(0);
     assert!(other.finish_dead_lease(dead, &[]).await.unwrap().is_empty());
     let lease = Lease::acquire(world.home()).unwrap();
@@ -574,17 +574,52 @@ async fn what_was_kept_with_an_acknowledged_event_survives_kill_9() {
     }
 }
 
+/// Leaves the lease file of the process of the test as if it had been killed: the lock goes, the file stays.
+fn leave_as_killed(world: &World) {
+    let file = world.home().join(format!("run/{}.lock", world.lease.id()));
+    let free = file.with_extension("copy");
+    std::fs::copy(&file, &free).unwrap();
+    std::fs::rename(free, file).unwrap();
+}
+
 /// Sweeps after the process of the test as if it were dead, and returns whether the session was lost.
 async fn swept(world: &World, session: SessionId) -> bool {
     let other = Store::open(world.home()).await.unwrap();
-    std::fs::remove_file(world.home().join(format!("run/{}.lock", world.lease.id()))).unwrap();
+    leave_as_killed(world);
+    finish_sweep(&other, session).await
+}
+
+async fn finish_sweep(other: &Store, session: SessionId) -> bool {
     let dead = other.dead_leases().await.unwrap().remove(0);
     let lost = other.finish_dead_lease(dead, &[]).await.unwrap();
     let listed = other.session(session).await.unwrap().unwrap();
     assert_eq!(listed.lease, None);
     assert_eq!(listed.state == SessionState::Lost, lost.contains(&session));
-    assert!(report(&other).await.is_ok());
+    assert!(report(other).await.is_ok());
     lost.contains(&session)
+}
+
+#[tokio::test]
+async fn what_a_process_that_ended_in_good_order_could_not_end_is_lost_unless_it_waits_for_somebody() {
+    for is_asked in [false, true] {
+        let world = crate::support::world().await;
+        let (session, execution) = begin(&world).await;
+        if is_asked {
+            crate::approvals::ask(&world.store, session, execution, crate::approvals::HOUR).await;
+        }
+        let other = Store::open(world.home()).await.unwrap();
+        // A lease that is given back has no file.
+        std::fs::remove_file(world.home().join(format!("run/{}.lock", world.lease.id()))).unwrap();
+        assert_eq!(finish_sweep(&other, session).await, !is_asked);
+        let found = other.execution(execution).await.unwrap().unwrap();
+        let (status, state) = if is_asked {
+            (ExecutionStatus::Running, RecordingState::Interrupted)
+        } else {
+            (ExecutionStatus::Lost, RecordingState::Over)
+        };
+        assert_eq!(found.status, status);
+        assert_eq!(other.recording_status(execution).await.unwrap().unwrap().state, state);
+    }
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
 use std::path::Path;
 
-use super::{AccessSettings, AuditSinkConfig, Config, ConfigSource, parse_config};
+use super::{AccessSettings, AuditSinkConfig, Config, ConfigSource, NamedFiles, parse_config};
 
 fn read(text: &str) -> Result<Config, String> {
     let source = ConfigSource {
         path: Path::new("ringfence.yaml"),
         folder: Path::new("/etc/ringfence"),
+        files: &NamedFiles::default(),
     };
     parse_config(text, &source).map_err(|fault| match fault.hint {
         Some(hint) => format!("{}; {hint}", fault.message),
