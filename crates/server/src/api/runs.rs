@@ -14,7 +14,7 @@ use ringfence_engine::storage::{ExecutionQuery, StoredExecution};
 use ringfence_engine::{
     ClientTrace, Engine, ExecutionAnswer, IdempotentRun, OperationError, OutputFrom, RunProgress, WaitError,
 };
-use ringfence_journal::{ContentHash, ExecutionId, ExecutionStatus, Principal, SessionId};
+use ringfence_journal::{ContentHash, ExecutionId, ExecutionStatus, Principal, SessionId, time_text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -60,8 +60,8 @@ impl From<StoredExecution> for RunListItem {
             session_id: execution.session,
             language: execution.language,
             status: execution.status,
-            started: execution.started.to_string(),
-            ended: execution.ended.map(|ended| ended.to_string()),
+            started: time_text(execution.started),
+            ended: execution.ended.map(time_text),
         }
     }
 }
