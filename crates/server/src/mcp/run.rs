@@ -251,7 +251,7 @@ impl From<&OperationError> for McpFault {
             code: error.code().to_owned(),
             message: error.chain(),
             hint: error.hint().map(str::to_owned),
-            rule: None,
+            rule: error.rule().map(str::to_owned),
         }
     }
 }
