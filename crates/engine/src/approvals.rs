@@ -31,6 +31,7 @@ pub struct PendingApproval {
     /// Whether a rule, a changed tool or an unknown outcome requires the approval.
     pub why: AskReason,
     /// When the request expires; a call without an answer by then is refused.
+    #[serde(serialize_with = "ringfence_journal::fixed_time")]
     pub expires: Timestamp,
 }
 
@@ -87,8 +88,10 @@ pub struct ApprovalView {
     /// Digest of what is shown: an answer can name the request that it was given for.
     pub shown: String,
     /// When the request was made.
+    #[serde(serialize_with = "ringfence_journal::fixed_time")]
     pub asked: Timestamp,
     /// When the request expires; a call without an answer by then is refused.
+    #[serde(serialize_with = "ringfence_journal::fixed_time")]
     pub expires: Timestamp,
     /// The answer; none while nobody has answered.
     pub answer: Option<AnswerView>,
@@ -142,6 +145,7 @@ pub struct AnswerView {
     /// The channel that the answer came through.
     pub via: ApprovalVia,
     /// When the answer was stored.
+    #[serde(serialize_with = "ringfence_journal::fixed_time")]
     pub at: Timestamp,
     /// A note for the program; none where the person wrote nothing.
     pub note: Option<String>,

@@ -1,7 +1,7 @@
 //! The client API of the engine: begin an execution, wait for it, cancel it, read what it left.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringfence_journal::{ApprovalId, ExecutionId, ExecutionStatus, Principal, SessionId};
 use ringfence_policy::RelPath;
@@ -13,7 +13,7 @@ use crate::attempt::{ExecutionAttempt, RunContext};
 use crate::engine::Engine;
 use crate::error::OperationError;
 use crate::execution::ExecutionReport;
-use crate::refusal::RunRefusal;
+use crate::refused_runs;
 use crate::request::{ExecutionRequest, InputFile, InputSource, OutputDestination, ResultAudience};
 use crate::resume::AdoptedRun;
 use crate::run_request::{Assignment, RunRequest, ServeConfig};
@@ -35,8 +35,9 @@ impl Engine {
     /// Begins an execution. A request that is refused has the refusal as its result. The id is recorded first, so that the execution is
     /// found again even if this process dies.
     pub async fn begin_run(self: &Arc<Self>, who: Principal, ask: RunRequest) -> Result<ExecutionId, OperationError> {
-        self.open_front()?;
+        let front = self.open_front()?;
         let place = self.runs.place(who)?;
+        Box::pin(refused_runs::check_flood(self, front, who, &ask)).await?;
         let execution = ExecutionId::generate()?;
         let claim = IdempotencyClaim {
             principal: who,
@@ -69,17 +70,17 @@ impl Engine {
         let (mut session, seat) = match seat {
             Ok((policy, Assignment::OpenSession(open, base))) => {
                 let session = open.execution_context(execution, policy, Arc::clone(&base));
-                (session, Ok(Assignment::OpenSession(open, base)))
+                (session, Assignment::OpenSession(open, base))
             }
             Ok((policy, Assignment::OwnSession)) => (
                 self.own_session_context(who, execution, policy)?,
-                Ok(Assignment::OwnSession),
+                Assignment::OwnSession,
             ),
             Err(AssignError::Failed(error)) => return Err(error),
-            Err(AssignError::Refused(refusal)) => (
-                self.own_session_context(who, execution, Arc::clone(&front.policy))?,
-                Err(refusal),
-            ),
+            Err(AssignError::Refused(refusal)) => {
+                let session = self.own_session_context(who, execution, Arc::clone(&front.policy))?;
+                return refused_runs::begin_refused(self, execution, (who, place), session, refusal);
+            }
         };
         session.draft.clone_from(&ask.draft);
         let files = self.artifacts_folder(execution);
@@ -94,7 +95,7 @@ impl Engine {
     pub(crate) fn spawn_run(
         self: &Arc<Self>,
         (run, mut stop): (Arc<TrackedRun>, Stop),
-        seat: Result<Assignment, RunRefusal>,
+        seat: Assignment,
         session: ExecutionContext,
         request: ExecutionRequest,
         attempt: ExecutionAttempt,
@@ -109,11 +110,10 @@ impl Engine {
                 run: Some(&*ends.0),
             };
             let result = match seat {
-                Err(refusal) => engine.refuse_in_own_session(session, refusal).await,
-                Ok(Assignment::OwnSession) => {
+                Assignment::OwnSession => {
                     Box::pin(engine.run_in_own_session(session, request, attempt, &mut company)).await
                 }
-                Ok(Assignment::OpenSession(open, _)) => {
+                Assignment::OpenSession(open, _) => {
                     let ran =
                         Box::pin(engine.run_in_open_session(&open, session, request, attempt, &mut company)).await;
                     open.touch();
@@ -131,6 +131,11 @@ impl Engine {
                 Err(OperationError::HandedOver) => {
                     engine.runs.remove(ends.0.id);
                     ends.0.finish(Err(Arc::new(OperationError::HandedOver)));
+                }
+                Ok(report) if report.status == ExecutionStatus::Refused => {
+                    // It is recorded by now, and counts for the refusals that follow.
+                    engine.runs.refused.spend(ends.0.principal(), Instant::now());
+                    finish_refused(&engine, &ends.0, Ok(report));
                 }
                 result => engine.finish_run(&ends.0, result),
             }
@@ -233,7 +238,7 @@ impl Engine {
                 let path = run.files.join(path.as_str());
                 match tokio::task::spawn_blocking(move || std::fs::read(path)).await {
                     Ok(Ok(bytes)) => {
-                        let shown = self.render_file(&run.read_context, bytes).await;
+                        let shown = self.render_file(&run.read_context(), bytes).await;
                         let shown = shown.map_err(|error| WaitError::Journal(error.to_string()))?;
                         Some(shown.map_err(WaitError::Withheld)?)
                     }
@@ -435,6 +440,14 @@ impl Engine {
             }
         }
     }
+}
+
+/// Finishes a run that was refused before it started: it keeps its answer, neither its policy nor its request.
+pub(crate) fn finish_refused(engine: &Engine, run: &TrackedRun, result: Result<ExecutionReport, OperationError>) {
+    if let Some(front) = &engine.config.serve {
+        run.forget_request(&front.policy);
+    }
+    engine.finish_run(run, result);
 }
 
 fn execution_request(session: &ExecutionContext, ask: RunRequest, run: &TrackedRun) -> ExecutionRequest {

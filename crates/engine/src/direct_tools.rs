@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::error::OperationError;
 use crate::execution::{ErrorReport, ExecutionReport};
 use crate::refusal::RunRefusal;
+use crate::refused_runs;
 use crate::report;
 use crate::request::ResultAudience;
 use crate::run_request::{ClientTrace, ServeConfig};
@@ -73,22 +74,22 @@ impl Engine {
         let place = self.runs.place(who)?;
         let execution = ExecutionId::generate()?;
         let open = self.direct_session(front, who);
-        let session = match &open {
-            Ok(open) => {
-                let policy = open.rules.policy();
-                open.execution_context(execution, Arc::clone(&policy), policy)
+        let open = match open {
+            Ok(open) => open,
+            Err(refusal) => {
+                let session = self.own_session_context(who, execution, Arc::clone(&front.policy))?;
+                refused_runs::begin_refused(self, execution, (who, place), session, refusal)?;
+                return Ok(execution);
             }
-            Err(_) => self.own_session_context(who, execution, Arc::clone(&front.policy))?,
         };
+        let policy = open.rules.policy();
+        let session = open.execution_context(execution, Arc::clone(&policy), policy);
         let files = self.artifacts_folder(execution);
         let (run, mut stop) = self.runs.add(execution, session.read_context(), (who, place), files);
         let engine = Arc::clone(self);
         tokio::spawn(async move {
             let ends = AbortGuard(run);
-            let result = match open {
-                Ok(open) => engine.run_direct_call(&open, &session, &call, &mut stop).await,
-                Err(refusal) => engine.refuse_in_own_session(session, refusal).await,
-            };
+            let result = engine.run_direct_call(&open, &session, &call, &mut stop).await;
             engine.finish_run(&ends.0, result);
         });
         Ok(execution)

@@ -46,6 +46,9 @@ pub enum OperationError {
     /// The principal has too many runs at once.
     #[error("too many runs are under way or wait")]
     TooManyRuns,
+    /// The principal had too many refused runs: further ones are only counted.
+    #[error("too many runs were refused")]
+    TooManyRefused,
     /// The execution waits for approvals while this process ends: another process resumes it.
     #[error("the execution waits for an answer, and goes on in another process")]
     HandedOver,
@@ -101,6 +104,7 @@ impl OperationError {
             OperationError::CallTask(_) | OperationError::NoteTask(_) => "call.broken",
             OperationError::Abandoned => "run.abandoned",
             OperationError::TooManyRuns => "limit.runs",
+            OperationError::TooManyRefused => "limit.refused",
             OperationError::HandedOver => "run.left",
             OperationError::Refused(refusal) => refusal.code,
             OperationError::NotRecorded | OperationError::Script(_) => "replay.unkept",
@@ -130,6 +134,9 @@ impl OperationError {
             "sandbox.failed" => Some("`ringfence doctor` shows what works here"),
             "data.unseen" => Some("look at `data.pii` of the policy: nothing is shown that nobody looked at"),
             "limit.runs" => Some("wait until some of them have ended, or cancel them"),
+            "limit.refused" => {
+                Some("wait a minute, then ask only for what the policy allows: the refusals before say what that is")
+            }
             "server.closing" => Some("connect again when the server is back"),
             _ => {
                 let OperationError::Record(error) = self else {
@@ -183,6 +190,7 @@ impl OperationError {
             | OperationError::NoteTask(_)
             | OperationError::Abandoned
             | OperationError::TooManyRuns
+            | OperationError::TooManyRefused
             | OperationError::HandedOver
             | OperationError::Refused(_)
             | OperationError::NotRecorded

@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use crate::approval_broker::record_error;
 use crate::engine::Engine;
 use crate::error::OperationError;
+use crate::refused_runs;
 use crate::run_request::RunRequest;
 use crate::sweep;
 
@@ -60,7 +61,8 @@ impl Engine {
         key: &str,
         asked: ContentHash,
     ) -> Result<IdempotentRun, OperationError> {
-        self.open_front()?;
+        let front = self.open_front()?;
+        Box::pin(refused_runs::check_flood(self, front, who, &ask)).await?;
         let _alone = self.idempotency_locks.lock_for(who, key).lock().await;
         let execution = ExecutionId::generate()?;
         let claim = IdempotencyClaim {

@@ -31,6 +31,7 @@ mod recorded_request;
 mod redact;
 mod redacted_output;
 mod refusal;
+mod refused_runs;
 mod replay;
 mod report;
 mod request;

@@ -141,14 +141,9 @@ fn judge_program_end(outcome: &JobOutcome, refused: Option<&ToolRefusal>) -> Exe
                 None,
             );
         }
+        // Without a group the sandbox has made this a limit already; a group's limit kills, so this is a claim too.
         JobOutcomeKind::OutOfMemory => {
-            return ended_with(
-                ExecutionStatus::Failed,
-                1,
-                PROGRAM_OUT_OF_MEMORY.0,
-                OUT_OF_MEMORY,
-                Some(PROGRAM_OUT_OF_MEMORY.1),
-            );
+            return ended_with(ExecutionStatus::Failed, 1, PROGRAM_FAILED, OUT_OF_MEMORY, None);
         }
         JobOutcomeKind::ImportRefused => "import.refused",
         JobOutcomeKind::NotJson => "value.not_json",
@@ -179,7 +174,6 @@ fn judge_program_end(outcome: &JobOutcome, refused: Option<&ToolRefusal>) -> Exe
 }
 
 const PROGRAM_FAILED: &str = "program.failed";
-const PROGRAM_OUT_OF_MEMORY: (&str, &str) = ("program.memory", "ask for less at once, or raise `proc.mem_limit`");
 const OUT_OF_MEMORY: &str = "the program says that it had no memory left";
 
 /// Failures that our side of a sandbox reports, each with its hint. Any other code is a failure of the program.

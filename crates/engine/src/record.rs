@@ -18,6 +18,7 @@ use crate::execution::{ExecutionReport, ViolationReport};
 use crate::outcome;
 use crate::output::ProgramNote;
 use crate::refusal::RunRefusal;
+use crate::refused_runs;
 use crate::report;
 use crate::session::ExecutionContext;
 use crate::workspace::RetainedWorkspace;
@@ -98,18 +99,22 @@ impl Engine {
         session: ExecutionContext,
         refusal: RunRefusal,
     ) -> Result<ExecutionReport, OperationError> {
-        let kind = EventKind::Refused {
-            code: CleanText::clean(refusal.code),
-            rule: CleanText::clean(&refusal.rule),
-            hint: refusal.hint.as_deref().map(CleanText::clean),
+        let unrecorded = self.runs.refused.take_unrecorded(session.principal);
+        let repeated = async {
+            match refused_runs::repeated_event(unrecorded) {
+                Some(event) => self.record_event(&session, event).await,
+                None => Ok(()),
+            }
         };
-        let (opened, written, closed) = tokio::join!(
+        let (opened, written, counted, closed) = tokio::join!(
             self.open_session(&session),
-            self.record_event(&session, kind),
+            self.record_event(&session, refusal.to_event()),
+            repeated,
             self.close_session((session.id, &session.folders), "done")
         );
         opened?;
         written?;
+        counted?;
         closed?;
         Ok(report::refused_report(&session, refusal))
     }

@@ -112,9 +112,9 @@ impl RedactedOutputs {
 impl Engine {
     /// The output of a run as clients see it, in whole lines until the run ends: half a line may be half of a value that must not be shown.
     pub(crate) async fn redacted_output(&self, run: &TrackedRun, from: OutputFrom) -> Result<OutputChunk, WaitError> {
-        let policy = run.read_context.current_policy();
-        let sight = run
-            .read_context
+        let through = run.read_context();
+        let policy = through.current_policy();
+        let sight = through
             .redactor
             .rules_for(&policy)
             .await
@@ -189,7 +189,8 @@ impl Engine {
             return Ok(());
         }
         let part = clean.next_part(&bytes);
-        let (screen, keep) = (&run.read_context.redactor, (&self.store, run.read_context.session));
+        let through = run.read_context();
+        let (screen, keep) = (&through.redactor, (&self.store, through.session));
         let seen = screen.redact_text(keep, sight, &part.text, part.from).await;
         clean.append(&part, seen.map_err(|error| redaction_failed(&error))?.shown.as_deref());
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ringfence_journal::{CleanText, EventKind};
 use ringfence_policy::{AllowedPrograms, Policy};
 
 use crate::execution::ErrorReport;
@@ -22,6 +23,7 @@ pub struct RunRefusal {
 
 impl From<RunRefusal> for ErrorReport {
     fn from(refusal: RunRefusal) -> ErrorReport {
+        let refusal = refusal.shortened();
         ErrorReport {
             code: refusal.code.to_owned(),
             message: refusal.message,
@@ -31,7 +33,30 @@ impl From<RunRefusal> for ErrorReport {
     }
 }
 
+/// Bytes of each text of a refusal at most: a request decides what it names.
+const MAX_TEXT_BYTES: usize = 4 << 10;
+
 impl RunRefusal {
+    /// The refusal with texts of a bounded length.
+    pub(crate) fn shortened(self) -> RunRefusal {
+        RunRefusal {
+            message: shorten(self.message),
+            rule: shorten(self.rule),
+            hint: self.hint.map(shorten),
+            ..self
+        }
+    }
+
+    /// The event that records the refusal.
+    pub(crate) fn to_event(&self) -> EventKind {
+        let RunRefusal { code, rule, hint, .. } = self.clone().shortened();
+        EventKind::Refused {
+            code: CleanText::clean(code),
+            rule: CleanText::clean(&rule),
+            hint: hint.as_deref().map(CleanText::clean),
+        }
+    }
+
     /// The refusal of a run whose time is over; the time that it waits counts too.
     pub(crate) fn deadline_passed() -> RunRefusal {
         RunRefusal {
@@ -64,9 +89,23 @@ impl RunRefusal {
     }
 }
 
+fn shorten(mut text: String) -> String {
+    const CUT: &str = "…";
+    if text.len() > MAX_TEXT_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES - CUT.len()));
+        text.push_str(CUT);
+        // What was cut is not kept either.
+        text.shrink_to_fit();
+    }
+    text
+}
+
 impl fmt::Display for RunRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.message)?;
         self.hint.iter().try_for_each(|hint| write!(f, "; hint: {hint}"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -298,7 +298,7 @@ impl Engine {
         let (run, stop) = self.runs.add_resumed(execution, through, row.principal, artifacts);
         let passed = Timestamp::now().duration_since(execution.created()).unsigned_abs();
         let stop = stop.with_timeout(script.timeout().map(|timeout| timeout.saturating_sub(passed)));
-        self.spawn_run((Arc::clone(&run), stop), Ok(seat), session, request, attempt);
+        self.spawn_run((Arc::clone(&run), stop), seat, session, request, attempt);
         Ok(run)
     }
 

@@ -444,7 +444,19 @@ impl Engine {
             emitted,
         };
         let who = session.principal;
-        let (workspace, mut collected) = self.host_work.collect_files(who, sandbox, before, wanted).await?;
+        let (workspace, mut collected) = match self.host_work.collect_files(who, sandbox, before, wanted).await {
+            Ok(found) => found,
+            // What the program did and said stands, whatever became of its files.
+            Err(OperationError::Collect(error)) => {
+                let error = OperationError::Collect(error).chain();
+                tracing::warn!(execution = %session.execution, error, "the files of an execution could not be read");
+                let collected = CollectedFiles::unread(emitted);
+                self.record_withheld(session, report::withheld_violations(&collected))
+                    .await?;
+                return Ok(collected);
+            }
+            Err(error) => return Err(error),
+        };
         match &request.out {
             OutputDestination::Folder { .. } => {}
             OutputDestination::Artifacts(_) => {

@@ -175,7 +175,7 @@ impl Engine {
 }
 
 /// Assigns an open session to a request, under the session's rules.
-fn assign_open_session(
+pub(crate) fn assign_open_session(
     open: Arc<OpenSession>,
     front: &ServeConfig,
     ask: &RunRequest,
@@ -191,7 +191,9 @@ fn assign_open_session(
 
 /// The policy that a request asks for, with its `timeout`: a timeout above the base policy's time counts as a request for as much, unless
 /// the draft has a time of its own.
-fn timed_policy(ceiling: &Ceiling, base: &Arc<Policy>, ask: &RunRequest) -> Result<Arc<Policy>, RunRefusal> {
+pub(crate) fn timed_policy(ceiling: &Ceiling, base: &Arc<Policy>, ask: &RunRequest) -> Result<Arc<Policy>, RunRefusal> {
+    // Before anything is copied.
+    check_draft_size(ask.draft.as_ref())?;
     let more = ask.timeout.filter(|timeout| *timeout > base.limits().wall);
     let mut draft = ask.draft.clone().unwrap_or_else(|| json!({}));
     let proc = draft
@@ -208,6 +210,50 @@ fn timed_policy(ceiling: &Ceiling, base: &Arc<Policy>, ask: &RunRequest) -> Resu
 /// Bytes of a request's draft at most: the draft is kept as long as the run, for every client that waits.
 const MAX_DRAFT_BYTES: usize = 64 << 10;
 
+/// Counts the bytes that are written to it.
+#[derive(Default)]
+struct ByteCount(usize);
+
+impl std::io::Write for ByteCount {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Refuses a draft that is too long, the variables of a request's `env` included.
+fn check_draft_size(draft: Option<&Value>) -> Result<(), RunRefusal> {
+    let mut count = ByteCount::default();
+    if let Some(draft) = draft
+        && serde_json::to_writer(&mut count, draft).is_err()
+    {
+        // A parsed value always has a text; one without is too long for any bound.
+        count.0 = usize::MAX;
+    }
+    if count.0 <= MAX_DRAFT_BYTES {
+        return Ok(());
+    }
+    let is_env = draft.is_some_and(|draft| draft.as_object().is_some_and(|keys| keys.keys().eq(["env"])));
+    let (what, hint) = if is_env {
+        ("env", "give fewer or shorter variables, or bring the data in as a file")
+    } else {
+        (
+            "sandbox_policy",
+            "name what the run needs beyond the policy in force, with fewer or wider patterns",
+        )
+    };
+    Err(RunRefusal {
+        code: "policy.size",
+        message: format!("`{what}` has {} bytes, the most is {MAX_DRAFT_BYTES}", count.0),
+        rule: what.to_owned(),
+        hint: Some(hint.to_owned()),
+    })
+}
+
 /// The policy of a draft over the base policy, under the ceiling.
 pub(crate) fn request_policy(
     ceiling: &Ceiling,
@@ -217,18 +263,8 @@ pub(crate) fn request_policy(
     let Some(draft) = draft else {
         return Ok(Arc::clone(base));
     };
+    check_draft_size(Some(draft))?;
     let text = draft.to_string();
-    if text.len() > MAX_DRAFT_BYTES {
-        return Err(RunRefusal {
-            code: "policy.size",
-            message: format!(
-                "`sandbox_policy` has {} bytes, the most is {MAX_DRAFT_BYTES}",
-                text.len()
-            ),
-            rule: "sandbox_policy".to_owned(),
-            hint: Some("name what the run needs beyond the policy in force, with fewer or wider patterns".to_owned()),
-        });
-    }
     let draft = Draft::parse(&text, "sandbox_policy").map_err(|error| draft_refusal("`sandbox_policy`", error))?;
     let draft = resolve_folders(draft)?;
     let named = base.to_draft().layer(&draft).with_name("sandbox_policy");

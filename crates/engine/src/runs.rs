@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use ringfence_journal::{ExecutionId, ExecutionStatus, Principal, SessionId};
-use ringfence_policy::RelPath;
+use ringfence_policy::{Policy, RelPath};
 use ringfence_sandbox::Stop;
 use serde::Serialize;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
@@ -17,6 +17,7 @@ use crate::execution::{ErrorReport, ExecutionReport};
 use crate::output::{OutputObserver, ProgramStream};
 use crate::output_buffer::{OutputBuffer, OutputCursor};
 use crate::redact::{FullOutput, ReadContext};
+use crate::refused_runs::RefusedRuns;
 use crate::report;
 
 /// The most that is kept of finished runs: their number, bytes of their results, bytes of their files.
@@ -192,7 +193,7 @@ pub(crate) struct TrackedRun {
     slots: Arc<Semaphore>,
     resume_signal: Notify,
     /// What clients read it through.
-    pub(crate) read_context: ReadContext,
+    read_context: Mutex<Arc<ReadContext>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -257,15 +258,35 @@ impl TrackedRun {
         self.changes.send_replace(());
     }
 
+    pub(crate) fn principal(&self) -> Principal {
+        self.principal
+    }
+
+    /// The context that clients read it through.
+    pub(crate) fn read_context(&self) -> Arc<ReadContext> {
+        Arc::clone(&lock(&self.read_context))
+    }
+
+    /// Drops the policy and the draft of a refused run, before it ends: nothing is read through them.
+    pub(crate) fn forget_request(&self, usual: &Arc<Policy>) {
+        let mut through = lock(&self.read_context);
+        *through = Arc::new(ReadContext {
+            redactor: Arc::clone(&through.redactor),
+            policy: Arc::clone(usual),
+            rules: Weak::new(),
+            draft: None,
+            session: through.session,
+        });
+    }
+
     fn is_over(&self) -> bool {
         self.result.borrow().is_some()
     }
 
     fn load(&self) -> RunLoad {
-        let policy = self.read_context.policy.memory_bytes() as u64;
         let mut load = RunLoad {
             runs: 1,
-            memory: policy,
+            memory: self.read_context().memory_bytes() as u64,
             ..RunLoad::default()
         };
         if let Some(Ok(execution)) = &*self.result.borrow() {
@@ -346,7 +367,11 @@ pub(crate) struct RunPlace {
 
 /// The executions that clients began in this process.
 #[derive(Default)]
-pub(crate) struct RunRegistry(Mutex<RunTable>);
+pub(crate) struct RunRegistry {
+    table: Mutex<RunTable>,
+    /// How many refused runs each principal may still have recorded.
+    pub(crate) refused: RefusedRuns,
+}
 
 #[derive(Default)]
 struct RunTable {
@@ -391,7 +416,7 @@ impl RunRegistry {
     }
 
     fn principal_slots(&self, principal: Principal) -> Arc<Semaphore> {
-        let mut kept = lock(&self.0);
+        let mut kept = lock(&self.table);
         let places = kept.slots.entry(principal);
         Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(MAX_ACTIVE_RUNS))))
     }
@@ -407,7 +432,7 @@ impl RunRegistry {
         let run = Arc::new(TrackedRun {
             id,
             session: through.session,
-            read_context: through,
+            read_context: Mutex::new(Arc::new(through)),
             principal,
             begun: Instant::now(),
             ended: OnceLock::new(),
@@ -422,7 +447,7 @@ impl RunRegistry {
             slots: places,
             resume_signal: Notify::new(),
         });
-        let mut kept = lock(&self.0);
+        let mut kept = lock(&self.table);
         kept.by_id.insert(id, Arc::clone(&run));
         kept.order.push_back(id);
         (run, stop)
@@ -430,7 +455,7 @@ impl RunRegistry {
 
     /// Removes a run that ends in another process.
     pub(crate) fn remove(&self, id: ExecutionId) {
-        let mut kept = lock(&self.0);
+        let mut kept = lock(&self.table);
         kept.by_id.remove(&id);
         kept.order.retain(|kept| *kept != id);
     }
@@ -438,7 +463,7 @@ impl RunRegistry {
     /// Adds an ended run to the load; returns the oldest runs that are dropped to make room.
     pub(crate) fn record_end(&self, run: &TrackedRun) -> Vec<Arc<TrackedRun>> {
         let is_too_much = {
-            let mut kept = lock(&self.0);
+            let mut kept = lock(&self.table);
             kept.load.add(run.load());
             kept.load.is_over(MAX_KEPT_LOAD)
         };
@@ -450,17 +475,21 @@ impl RunRegistry {
     }
 
     pub(crate) fn find(&self, who: Principal, id: ExecutionId) -> Option<Arc<TrackedRun>> {
-        lock(&self.0).by_id.get(&id).filter(|run| run.principal == who).cloned()
+        lock(&self.table)
+            .by_id
+            .get(&id)
+            .filter(|run| run.principal == who)
+            .cloned()
     }
 
     /// A run of this process that has not ended.
     pub(crate) fn find_any(&self, id: ExecutionId) -> Option<Arc<TrackedRun>> {
-        lock(&self.0).by_id.get(&id).filter(|run| !run.is_over()).cloned()
+        lock(&self.table).by_id.get(&id).filter(|run| !run.is_over()).cloned()
     }
 
     /// The active runs of a session, or of all sessions.
     pub(crate) fn active(&self, session: Option<SessionId>) -> Vec<Arc<TrackedRun>> {
-        let kept = lock(&self.0);
+        let kept = lock(&self.table);
         let wanted = |run: &&Arc<TrackedRun>| session.is_none_or(|session| run.session == session) && !run.is_over();
         kept.by_id.values().filter(wanted).cloned().collect()
     }
@@ -472,7 +501,7 @@ impl RunRegistry {
 
     /// Drops ended runs, oldest first, where `old` says so of the run and of the total load.
     fn forget_where(&self, old: impl Fn(&TrackedRun, RunLoad) -> bool) -> Vec<Arc<TrackedRun>> {
-        let mut kept = lock(&self.0);
+        let mut kept = lock(&self.table);
         let mut forgotten = Vec::new();
         for id in std::mem::take(&mut kept.order) {
             let Some(run) = kept.by_id.get(&id) else { continue };

@@ -316,6 +316,12 @@ impl OpenSessions {
         Ok(new)
     }
 
+    /// Whether `who` can have no more sessions open.
+    pub(crate) fn is_full(&self, who: Principal) -> bool {
+        let open = lock(&self.0);
+        open.values().filter(|one| one.principal == who).count() >= MAX_OPEN_SESSIONS
+    }
+
     /// Adds a resumed session. A name that another session took meanwhile stays with that one.
     pub(crate) fn add_resumed(
         &self,

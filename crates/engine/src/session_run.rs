@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ringfence_journal::{CleanText, EventKind, Principal, SessionId};
+use ringfence_journal::{Principal, SessionId};
 use ringfence_policy::{Policy, RelPath};
 use ringfence_sandbox::{JobLanguage, Sandbox, Spec};
 
@@ -335,12 +335,7 @@ impl Engine {
     }
 
     async fn record_refusal(&self, session: &ExecutionContext, refusal: &RunRefusal) -> Result<(), OperationError> {
-        let refused = EventKind::Refused {
-            code: CleanText::clean(refusal.code),
-            rule: CleanText::clean(&refusal.rule),
-            hint: refusal.hint.as_deref().map(CleanText::clean),
-        };
-        self.record_event(session, refused).await
+        self.record_event(session, refusal.to_event()).await
     }
 
     /// Acquires a sandbox for `language`: a warm one where the pool keeps some.

@@ -14,7 +14,7 @@ pub use kind::EventKind;
 pub use parts::{
     ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, CallOutcome, ClientClaims, DetectionCount, EgressTarget,
     EnforcedBy, Enforcement, ExecutionStatus, FileIn, FileOut, LossCause, OutputHead, OutputStream, PolicyRef,
-    PrunedSession, RecordedLimits, ResourceUsage, ServerPlace, TruncationFlags,
+    PrunedSession, RecordedLimits, ResourceUsage, ServerPlace, TruncationFlags, fixed_time, time_text,
 };
 
 /// The version of the event form that this program writes and reads.

@@ -22,7 +22,7 @@ pub use event::{
     ApprovalAnswer, ApprovalScope, ApprovalVia, AskReason, CallOutcome, ClientClaims, DetectionCount, EgressTarget,
     EnforcedBy, Enforcement, Event, EventError, EventKind, EventOrigin, ExecutionStatus, FileIn, FileOut, LossCause,
     MAX_EVENT_BYTES, OutputHead, OutputStream, PolicyRef, PrunedSession, RecordedLimits, ResourceUsage, ServerPlace,
-    TruncationFlags, files_out_events, output_events,
+    TruncationFlags, files_out_events, fixed_time, output_events, time_text,
 };
 pub use external_sink::{DeliveryFailure, DeliveryFuture, ExternalSink};
 pub use id::{ApprovalId, ExecutionId, IdError, LeaseId, NoEntropy, Principal, SessionId, TokenId};

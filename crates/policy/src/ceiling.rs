@@ -87,12 +87,25 @@ impl fmt::Display for DraftRejection {
         let keys = self.keys.iter().map(ToString::to_string);
         let bounds = self.bounds.iter().map(ToString::to_string);
         let examples = self.examples.iter().map(ToString::to_string);
-        let lines: Vec<String> = keys.chain(bounds).chain(examples).collect();
-        write!(f, "policy `{}` is refused: {}", self.name, lines.join("; "))
+        let reasons = first_of(keys.chain(bounds).chain(examples), "; ");
+        write!(f, "policy `{}` is refused: {reasons}", self.name)
     }
 }
 
 impl std::error::Error for DraftRejection {}
+
+/// Keys and reasons that a refusal names; the rest is counted.
+const MAX_NAMED: usize = 20;
+
+/// The first items of a list as one text, and how many more there are.
+fn first_of(mut items: impl Iterator<Item = String>, separator: &str) -> String {
+    let mut named: Vec<String> = items.by_ref().take(MAX_NAMED).collect();
+    let more = items.count();
+    if more > 0 {
+        named.push(format!("and {more} more"));
+    }
+    named.join(separator)
+}
 
 impl DraftRejection {
     /// The stable error code: `policy.bounds` if every ceiling would refuse the draft, `policy.ceiling` if another one could
@@ -105,15 +118,12 @@ impl DraftRejection {
         }
     }
 
-    /// The refused keys, separated by commas; `examples` if only examples failed.
+    /// The first refused keys, separated by commas, and how many more there are; `examples` if only examples failed.
     pub fn rule(&self) -> String {
         let keys = self.keys.iter().map(|excess| excess.key.as_str());
-        let keys: Vec<&str> = keys.chain(self.bounds.iter().map(|one| one.key.as_str())).collect();
-        if keys.is_empty() {
-            "examples".to_owned()
-        } else {
-            keys.join(", ")
-        }
+        let keys = keys.chain(self.bounds.iter().map(|one| one.key.as_str()));
+        let named = first_of(keys.map(str::to_owned), ", ");
+        if named.is_empty() { "examples".to_owned() } else { named }
     }
 
     /// How to change the draft so that it is accepted.

@@ -26,6 +26,7 @@ pub use walk::CollectLimits;
 
 use crate::sandbox::Sandbox;
 use crate::spec::WritableKind;
+use crate::tree;
 use content::{FileExtent, FileReader};
 use emitted::EmitList;
 use walk::WorkspaceWalk;
@@ -153,6 +154,20 @@ pub struct CollectedFiles {
     pub withheld: Vec<(String, SkipReason)>,
 }
 
+impl CollectedFiles {
+    /// What is known of a workspace that could not be read: nothing of it leaves.
+    pub fn unread(emitted: &[EmittedFile]) -> CollectedFiles {
+        let unread = |path: &str| (path.to_owned(), SkipReason::Unreadable);
+        let mut skipped = SkippedFiles::default();
+        skipped.add(WORKSPACE, SkipReason::Unreadable);
+        CollectedFiles {
+            withheld: EmitList::new(emitted).paths().map(unread).collect(),
+            skipped,
+            files: Vec::new(),
+        }
+    }
+}
+
 /// What `copy_out` does when the folder already has a file of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExistingFileAction {
@@ -212,6 +227,7 @@ impl Sandbox {
     }
 
     fn write(&self, name: &RelPath, mut from: impl Read + Send) -> Result<String, PutError> {
+        self.restore_places();
         let workspace = self.place(WORKSPACE).ok_or(PutError::NoWorkspace)?;
         let ids = self.ids();
         // The file systems of a jail refuse files of users that have no number in it.
@@ -227,8 +243,18 @@ impl Sandbox {
         })
     }
 
+    /// Gives the owner's permissions of the writable places back: an earlier program may have taken them away.
+    fn restore_places(&self) {
+        for (place, root) in self.places() {
+            if let Err(error) = tree::restore_owner_access(root) {
+                tracing::debug!(%error, place = place.path, "a place keeps the permissions that a program gave it");
+            }
+        }
+    }
+
     /// A handle on the workspace, to be read while nothing runs.
     pub fn workspace(&self) -> Result<Workspace, CollectError> {
+        self.restore_places();
         let place = self.places().find(|(place, _)| place.path == WORKSPACE);
         let root = place.as_ref().map(|(_, root)| root.try_clone_to_owned()).transpose();
         let root = root.map_err(|source| CollectError::Look {
@@ -361,8 +387,16 @@ impl Workspace {
                 continue;
             }
             let from = open_beneath(root.as_fd(), name, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
-            let from = File::from(from.map_err(look_error(name))?);
-            let extent = FileExtent::from_file(&from).map_err(look_error(name))?;
+            let from = from.map(File::from);
+            let found = from.and_then(|from| Ok((FileExtent::from_file(&from)?, from)));
+            let (extent, from) = match found {
+                Ok(found) => found,
+                // It was there when it was found; the others are still copied.
+                Err(error) => {
+                    outcomes.push(CopyOutcome::Skipped(walk::skip_reason_for(&error)));
+                    continue;
+                }
+            };
             // A file that grew is copied only to the length that was found.
             let extent = FileExtent {
                 length: extent.length.min(file.bytes),

@@ -362,6 +362,17 @@ fn open_to_owner(above: &OwnedFd, name: &CStr) -> io::Result<()> {
     make_owner_readable(&openat(above, name, flags, Mode::empty())?)
 }
 
+/// Gives the owner's permissions of a folder back, by the handle alone: a program can take them from the root of its place.
+pub(crate) fn restore_owner_access(folder: BorrowedFd<'_>) -> io::Result<()> {
+    const OWNER_BITS: u32 = 0o700;
+    let mode = fstat(folder)?.st_mode & 0o7777;
+    if mode & OWNER_BITS == OWNER_BITS {
+        return Ok(());
+    }
+    let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    Ok(chmod(path, Mode::from_raw_mode(mode | OWNER_BITS))?)
+}
+
 fn make_owner_readable(folder: &OwnedFd) -> io::Result<()> {
     let mode = Mode::from_raw_mode((fstat(folder)?.st_mode & 0o7777) | OWNER_READ_BITS);
     // By number: the permissions of a path-only handle cannot be changed directly.

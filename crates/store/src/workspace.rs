@@ -48,8 +48,10 @@ pub struct StoredWorkspace {
     /// Number of files and folders at the last count.
     pub files: u64,
     /// When the files expire if nobody uses the session.
+    #[serde(serialize_with = "ringfence_journal::fixed_time")]
     pub kept_until: Timestamp,
     /// When a process last took the session.
+    #[serde(serialize_with = "ringfence_journal::fixed_time")]
     pub taken: Timestamp,
 }
 

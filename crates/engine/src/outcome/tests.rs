@@ -65,7 +65,7 @@ fn whatever_code_a_program_gives_itself_is_a_programs_failure() {
 fn an_end_that_only_the_host_can_say_is_not_taken_from_a_program() {
     for (kind, code) in [
         (JobOutcomeKind::Cancelled, "program.failed"),
-        (JobOutcomeKind::OutOfMemory, "program.memory"),
+        (JobOutcomeKind::OutOfMemory, "program.failed"),
     ] {
         let judged = judge_end(&ended(kind, "cancelled", None));
         let error = judged.error.unwrap();

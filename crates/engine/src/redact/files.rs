@@ -33,11 +33,32 @@ pub(crate) struct ReadContext {
 }
 
 impl ReadContext {
+    /// The approximate memory in bytes of what only this run keeps.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.policy.memory_bytes() + self.draft.as_ref().map_or(0, value_memory_bytes)
+    }
+
     /// The current policy; after the end of the session, the one that it had.
     pub(crate) fn current_policy(&self) -> Arc<Policy> {
         match self.rules.upgrade() {
             Some(rules) => rules.policy_with_draft(self.draft.as_ref()),
             None => Arc::clone(&self.policy),
+        }
+    }
+}
+
+/// The approximate memory in bytes of a parsed JSON value, with the free room of its tables.
+fn value_memory_bytes(value: &Value) -> usize {
+    const VALUE_BYTES: usize = 48;
+    const ENTRY_BYTES: usize = 160;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => VALUE_BYTES,
+        Value::String(text) => VALUE_BYTES + text.len(),
+        Value::Array(items) => VALUE_BYTES + items.iter().map(value_memory_bytes).sum::<usize>(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let fields = fields.map(|(key, value)| ENTRY_BYTES + key.len() + value_memory_bytes(value));
+            VALUE_BYTES + fields.sum::<usize>()
         }
     }
 }

@@ -164,7 +164,14 @@ pub(crate) fn memory_bytes(execution: &ExecutionReport) -> usize {
         .iter()
         .map(|file| ITEM_OVERHEAD_BYTES + file.path.len())
         .sum();
-    calls + violations + files
+    let error = execution.error.as_ref().map_or(0, |error| {
+        let more = [&error.hint, &error.rule];
+        let more = more.into_iter().flatten().map(String::len).sum::<usize>();
+        error.message.len() + more
+    });
+    let diagnostics = execution.diagnostics.iter();
+    let diagnostics = diagnostics.map(|found| ITEM_OVERHEAD_BYTES + found.file.len() + found.message.len());
+    ITEM_OVERHEAD_BYTES + calls + violations + files + error + diagnostics.sum::<usize>()
 }
 
 fn call_memory_bytes(call: &CallReport) -> usize {

@@ -50,7 +50,7 @@ fn the_oldest_are_forgotten_where_there_are_too_many_and_what_goes_on_stays() {
         MAX_KEPT_LOAD.runs + 1 - MAX_KEPT_LOAD.with_headroom().runs
     );
     assert!(runs.find(me(), goes_on.id).is_some());
-    assert_eq!(lock(&runs.0).load.runs, MAX_KEPT_LOAD.with_headroom().runs);
+    assert_eq!(lock(&runs.table).load.runs, MAX_KEPT_LOAD.with_headroom().runs);
 }
 
 #[test]
@@ -73,4 +73,31 @@ fn results_and_files_weigh() {
     ] {
         assert!(heavy.is_over(MAX_KEPT_LOAD));
     }
+}
+
+#[test]
+fn a_draft_weighs_and_a_refused_run_keeps_none() {
+    let runs = RunRegistry::default();
+    let id = ExecutionId::generate().unwrap();
+    let own = Arc::new(
+        Draft::parse("{ tools: { rules: [{ deny: 'a.b' }] } }", "own")
+            .unwrap()
+            .under(&Ceiling::unlimited())
+            .unwrap(),
+    );
+    let variables: serde_json::Map<_, _> = (0..1000).map(|number| (number.to_string(), "".into())).collect();
+    let context = ReadContext {
+        policy: Arc::clone(&own),
+        draft: Some(serde_json::json!({ "env": variables })),
+        ..through()
+    };
+    let place = runs.place(me()).unwrap();
+    let (run, _) = runs.add(id, context, (me(), place), PathBuf::new());
+    let own_policy = own.memory_bytes() as u64;
+    assert!(run.load().memory > own_policy + 100_000, "{:?}", run.load());
+    let usual = through().policy;
+    run.forget_request(&usual);
+    assert_eq!(run.load().memory, usual.memory_bytes() as u64);
+    assert_eq!(Arc::strong_count(&own), 1);
+    assert_eq!(run.read_context().draft, None);
 }

@@ -128,7 +128,7 @@ impl SkillView {
             call: call.unwrap_or_default(),
             scope: skill.scope.name(),
             version: skill.version,
-            saved: skill.saved.to_string(),
+            saved: ringfence_journal::time_text(skill.saved),
             tools: skill.meta.tools.into_iter().map(|tool| tool.name).collect(),
             stale,
             name: skill.meta.name,

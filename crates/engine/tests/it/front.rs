@@ -483,3 +483,83 @@ async fn a_drained_engine_lets_runs_end_and_takes_no_more() {
     }
     Engine::shutdown_shared(engine).await;
 }
+
+#[tokio::test]
+async fn a_program_that_closes_its_workspace_keeps_its_result_and_its_session() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    let in_it = |source, files| RunRequest {
+        session: Some("work".to_owned()),
+        files,
+        ..shell(source)
+    };
+    let closed = ended(
+        &engine,
+        ME,
+        in_it("echo said; echo kept > made; chmod 000 /workspace", vec![]),
+    )
+    .await;
+    assert_eq!(
+        (closed.status, closed.stdout.as_str()),
+        (ExecutionStatus::Completed, "said\n")
+    );
+    assert_eq!(
+        closed.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
+        ["made"]
+    );
+    let brought = vec![("brought".parse().unwrap(), b"in\n".to_vec())];
+    let next = ended(&engine, ME, in_it("cat made brought", brought)).await;
+    assert_eq!(next.stdout, "kept\nin\n", "{:?}", next.error);
+}
+
+#[tokio::test]
+async fn refused_runs_beyond_a_burst_are_counted_and_not_recorded() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), LONG).await;
+    let in_it = || RunRequest {
+        session: Some("work".to_owned()),
+        ..shell("echo begun; sleep 60")
+    };
+    let first = engine.begin_run(ME, in_it()).await.unwrap();
+    assert_eq!(heard(&engine, first, "begun").await, "begun\n");
+    let waits = engine.begin_run(ME, in_it()).await.unwrap();
+    let greedy = || RunRequest {
+        draft: Some(json!({ "proc": { "mem_limit": "900GiB" } })),
+        ..ask("1")
+    };
+    let begun = std::time::Instant::now();
+    let mut recorded = 0;
+    let error = loop {
+        match engine.begin_run(ME, greedy()).await {
+            Ok(id) => {
+                engine.wait_for_run(ME, id, LONG).await.unwrap();
+                recorded += 1;
+            }
+            Err(error) => break error,
+        }
+    };
+    let refilled = begun.elapsed().as_secs() / 6;
+    assert!((100..=101 + refilled).contains(&recorded), "{recorded}");
+    assert_eq!(error.code(), "limit.refused");
+    assert!(error.hint().unwrap().contains("wait"));
+    // Whoever asks for what is allowed is served, and others have a budget of their own.
+    assert_eq!(ended(&engine, ME, ask("1")).await.status, ExecutionStatus::Completed);
+    assert_eq!(
+        ended(&engine, Principal::Local(2), greedy()).await.status,
+        ExecutionStatus::Refused
+    );
+    // The next thing that is refused has what was not recorded.
+    engine.cancel_run(ME, waits).await.unwrap();
+    let RunProgress::Ended(Ok(cancelled)) = engine.wait_for_run(ME, waits, LONG).await.unwrap() else {
+        panic!("it goes on");
+    };
+    let records = engine.store().session_records(cancelled.session_id).await.unwrap();
+    let counted = records.iter().find_map(|record| {
+        let ringfence_journal::EventKind::Repeated { code, count, .. } = record.event().unwrap().kind else {
+            return None;
+        };
+        Some((code.as_str().to_owned(), count))
+    });
+    assert_eq!(counted, Some(("limit.refused".to_owned(), 1)));
+    engine.cancel_run(ME, first).await.unwrap();
+}

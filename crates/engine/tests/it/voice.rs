@@ -127,7 +127,7 @@ async fn an_end_that_only_the_host_sees_is_not_a_programs_to_claim() {
         .iter()
         .find(|held| held.rule.as_str() == "proc.mem_limit");
     let code = match held.map(|held| held.by) {
-        Some(ringfence_journal::EnforcedBy::Cgroup) => "program.memory",
+        Some(ringfence_journal::EnforcedBy::Cgroup) => "program.failed",
         _ => "limit.memory",
     };
     assert_eq!(error(&execution).code, code);

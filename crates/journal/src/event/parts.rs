@@ -19,9 +19,14 @@ pub(super) fn safe_option<S: Serializer>(number: &Option<u64>, serializer: S) ->
     number.map(|number| number.min(MAX_SAFE_INTEGER)).serialize(serializer)
 }
 
-/// Writes a time with six digits of fraction, so that texts of times sort as the times do.
-pub(super) fn fixed_time<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&format_args!("{at:.6}"))
+/// A time with six digits of fraction, so that texts of times sort as the times do.
+pub fn time_text(at: Timestamp) -> String {
+    format!("{at:.6}")
+}
+
+/// Writes a time as [`time_text`] has it.
+pub fn fixed_time<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&time_text(*at))
 }
 
 #[expect(clippy::ref_option, reason = "serde passes fields by reference")]

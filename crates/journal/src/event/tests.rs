@@ -401,3 +401,11 @@ fn times_have_six_digits_and_the_shorter_ones_of_before_still_read() {
         }
     }
 }
+
+#[test]
+fn every_time_has_a_text_of_the_same_width() {
+    for nanoseconds in [0, 500_000_000, 123_456_789] {
+        let text = crate::time_text(Timestamp::from_nanosecond(nanoseconds).unwrap());
+        assert_eq!((text.len(), text.chars().last()), (27, Some('Z')), "{text}");
+    }
+}

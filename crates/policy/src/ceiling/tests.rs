@@ -572,3 +572,16 @@ fn limits_on_calls_are_at_most_the_ceilings() {
         &["tools.limits.tenant", "tools.limits.session"],
     );
 }
+
+#[test]
+fn a_refusal_names_some_keys_and_counts_the_rest() {
+    let rules: Vec<_> = (0..3000)
+        .map(|number| json!({ "allow": format!("a{number}.b") }))
+        .collect();
+    let asked = json!({ "tools": { "rules": rules } }).to_string();
+    let error = draft(&asked).under(&Ceiling::from_draft(draft("{}"))).unwrap_err();
+    assert_eq!(error.keys.len(), 3000);
+    for text in [error.to_string(), error.rule()] {
+        assert!(text.ends_with("and 2980 more") && text.len() < 4 << 10, "{text}");
+    }
+}

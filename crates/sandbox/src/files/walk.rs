@@ -242,7 +242,7 @@ impl<'a> WorkspaceWalk<'a> {
     }
 }
 
-fn skip_reason_for(error: &io::Error) -> SkipReason {
+pub(super) fn skip_reason_for(error: &io::Error) -> SkipReason {
     match (error.kind(), Errno::from_io_error(error)) {
         (io::ErrorKind::NotFound, _) => SkipReason::Gone,
         (io::ErrorKind::TimedOut, _) => SkipReason::Time,

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_policy::{Glob, RelPath};
 use ringfence_sandbox::{
     CollectError, CollectedFiles, CopyOutcome, EmittedFile, ExecutionLimit, ExecutionTask, ExistingFileAction,
-    FileChange, JobLanguage, Sandbox, SkipReason, Verdict,
+    FileChange, JobLanguage, Sandbox, SkipReason, Spec, SpecOptions, Verdict,
 };
 
 use crate::harness::{code, native, policy, run, run_in, shell, spec};
@@ -210,4 +211,62 @@ async fn a_host_folder_is_seen_without_what_the_policy_hides() {
     .await;
     assert_eq!(ran.value(), "42", "{ran:?}");
     assert_eq!(fs::read_to_string(folder.path().join(".env")).unwrap(), "SECRET=1");
+}
+
+#[tokio::test]
+async fn a_workspace_that_its_program_closed_is_read_and_opened_again() {
+    for settings in [
+        &[][..],
+        &[("fs.mounts", "[{path: /workspace, access: rw, quota: 300MiB}]")][..],
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SpecOptions {
+            folders: Some(folder.path().to_owned()),
+            ..SpecOptions::default()
+        };
+        let spec = Arc::new(Spec::new(&policy(settings), &options).unwrap());
+        let native = native();
+        let mut sandbox = native.launch(&spec).await.unwrap();
+        for mode in ["000", "300"] {
+            let script = format!("echo {mode} > made-{mode}; chmod {mode} /workspace");
+            let ran = run_in(&mut sandbox, shell(&script)).await;
+            assert_eq!(
+                (ran.ended.verdict, ran.stderr.as_str()),
+                (Verdict::Finished, ""),
+                "{ran:?}"
+            );
+            let collected = collect(&sandbox, &BTreeMap::new(), &[], &[]);
+            let made = format!("made-{mode}");
+            assert!(
+                collected.files.iter().any(|file| file.path.as_str() == made),
+                "{collected:?}"
+            );
+            assert!(collected.skipped.is_empty(), "{collected:?}");
+            let ran = run_in(
+                &mut sandbox,
+                shell("stat -c %A /workspace | cut -c1-4; chmod 000 /workspace"),
+            )
+            .await;
+            assert_eq!(ran.stdout, "drwx\n", "{ran:?}");
+            sandbox.put_bytes(b"in", &name("brought")).unwrap();
+            let ran = run_in(&mut sandbox, shell("cat brought")).await;
+            assert_eq!(ran.stdout, "in", "{ran:?}");
+        }
+        sandbox.end().await.unwrap();
+    }
+}
+
+#[test]
+fn a_workspace_that_cannot_be_read_is_left_behind_with_a_reason() {
+    let emitted = [EmittedFile {
+        path: "plot.png".try_into().unwrap(),
+        media_type: "image/png".try_into().unwrap(),
+    }];
+    let collected = CollectedFiles::unread(&emitted);
+    assert_eq!(collected.files, []);
+    assert_eq!(collected.withheld, [("plot.png".to_owned(), SkipReason::Unreadable)]);
+    assert_eq!(
+        collected.skipped.named(),
+        [("/workspace".to_owned(), SkipReason::Unreadable)]
+    );
 }

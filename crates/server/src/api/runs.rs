@@ -14,7 +14,7 @@ use ringfence_engine::storage::{ExecutionQuery, StoredExecution};
 use ringfence_engine::{
     ClientTrace, Engine, ExecutionAnswer, IdempotentRun, OperationError, OutputFrom, RunProgress, WaitError,
 };
-use ringfence_journal::{ContentHash, ExecutionId, ExecutionStatus, Principal, SessionId};
+use ringfence_journal::{ContentHash, ExecutionId, ExecutionStatus, Principal, SessionId, time_text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -31,6 +31,8 @@ use crate::mcp::McpFault;
 
 type JsonObject = serde_json::Map<String, Value>;
 
+/// When a principal that had too many refused runs may have another one.
+const REFUSED_RETRY: Duration = Duration::from_secs(6);
 /// The longest time that a request waits for a run.
 const MAX_WAIT: Duration = Duration::from_secs(45);
 
@@ -60,8 +62,8 @@ impl From<StoredExecution> for RunListItem {
             session_id: execution.session,
             language: execution.language,
             status: execution.status,
-            started: execution.started.to_string(),
-            ended: execution.ended.map(|ended| ended.to_string()),
+            started: time_text(execution.started),
+            ended: execution.ended.map(time_text),
         }
     }
 }
@@ -306,18 +308,24 @@ fn invalid_request(fault: McpFault) -> HttpProblem {
 pub(super) fn engine_problem(error: &OperationError) -> HttpProblem {
     let status = match error.code() {
         "server.closing" => StatusCode::SERVICE_UNAVAILABLE,
-        "limit.runs" => StatusCode::TOO_MANY_REQUESTS,
+        "limit.runs" | "limit.refused" => StatusCode::TOO_MANY_REQUESTS,
         _ if error.is_client_error() => StatusCode::UNPROCESSABLE_ENTITY,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    tracing::warn!(code = error.code(), error = error.chain(), "a run failed");
+    // The engine has logged that it counts; one line for each such request would fill the log.
+    if !matches!(error, OperationError::TooManyRefused) {
+        tracing::warn!(code = error.code(), error = error.chain(), "a run failed");
+    }
     // The caller gets the cause only of an error that it can correct.
     let message = if error.is_client_error() {
         error.chain()
     } else {
         error.to_string()
     };
-    let problem = HttpProblem::new(status, error.code(), message);
+    let mut problem = HttpProblem::new(status, error.code(), message);
+    if matches!(error, OperationError::TooManyRefused) {
+        problem = problem.with_retry_after(REFUSED_RETRY);
+    }
     let problem = error.rule().into_iter().fold(problem, HttpProblem::with_rule);
     error.hint().into_iter().fold(problem, HttpProblem::with_hint)
 }

@@ -7,7 +7,7 @@ use axum::{Json, response::IntoResponse, response::Response};
 use http::StatusCode;
 use ringfence_engine::RulesChangeError;
 use ringfence_engine::storage::{ExecutionQuery, Session, SessionQuery, StopOwner, StopTarget, StoredWorkspace};
-use ringfence_journal::{Principal, SessionId, SessionState};
+use ringfence_journal::{Principal, SessionId, SessionState, time_text};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -61,8 +61,8 @@ impl From<Session> for SessionView {
                 digest: session.policy_digest,
             },
             backend: session.backend,
-            created: session.created.to_string(),
-            used: session.used.to_string(),
+            created: time_text(session.created),
+            used: time_text(session.used),
             runs: session.executions,
             workspace: session.workspace,
         }

@@ -497,3 +497,16 @@ async fn what_a_request_asks_for_and_cannot_have_is_its_own_fault() {
         "{body}"
     );
 }
+
+#[tokio::test]
+async fn times_in_lists_have_one_width() {
+    let world = World::new().await;
+    let me = world.holder("me", AccessScope::Agent).await;
+    assert_eq!(me.run("js", "1").await.status, 200);
+    let run = me.get("/api/v1/runs").await.json()["items"][0].clone();
+    let session = me.get("/api/v1/sessions").await.json()["items"][0].clone();
+    for time in [&run["started"], &run["ended"], &session["created"], &session["used"]] {
+        let text = time.as_str().unwrap();
+        assert!(text.len() == 27 && text.ends_with('Z'), "{text}");
+    }
+}

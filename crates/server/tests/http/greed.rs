@@ -307,3 +307,52 @@ async fn a_client_that_never_reads_is_let_go_and_gives_its_place_back() {
     }
     assert!(read_all(&mut stream).await.len() < 40 * 900_000);
 }
+
+#[tokio::test]
+async fn refused_requests_leave_no_memory_behind() {
+    let world = World::new().await;
+    let me = world.holder("me", AccessScope::Agent).await;
+    let variables: serde_json::Map<_, _> = (0..60_000)
+        .map(|number| (format!("K{number}"), "v".repeat(20).into()))
+        .collect();
+    let body = serde_json::json!({ "language": "js", "code": "1", "env": variables }).to_string();
+    let names: serde_json::Map<_, _> = (0..5000).map(|number| (format!("{number:x}"), "".into())).collect();
+    let misnamed = serde_json::json!({ "language": "js", "code": "1", "sandbox_policy": { "env": names } }).to_string();
+    let refused = |answer: crate::wire::Reply, codes: &[&str]| {
+        let told = answer.json();
+        assert_eq!((answer.status, &told["status"]), (200, &"refused".into()), "{told}");
+        assert!(codes.contains(&told["error"]["code"].as_str().unwrap()), "{told}");
+        assert!(told.to_string().len() < 30 << 10);
+    };
+    for _ in 0..3 {
+        refused(me.send("POST", "/api/v1/runs", &body).await, &["policy.size"]);
+    }
+    let before = memory();
+    for _ in 0..15 {
+        refused(me.send("POST", "/api/v1/runs", &body).await, &["policy.size"]);
+        let misnamed = me.send("POST", "/api/v1/runs", &misnamed).await;
+        refused(misnamed, &["policy.parse", "policy.bounds", "policy.ceiling"]);
+    }
+    let more = memory().saturating_sub(before);
+    assert!(more < 96 << 20, "{more} bytes more");
+}
+
+#[tokio::test]
+async fn a_flood_of_refused_runs_is_answered_with_429() {
+    let world = World::new().await;
+    let me = world.holder("me", AccessScope::Agent).await;
+    let body = r#"{"language":"js","code":"1","sandbox_policy":{"proc":{"mem_limit":"900GiB"}}}"#;
+    let mut answers = 0;
+    let last = loop {
+        let answer = me.send("POST", "/api/v1/runs", body).await;
+        answers += 1;
+        if answer.status != 200 || answers > 150 {
+            break answer;
+        }
+    };
+    assert!(answers > 100, "{answers}");
+    assert_eq!((last.status, last.code().as_str()), (429, "limit.refused"), "{last:?}");
+    assert_eq!(last.header("retry-after"), Some("6"));
+    assert!(last.json()["hint"].as_str().unwrap().contains("wait"), "{last:?}");
+    assert_eq!(me.run("js", "1").await.status, 200);
+}
