@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringfence_catalog::Tool;
 use ringfence_hygiene::SchemaHints;
-use ringfence_journal::{CallOutcome, DetectionCount, Event, EventKind, ReplayRecorder};
+use ringfence_journal::{CallOutcome, DetectionCount, Event, EventKind, ReplayRecorder, SessionId};
 use ringfence_policy::Policy;
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use super::authorize::AuthorizeError;
 use super::end_event_batcher::EventWithEntries;
 use super::{Pass, PassError};
 use crate::call_log::ActiveCall;
-use crate::redactor::{Redacted, RedactionError, RedactionRules};
+use crate::redactor::{Redacted, RedactionError, RedactionRules, Redactor};
 use crate::refusal::{CallErrorBody, RequestRefusal};
 
 /// The policy key that decides about personal data.
@@ -126,6 +126,7 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
             Ok(sight) => sight,
             Err(error) => return Ok(Err((CallOutcome::Broken, redaction_refusal(&error).into()))),
         };
+        let keep = (&self.recorder, self.session);
         let (answered, seen) = match answered {
             Ok(value) => {
                 let schema = tool.definition.output.as_ref();
@@ -138,7 +139,7 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
                     && !tool.name.is_skill()
                     && self.gateway.still_learns(tool)
                     && !sight.has_personal_keys(&value);
-                let seen = self.redact_said(&sight, tool, value, (hints, revealed)).await;
+                let seen = redact_said(&self.redactor, keep, (&sight, tool), value, (hints, revealed)).await;
                 if let Ok(Redacted { shown: Some(shown), .. }) = &seen
                     && learns
                     && !self.redactor.knows_keys(shown).await
@@ -149,7 +150,7 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
             }
             Err((outcome, refusal)) => {
                 let said = Value::String(refusal.message.clone());
-                let seen = self.redact_said(&sight, tool, said, (Arc::default(), revealed)).await;
+                let seen = redact_said(&self.redactor, keep, (&sight, tool), said, (Arc::default(), revealed)).await;
                 (Err((outcome, refusal)), seen)
             }
         };
@@ -175,26 +176,25 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
         })
     }
 
-    /// Redacts what a tool or a skill said.
-    async fn redact_said(
-        &self,
-        sight: &Arc<RedactionRules>,
-        tool: &Tool,
-        said: Value,
-        told: (Arc<SchemaHints>, Vec<usize>),
-    ) -> Result<Redacted<Value>, RedactionError> {
-        let keep = (&self.recorder, self.session);
-        if tool.name.is_skill() {
-            self.redactor.redact_skill_answer(keep, sight, said, told).await
-        } else {
-            self.redactor.redact_answer(keep, sight, said, told).await
-        }
-    }
-
     /// Queues an event that is written with the next record.
     fn queue_event(&self, kind: EventKind) {
         let event = Event::from_host(self.session, Some(self.execution), kind);
         self.ends.add(EventWithEntries(event, Vec::new()));
+    }
+}
+
+/// Redacts what a tool or a skill said.
+async fn redact_said(
+    redactor: &Redactor,
+    keep: (&impl ReplayRecorder, SessionId),
+    (sight, tool): (&Arc<RedactionRules>, &Tool),
+    said: Value,
+    told: (Arc<SchemaHints>, Vec<usize>),
+) -> Result<Redacted<Value>, RedactionError> {
+    if tool.name.is_skill() {
+        redactor.redact_skill_answer(keep, sight, said, told).await
+    } else {
+        redactor.redact_answer(keep, sight, said, told).await
     }
 }
 

@@ -295,7 +295,7 @@ impl Aliases {
             form,
             value,
         };
-        if let Ok(entry) = self.find_key(key) {
+        if let Ok(entry) = find_key(self, key) {
             return Some(entry.code);
         }
         if self.entries.len() >= MAX_ENTRIES || self.bytes + entry_bytes(value) > MAX_MEMORY_BYTES {
@@ -304,19 +304,6 @@ impl Aliases {
         let code = self.new_code();
         self.insert(key, code);
         Some(code)
-    }
-
-    /// Returns the entry of a key, or where it would stand.
-    fn find_key(&self, key: AliasKey<'_>) -> Result<&AliasEntry, u64> {
-        let mut at = self.hasher.hash_one(key);
-        loop {
-            let index = self.by_value.get(&at).and_then(|index| usize::try_from(*index).ok());
-            match index.and_then(|index| self.entries.get(index)) {
-                Some(entry) if entry.key() == key => return Ok(entry),
-                Some(_) => at = at.wrapping_add(1),
-                None => return Err(at),
-            }
-        }
     }
 
     /// Returns the entry that a code of this kind stands for.
@@ -339,7 +326,7 @@ impl Aliases {
         let Ok(index) = u32::try_from(self.entries.len()) else {
             return;
         };
-        if let Err(free) = self.find_key(key) {
+        if let Err(free) = find_key(self, key) {
             self.by_value.insert(free, index);
         }
         self.by_code.insert(code, index);
@@ -383,6 +370,19 @@ impl Aliases {
 impl fmt::Debug for Aliases {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Aliases({} values)", self.entries.len())
+    }
+}
+
+/// Returns the entry of a key, or where it would stand.
+fn find_key<'a>(aliases: &'a Aliases, key: AliasKey<'_>) -> Result<&'a AliasEntry, u64> {
+    let mut at = aliases.hasher.hash_one(key);
+    loop {
+        let index = aliases.by_value.get(&at).and_then(|index| usize::try_from(*index).ok());
+        match index.and_then(|index| aliases.entries.get(index)) {
+            Some(entry) if entry.key() == key => return Ok(entry),
+            Some(_) => at = at.wrapping_add(1),
+            None => return Err(at),
+        }
     }
 }
 
