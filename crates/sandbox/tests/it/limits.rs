@@ -114,11 +114,10 @@ async fn a_first_process_that_is_gone_does_not_keep_the_host_busy() {
         runtime.unwrap().block_on(async {
             let native = native();
             let mut sandbox = native.launch(&spec(&[("proc.wall_timeout", "5s")])).await.unwrap();
-            let pid = sandbox.pid().to_string();
+            let first = rustix::process::Pid::from_raw(sandbox.pid()).unwrap();
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(300));
-                let killed = std::process::Command::new("kill").args(["-KILL", &pid]).status();
-                assert!(killed.unwrap().success());
+                rustix::process::kill_process(first, rustix::process::Signal::KILL).unwrap();
             });
             let ((_switch, mut stop), mut kept) = (Stop::new(), Kept::default());
             let ran = sandbox.run(shell("sleep 30"), &mut kept, &mut stop).await;
