@@ -5,17 +5,17 @@
 //! and keep what fits, harmless and with notices; cap first, then hide.
 //!
 //! ```
-//! use ringfence_hygiene::{Aliases, Detector, Hints, Kinds, Names, Secrets, Settings};
+//! use ringfence_hygiene::{Aliases, Detector, DetectorConfig, NameDetection, SchemaHints, SecretDetection, SensitiveKinds};
 //!
-//! let detector = Detector::new(&Settings {
-//!     kinds: Kinds::all(),
-//!     names: Names::Keys,
-//!     secrets: Secrets::Redact,
+//! let detector = Detector::new(&DetectorConfig {
+//!     kinds: SensitiveKinds::all(),
+//!     names: NameDetection::Keys,
+//!     secrets: SecretDetection::Redact,
 //!     own: Vec::new(),
 //! });
 //! let mut aliases = Aliases::new()?;
 //! let answer = serde_json::json!({"customer": "Ann Lee", "email": "ann@example.com"});
-//! let hidden = aliases.hide_json(&detector, answer.clone(), &Hints::none());
+//! let hidden = aliases.hide_json(&detector, answer.clone(), &SchemaHints::none());
 //! assert!(!hidden.shown.to_string().contains("ann@"));
 //! assert_eq!(hidden.counts.iter().collect::<Vec<_>>(), [("email", 1), ("name", 1)]);
 //! assert_eq!(aliases.reveal_json(hidden.shown)?, answer);

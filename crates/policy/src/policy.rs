@@ -22,7 +22,7 @@ use crate::units::{ByteSize, CpuCount, Rate};
 ///
 /// ```
 /// use ringfence_policy::{Ceiling, Draft};
-/// let policy = Draft::builtin().under(&Ceiling::own_word()).unwrap();
+/// let policy = Draft::builtin().under(&Ceiling::unlimited()).unwrap();
 /// assert_eq!(policy.limits().processes, 64);
 /// ```
 ///
@@ -33,7 +33,7 @@ use crate::units::{ByteSize, CpuCount, Rate};
 ///
 /// ```compile_fail,E0451
 /// use ringfence_policy::{Ceiling, Draft, Policy};
-/// let policy = Draft::builtin().under(&Ceiling::own_word()).unwrap();
+/// let policy = Draft::builtin().under(&Ceiling::unlimited()).unwrap();
 /// let wider = Policy { name: "mine".into(), ..policy };
 /// ```
 ///
