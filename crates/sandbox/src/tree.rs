@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, OsStr};
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
-use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -290,6 +290,9 @@ pub(crate) fn folder_files(
     files: &mut HashMap<FileId, u64>,
 ) -> io::Result<FolderUsage> {
     let itself = fstat(folder)?;
+    if itself.st_mode & OWNER_READ_BITS != OWNER_READ_BITS && !rustix::process::geteuid().is_root() {
+        make_owner_readable(folder)?;
+    }
     files.insert((itself.st_dev, itself.st_ino), 0);
     let mut held = FolderUsage::default();
     let mut other_names = 0;
@@ -344,7 +347,7 @@ fn stat_entry(folder: &OwnedFd, name: &CStr) -> Result<Stat, Errno> {
     let look = || statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
     match look() {
         Err(Errno::ACCESS) => {
-            let _ = make_owner_readable(folder);
+            let _ = make_owner_readable(folder.as_fd());
             look()
         }
         found => found,
@@ -353,13 +356,12 @@ fn stat_entry(folder: &OwnedFd, name: &CStr) -> Result<Stat, Errno> {
 
 /// Lets its owner read a folder again: its content counts, and as an ordinary user the host sees no more than the owner. No
 /// other user gains access.
-/// anything.
 fn open_to_owner(above: &OwnedFd, name: &CStr) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    make_owner_readable(&openat(above, name, flags, Mode::empty())?)
+    make_owner_readable(openat(above, name, flags, Mode::empty())?.as_fd())
 }
 
 /// Gives the owner's permissions of a folder back, by the handle alone: a program can take them from the root of its place.
@@ -373,7 +375,7 @@ pub(crate) fn restore_owner_access(folder: BorrowedFd<'_>) -> io::Result<()> {
     Ok(chmod(path, Mode::from_raw_mode(mode | OWNER_BITS))?)
 }
 
-fn make_owner_readable(folder: &OwnedFd) -> io::Result<()> {
+fn make_owner_readable(folder: BorrowedFd<'_>) -> io::Result<()> {
     let mode = Mode::from_raw_mode((fstat(folder)?.st_mode & 0o7777) | OWNER_READ_BITS);
     // By number: the permissions of a path-only handle cannot be changed directly.
     Ok(chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), mode)?)
