@@ -2,7 +2,13 @@
 //!
 //! Answering needs only the store, not an engine: the process that runs the execution is notified of the answer.
 
+pub(crate) mod broker;
+pub(crate) mod notifier;
+pub mod standing_rules;
+
 use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use ringfence_journal::{
@@ -11,11 +17,59 @@ use ringfence_journal::{
 };
 use ringfence_policy::{Approver, Policy};
 use ringfence_store::{AnswerOutcome, ApprovalGrounds, ApprovalQuestion, ApprovalResponse, Store};
-pub use ringfence_store::{ApprovalQuery, ApprovalState, QueryError, StoredApproval};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::broadcast;
 
+use crate::approvals::broker::{ApprovalBroker, ProgramSource};
+use crate::approvals::notifier::{ApprovalEvent, ApprovalNotifier};
+use crate::approvals::standing_rules::StandingRulesFile;
 use crate::recorded_request::RecordedRequest;
+use crate::sessions::context::ExecutionContext;
+
+pub use ringfence_store::{ApprovalQuery, ApprovalState, QueryError, StoredApproval};
+
+/// What executions and people need for approvals.
+pub struct Approvals {
+    pub(crate) store: Arc<Store>,
+    pub(crate) notifier: ApprovalNotifier,
+    pub(crate) standing_rules: StandingRulesFile,
+}
+
+impl fmt::Debug for Approvals {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Approvals").finish_non_exhaustive()
+    }
+}
+
+impl Approvals {
+    pub(crate) fn new(store: &Arc<Store>, notifier: ApprovalNotifier, home: &Path) -> Approvals {
+        Approvals {
+            store: Arc::clone(store),
+            notifier,
+            standing_rules: StandingRulesFile::new(home),
+        }
+    }
+
+    /// Subscribes to approval events from now on. A slow listener misses some, and the receiver reports it.
+    pub fn events(&self) -> broadcast::Receiver<ApprovalEvent> {
+        self.notifier.subscribe()
+    }
+
+    /// The approval broker of an execution.
+    pub(crate) fn broker(&self, session: &ExecutionContext, program: &str) -> ApprovalBroker {
+        ApprovalBroker {
+            store: Arc::clone(&self.store),
+            notifier: self.notifier.clone(),
+            session: session.id,
+            execution: session.execution,
+            principal: session.principal,
+            program: program.to_owned(),
+            code: ProgramSource::default(),
+            standing_rules: self.standing_rules.clone(),
+        }
+    }
+}
 
 /// An approval request that an execution waits for, in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -4,31 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use ringfence_journal::{Event, EventKind, Recorder as _, SessionId};
-use ringfence_sandbox::Stop;
 use ringfence_store::{Lease, LeaseError, Store, WakeEvent};
 use tokio::sync::{mpsc, watch};
 
-use crate::approval_notifier::ApprovalNotifier;
-use crate::engine::{Engine, lock};
-use crate::runs::RunRegistry;
+use crate::approvals::notifier::ApprovalNotifier;
+use crate::engine::lock;
+use crate::runs::registry::RunRegistry;
 
 pub(crate) type CancelSwitches = Arc<Mutex<HashMap<SessionId, watch::Sender<bool>>>>;
-
-impl Engine {
-    /// A cancel switch for what runs in `session`; other processes can trigger it too.
-    pub(crate) fn cancel_switch(&self, session: SessionId) -> (CancelSwitch, Stop) {
-        let (sender, stop) = Stop::new();
-        (CancelSwitch::register(&self.cancel_switches, session, sender), stop)
-    }
-
-    /// Cancels everything that runs in this process.
-    pub fn cancel_all(&self) {
-        for switch in lock(&self.cancel_switches).values() {
-            switch.send_replace(true);
-        }
-        self.runs.active(None).iter().for_each(|run| run.cancel());
-    }
-}
 
 /// The cancel switch of a session, removed when it is dropped.
 #[derive(Debug)]

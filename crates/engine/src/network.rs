@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use ringfence_catalog::StubLanguage;
-use ringfence_gateway::{Egress, EgressReport, ProxyLocation, RefusedEgress, Vault};
+use ringfence_gateway::{Egress, EgressReport, ProxyLocation, RefusedEgress};
 use ringfence_sandbox::{ConcludedExecution, NETWORK_PORT, NETWORK_TRUST, NetworkAccess, ProgramTunnel};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::engine::Engine;
 use crate::error::OperationError;
-use crate::execution::{ExecutionReport, ViolationReport};
-use crate::request::RunProgram;
-use crate::session::ExecutionContext;
+use crate::report::{ExecutionReport, ViolationReport};
 
 /// Tunnels that wait to be accepted.
 const TUNNEL_CAPACITY: usize = 16;
@@ -23,39 +19,6 @@ const VIOLATION_KIND: &str = "net";
 pub(crate) struct ExecutionEgress {
     egress: Arc<Egress>,
     tunnels: mpsc::Receiver<ProgramTunnel>,
-}
-
-impl Engine {
-    /// Opens the egress of an execution and the sandbox's end of it, where the policy has a network. TypeScript and JavaScript have none:
-    /// their `fetch` is a tool call.
-    pub(crate) fn open_egress(
-        &self,
-        session: &ExecutionContext,
-        program: &RunProgram,
-    ) -> Result<Option<(ExecutionEgress, Option<NetworkAccess>)>, OperationError> {
-        if session.policy.net().enabled != Some(true) {
-            return Ok(None);
-        }
-        let egress = match session.egress.get() {
-            Some(first) => first.for_execution(session.execution, Arc::clone(&session.policy)),
-            None => self.open_session_egress(session)?,
-        };
-        let (outside, network) = ExecutionEgress::new(egress);
-        let has_tunnels = program.stub_language() != Some(StubLanguage::TypeScript);
-        Ok(Some((outside, has_tunnels.then_some(network))))
-    }
-
-    /// The first egress of a session makes its certificates, stand-ins and limits, which the session keeps.
-    fn open_session_egress(&self, session: &ExecutionContext) -> Result<Egress, OperationError> {
-        let (credentials, environment) = (&self.config.credentials, &self.config.environment);
-        let vault = Vault::in_data_folder(&self.config.home, environment);
-        let settings = self.egress.clone().with_credentials(credentials, environment, &vault)?;
-        let settings = settings.with_redactor(Arc::clone(&session.redactor));
-        let ids = (session.id, session.execution);
-        let made = Egress::new(settings, Arc::clone(&session.policy), Arc::clone(&self.store), ids);
-        let first = session.egress.get_or_init(|| made);
-        Ok(first.for_execution(session.execution, Arc::clone(&session.policy)))
-    }
 }
 
 impl ExecutionEgress {

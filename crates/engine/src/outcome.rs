@@ -6,8 +6,8 @@ use ringfence_sandbox::{
     ConcludedExecution, ExecutionLimit, JobFailure, JobOutcome, JobOutcomeKind, Stop, ToolRefusal, Verdict,
 };
 
-use crate::call_dispatch::DIVERGED_HINT;
-use crate::execution::ErrorReport;
+use crate::execution::call_dispatch::DIVERGED_HINT;
+use crate::report::ErrorReport;
 
 /// How an execution ended, in the terms of the contract.
 #[derive(Debug, Clone, PartialEq, Eq)]

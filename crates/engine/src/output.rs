@@ -6,7 +6,7 @@ use ringfence_gateway::Redactor;
 use ringfence_sandbox::{OutputSink, StandardStream, Violation};
 use tokio::sync::mpsc;
 
-use crate::attempt::UnrepeatableReason;
+use crate::execution::attempt::UnrepeatableReason;
 
 /// One of the two outputs of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum ProgramStream {
 }
 
 /// Observes output while a program runs.
-pub trait OutputObserver: Send {
+pub trait OutputObserver: Send + Sync {
     /// Gets the next bytes of an output.
     fn on_output(&mut self, stream: ProgramStream, bytes: &[u8]);
 }

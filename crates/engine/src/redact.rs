@@ -2,6 +2,7 @@
 
 mod files;
 mod full_output;
+pub(crate) mod run_output;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,12 +16,11 @@ use ringfence_policy::{JournalOutput, Policy};
 use ringfence_sandbox::UncopiedFiles;
 use serde_json::value::RawValue;
 
-use crate::engine::Engine;
 use crate::error::OperationError;
-use crate::execution::{ErrorReport, ExecutionReport};
-use crate::report;
+use crate::records::SessionRecords;
+use crate::report::{self, ErrorReport, ExecutionReport};
 use crate::request::ResultAudience;
-use crate::session::ExecutionContext;
+use crate::sessions::context::ExecutionContext;
 
 pub(crate) use files::ReadContext;
 pub use full_output::FullOutput;
@@ -30,9 +30,14 @@ const MAX_DEPTH: usize = 64;
 /// Bytes of an output that the journal keeps where it keeps the beginning only: enough context to redact it.
 const MAX_JOURNALLED_BYTES: usize = 16 * 1024;
 
+/// Renders reports, outputs and files for their readers.
+pub(crate) struct ResultRenderer {
+    pub(crate) records: Arc<SessionRecords>,
+}
+
 /// Renders a report for one audience.
 struct ReportRenderer<'a> {
-    engine: &'a Engine,
+    renderer: &'a ResultRenderer,
     session: &'a ExecutionContext,
     sight: Arc<RedactionRules>,
     reader: ResultAudience,
@@ -41,7 +46,13 @@ struct ReportRenderer<'a> {
     capped: Vec<(&'static str, OmittedCounts)>,
 }
 
-impl Engine {
+impl ResultRenderer {
+    pub(crate) fn new(records: &Arc<SessionRecords>) -> ResultRenderer {
+        ResultRenderer {
+            records: Arc::clone(records),
+        }
+    }
+
     /// Renders a report for its audience and for the journal.
     pub(crate) async fn render_report(
         &self,
@@ -51,7 +62,7 @@ impl Engine {
         mut execution: ExecutionReport,
     ) -> Result<(ExecutionReport, Option<OutputHead>), OperationError> {
         let mut look = ReportRenderer {
-            engine: self,
+            renderer: self,
             session,
             sight: session.redactor.rules_for(policy).await?,
             reader,
@@ -84,7 +95,7 @@ impl Engine {
             ResultAudience::CommandModel | ResultAudience::Client => {}
         }
         let sight = session.redactor.rules_for(&session.policy).await?;
-        let keep = (&self.store, session.id);
+        let keep = (&self.records.store, session.id);
         let seen = session.redactor.redact_text(keep, &sight, text, 0).await?;
         Ok(seen.shown.unwrap_or_default())
     }
@@ -99,7 +110,7 @@ impl ReportRenderer<'_> {
     }
 
     async fn render_text(&mut self, text: &str) -> Result<String, OperationError> {
-        let keep = (&self.engine.store, self.session.id);
+        let keep = (&self.renderer.records.store, self.session.id);
         let seen = self.session.redactor.redact_text(keep, &self.sight, text, 0).await?;
         Ok(self.count_findings(seen).unwrap_or_default())
     }
@@ -135,7 +146,7 @@ impl ReportRenderer<'_> {
             use ringfence_journal::OutputStream;
             for (stream, text) in [(OutputStream::Stdout, &stdout), (OutputStream::Stderr, &stderr)] {
                 for kind in ringfence_journal::output_events(stream, text.as_bytes()) {
-                    self.engine.record_event(self.session, kind).await?;
+                    self.renderer.records.record_event(self.session, kind).await?;
                 }
             }
         }
@@ -154,7 +165,7 @@ impl ReportRenderer<'_> {
         if let Some(value) = &execution.value
             && may_have_aliases(value.get())
         {
-            let host_work = &self.engine.host_work;
+            let host_work = &self.renderer.records.host_work;
             // A value that is too large to parse keeps its aliases.
             if let Some(mut read) = host_work.read_value(value).await? {
                 let revealed = screen.reveal_value(read.value.take()).await;
@@ -214,7 +225,7 @@ impl ReportRenderer<'_> {
             withhold_report(execution, &self.found);
         } else if whole != FullOutput::default() {
             if self.reader == ResultAudience::CommandModel {
-                self.engine.save_full_output(id, &whole).await?;
+                self.renderer.save_full_output(id, &whole).await?;
             }
             execution.whole = Some(Box::new(whole));
         }
@@ -230,13 +241,13 @@ impl ReportRenderer<'_> {
     ) -> Result<(Option<Box<RawValue>>, Option<String>), OperationError> {
         let mut cap = JsonCap::new(
             self.value_limits(most),
-            Some(&self.engine.full_output_location(self.reader, id, "value")),
+            Some(&self.renderer.full_output_location(self.reader, id, "value")),
         );
         cap.push(value.get().as_bytes());
         let capped = cap.finish();
         let is_same = capped.left_out.is_whole() && capped.left_out.neutralised == 0;
         let screen = &self.session.redactor;
-        let keep = (&self.engine.store, self.session.id);
+        let keep = (&self.renderer.records.store, self.session.id);
         let before = self.found.len();
         let seen = screen.redact_value(keep, &self.sight, capped.shown.clone()).await?;
         let changed = seen.shown.as_ref() != Some(&capped.shown);
@@ -249,7 +260,7 @@ impl ReportRenderer<'_> {
         let whole = if capped.left_out.is_whole() {
             None
         } else {
-            let host_work = &self.engine.host_work;
+            let host_work = &self.renderer.records.host_work;
             match host_work.read_value(&value).await? {
                 Some(mut read) => {
                     let seen = screen.redact_value(keep, &self.sight, read.value.take()).await?;
@@ -279,7 +290,7 @@ impl ReportRenderer<'_> {
         // Redacted before it is cut, while the context is complete; redacted text is clean, and keeps our notices.
         let (clean, neutralised) = clean_and_count(text);
         let all = self.render_text(&clean).await?;
-        let whole = self.engine.full_output_location(self.reader, id, part);
+        let whole = self.renderer.full_output_location(self.reader, id, part);
         let at = if is_cut {
             MoreLocation::Kept
         } else {
@@ -308,7 +319,7 @@ impl ReportRenderer<'_> {
                 left_out: left.bytes,
                 neutralised: left.neutralised,
             };
-            self.engine.record_event(self.session, kind).await?;
+            self.renderer.records.record_event(self.session, kind).await?;
         }
         if !self.found.is_empty() {
             let kind = EventKind::DataHidden {
@@ -316,7 +327,7 @@ impl ReportRenderer<'_> {
                 found: self.found.clone(),
                 blocked: self.blocked,
             };
-            self.engine.record_event(self.session, kind).await?;
+            self.renderer.records.record_event(self.session, kind).await?;
         }
         Ok(())
     }

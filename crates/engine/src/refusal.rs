@@ -5,7 +5,7 @@ use std::fmt;
 use ringfence_journal::{CleanText, EventKind};
 use ringfence_policy::{AllowedPrograms, Policy};
 
-use crate::execution::ErrorReport;
+use crate::report::ErrorReport;
 use crate::request::RunProgram;
 
 /// A refusal, with the rule that refuses and a hint.

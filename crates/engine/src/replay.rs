@@ -12,22 +12,21 @@ use ringfence_store::RecordingState;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::approval_broker::record_error;
-use crate::call_dispatch::{self, call_kind, call_refusal, diverged_refusal};
-use crate::durable::OutcomeDigest;
-use crate::engine::Engine;
+use crate::approvals::broker::record_error;
 use crate::error::OperationError;
-use crate::execution::ExecutionReport;
+use crate::execution::Executions;
+use crate::execution::call_dispatch::{self, call_kind, call_refusal, diverged_refusal};
+use crate::execution::sandbox_source::copy_in;
 use crate::host_work::CollectFilter;
 use crate::output::{OutputCapture, ShownBytes};
-use crate::past_calls::{PastCall, logged_calls};
-use crate::record::record_notes;
 use crate::recorded_request::RecordedRequest;
-use crate::report;
+use crate::records::record_notes;
+use crate::records::recording::OutcomeDigest;
+use crate::report::{self, ExecutionReport};
 use crate::request::{ExecutionRequest, ResultAudience};
-use crate::run::copy_in;
-use crate::session::ExecutionContext;
-use crate::workspace::DiskFolders;
+use crate::sessions::context::ExecutionContext;
+use crate::tools::past_calls::{PastCall, logged_calls};
+use crate::workspaces::DiskFolders;
 
 /// The report of a replay.
 #[derive(Debug, Serialize)]
@@ -132,15 +131,26 @@ impl ReplayError {
     }
 }
 
-impl Engine {
+/// Replays past executions.
+pub(crate) struct Replays {
+    pub(crate) executions: Arc<Executions>,
+}
+
+impl Replays {
+    pub(crate) fn new(executions: &Arc<Executions>) -> Replays {
+        Replays {
+            executions: Arc::clone(executions),
+        }
+    }
+
     /// Replays a past execution offline, and compares the outcomes.
-    pub async fn replay(
+    pub(crate) async fn replay(
         &self,
         id: ExecutionId,
         against: Option<&Policy>,
         reader: ResultAudience,
     ) -> Result<ReplayReport, ReplayError> {
-        let kept = self.store.recording(id).await;
+        let kept = self.executions.records.store.recording(id).await;
         let kept = kept.map_err(|error| OperationError::from(record_error(error)))?;
         let kept = kept.ok_or(ReplayError::NotRecorded(id))?;
         if let Some(why) = kept.standing.spoiled {
@@ -153,7 +163,7 @@ impl Engine {
         let (script, files) = RecordedRequest::from_bytes(&kept.request).map_err(OperationError::from)?;
         let (tape, trace) = CallLog::from_entries(kept.entries).map_err(OperationError::from)?;
         let tape = Arc::new(tape.replay_only());
-        let policy = self.load_policy(&script.policy).await?;
+        let policy = self.executions.records.load_policy(&script.policy).await?;
         let request = ExecutionRequest {
             args: script.args.clone(),
             files,
@@ -194,30 +204,47 @@ impl Engine {
     ) -> Result<(ExecutionReport, Vec<ReplayDifference>), OperationError> {
         let reader = request.reader;
         let ids = (SessionId::generate()?, ExecutionId::generate()?);
-        let (_switch, mut stop) = self.cancel_switch(ids.0);
+        let (_switch, mut stop) = self.executions.cancel_switch(ids.0);
         let policy = Arc::clone(&request.policy);
-        let mut session = ExecutionContext::new(ids, self.config.principal, policy, self.scratch_folder(ids.0));
-        let spec = match self.sandbox_spec(&session.policy, DiskFolders::scratch_only(&session.folders), false) {
-            Ok(spec) => spec,
-            Err(refusal) => {
-                let execution = self.refuse_in_own_session(session, refusal).await?;
-                let differences = compare_outcomes(then, &OutcomeDigest::from_report(&execution), None);
-                return Ok((execution, differences));
-            }
-        };
-        session.enforcement = self.enforcement_list(&spec, &session.policy);
+        let mut session = ExecutionContext::new(
+            ids,
+            self.executions.config.principal,
+            policy,
+            self.executions.records.data.scratch(ids.0),
+        );
+        let spec =
+            match self
+                .executions
+                .sandboxes
+                .spec(&session.policy, DiskFolders::scratch_only(&session.folders), false)
+            {
+                Ok(spec) => spec,
+                Err(refusal) => {
+                    let execution = self.executions.refuse_in_own_session(session, refusal).await?;
+                    let differences = compare_outcomes(then, &OutcomeDigest::from_report(&execution), None);
+                    return Ok((execution, differences));
+                }
+            };
+        session.enforcement = self.executions.sandboxes.enforcement(&spec, &session.policy);
         let language = request.program.language();
         if spec.has_folders() {
-            self.lease_folder(&session.folders)?;
+            self.executions.records.lease_folder(&session.folders)?;
         }
-        let mut sandbox = self.acquire_sandbox(&spec, language, session.principal).await?;
+        let mut sandbox = self
+            .executions
+            .sandboxes
+            .acquire(&spec, language, session.principal)
+            .await?;
         let before = copy_in(&sandbox, BTreeMap::new(), &request.files)?;
         let started = Event::from_host(
             session.id,
             Some(session.execution),
             report::started_event(&session, &request),
         );
-        let (open, started) = tokio::join!(self.open_session(&session), self.store.record(started));
+        let (open, started) = tokio::join!(
+            self.executions.records.open_session(&session),
+            self.executions.records.store.record(started)
+        );
         open?;
         started?;
         let (ended, output, diverged) = self
@@ -228,6 +255,8 @@ impl Engine {
             emitted: &ended.emitted,
         };
         let (_, mut collected) = self
+            .executions
+            .records
             .host_work
             .collect_files(session.principal, &sandbox, &before, wanted)
             .await?;
@@ -236,17 +265,28 @@ impl Engine {
         let mut differences = compare_outcomes(then, &OutcomeDigest::from_report(&execution), diverged.as_ref());
         for ReplayDifference { before, now, .. } in &mut differences {
             for text in [before, now].into_iter().flatten() {
-                *text = self.render_text(&session, reader, text).await?;
+                *text = self.executions.renderer.render_text(&session, reader, text).await?;
             }
         }
-        let (execution, _) = self.render_report(&session, &session.policy, reader, execution).await?;
+        let (execution, _) = self
+            .executions
+            .renderer
+            .render_report(&session, &session.policy, reader, execution)
+            .await?;
         let (gone, written) = tokio::join!(
-            self.release_sandbox(sandbox, &spec, language, session.principal),
-            self.record_event(&session, report::ended_event(&session, &execution, None))
+            self.executions
+                .sandboxes
+                .release(sandbox, &spec, language, session.principal),
+            self.executions
+                .records
+                .record_event(&session, report::ended_event(&session, &execution, None))
         );
         gone?;
         written?;
-        self.close_session((session.id, &session.folders), "done").await?;
+        self.executions
+            .records
+            .close_session((session.id, &session.folders), "done")
+            .await?;
         Ok((execution, differences))
     }
 
@@ -268,7 +308,7 @@ impl Engine {
     > {
         let mut nobody = ();
         let (mut kept, happened) = OutputCapture::new(&mut nobody, ShownBytes::default(), None);
-        let store = Arc::clone(&self.store);
+        let store = Arc::clone(&self.executions.records.store);
         let noted = tokio::spawn(record_notes(store, session.id, session.execution, false, happened));
         let (door, calls, answers, _held) = CallPort::new(call_dispatch::CALL_QUEUE_CAPACITY);
         let task = ExecutionTask {
@@ -313,7 +353,7 @@ impl Engine {
                 let value = serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.clone()));
                 session
                     .redactor
-                    .learn_value((&self.store, session.id), &sight, value)
+                    .learn_value((&self.executions.records.store, session.id), &sight, value)
                     .await?;
             }
             let answered = ToolReply {

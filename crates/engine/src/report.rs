@@ -17,17 +17,19 @@ use serde_json::value::RawValue;
 
 mod answer;
 mod lists;
+mod types;
 
 pub use answer::ExecutionAnswer;
+pub use types::{CallReport, ErrorReport, ExecutionReport, FileReport, TokenReport, ViolationReport};
+
 pub(crate) use answer::serialize_answer;
 pub(crate) use lists::{MAX_LISTED, add_calls, fit_calls, fit_violations, memory_bytes};
 
-use crate::call_dispatch::DIVERGED_HINT;
-use crate::execution::{ErrorReport, ExecutionReport, FileReport, TokenReport, ViolationReport};
+use crate::execution::call_dispatch::DIVERGED_HINT;
 use crate::outcome::{self, ExecutionEnd};
 use crate::refusal::RunRefusal;
 use crate::request::{ExecutionRequest, RunProgram};
-use crate::session::ExecutionContext;
+use crate::sessions::context::ExecutionContext;
 
 pub(crate) fn started_event(session: &ExecutionContext, request: &ExecutionRequest) -> EventKind {
     let (language, program, code) = match &request.program {

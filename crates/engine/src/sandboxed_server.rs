@@ -13,14 +13,15 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::cancel::CancelSwitches;
-use crate::engine::{EngineConfig, lock};
+use crate::config::EngineConfig;
+use crate::engine::lock;
 use crate::network::run_with_egress;
 
 /// Starts tool servers in sandboxes.
 pub(crate) struct SandboxedServers {
     pub(crate) native: Arc<NativeBackend>,
     /// Includes the policy of each server whose entry names one.
-    pub(crate) settings: EngineConfig,
+    pub(crate) settings: Arc<EngineConfig>,
     pub(crate) store: Arc<Store>,
     pub(crate) lease: Arc<Lease>,
     pub(crate) switches: CancelSwitches,

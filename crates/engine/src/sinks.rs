@@ -3,7 +3,7 @@
 use ringfence_gateway::{AuditSink, AuditSinkError, Vault};
 use ringfence_store::RemoteSink;
 
-use crate::engine::EngineConfig;
+use crate::config::EngineConfig;
 
 /// A destination of records beside the journal.
 #[derive(Debug, Clone)]

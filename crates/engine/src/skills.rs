@@ -17,9 +17,9 @@ use ringfence_journal::{Principal, SessionId};
 use ringfence_policy::{Policy, SKILLS_SERVER};
 use ringfence_store::{Skill, SkillBody, SkillError, SkillRepository, SkillScope};
 use serde_json::json;
-
-use crate::session::ExecutionContext;
 use skill_catalog::SkillCatalogs;
+
+use crate::sessions::context::ExecutionContext;
 
 /// How deep skills may call each other.
 pub(crate) const MAX_NESTING_DEPTH: usize = 4;

@@ -10,8 +10,7 @@ use ringfence_journal::{CleanText, LeaseId, Principal, SessionState};
 use ringfence_sandbox::{folder, remove_leftover_groups};
 use ringfence_store::{LeasedResource, RecordingRetention, RemovedResources, Store, SweepError, retention_cutoff};
 
-use crate::engine::Engine;
-use crate::workspace_gc::{move_to_trash, trash_folder};
+use crate::workspaces::gc::{move_to_trash, trash_folder};
 
 /// Lost sessions that one log line names.
 const MAX_NAMED_SESSIONS: usize = 8;
@@ -97,11 +96,10 @@ pub(crate) async fn trim_recordings(store: &Store) {
 }
 
 /// Prunes a part of the records that are older than the front door's policy keeps them.
-pub(crate) async fn prune_records(engine: &Engine) {
-    let Some(front) = &engine.config.serve else { return };
-    let before = retention_cutoff(front.policy.audit().keep);
-    let owner = fs::metadata(&engine.config.home).map_or(0, |data| data.uid());
-    match engine.store.prune(before, Principal::Local(owner)).await {
+pub(crate) async fn prune_records(store: &Store, keep: Duration) {
+    let before = retention_cutoff(keep);
+    let owner = fs::metadata(store.home()).map_or(0, |data| data.uid());
+    match store.prune(before, Principal::Local(owner)).await {
         Ok(pruned) if pruned.sessions > 0 => {
             tracing::info!(
                 sessions = pruned.sessions,

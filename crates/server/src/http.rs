@@ -141,7 +141,7 @@ impl HttpServer {
         drop(listener);
         // There is no receiver if every connection has ended.
         let _ = close.send(true);
-        engine.drain(limits.drain).await;
+        engine.runs().drain(limits.drain).await;
         // Answers to runs are sent first; then streams are closed, which would stay open forever.
         if !join_connections(&mut connections, READY_ANSWERS_TIMEOUT).await {
             stop.cancel();

@@ -44,9 +44,13 @@ async fn reveal_with_engine(engine: &Engine, args: &RevealArgs) -> Result<String
             .with_hint("run the program again in a session that stays: `--session NAME` with `keep: true`")
             .with_exit(EXIT_CHECK_FAILED));
     }
-    engine.reveal_alias(&session, &args.alias).await?.ok_or_else(|| {
-        CliFault::internal("alias.unknown", format!("session `{id}` has no alias `{}`", args.alias))
-            .with_hint("an alias belongs to the session that gave it, and looks like `‹email:abcd›`")
-            .with_exit(EXIT_CHECK_FAILED)
-    })
+    engine
+        .sessions()
+        .reveal_alias(&session, &args.alias)
+        .await?
+        .ok_or_else(|| {
+            CliFault::internal("alias.unknown", format!("session `{id}` has no alias `{}`", args.alias))
+                .with_hint("an alias belongs to the session that gave it, and looks like `‹email:abcd›`")
+                .with_exit(EXIT_CHECK_FAILED)
+        })
 }

@@ -374,7 +374,7 @@ async fn follow_run(
     interrupt: &Interrupt,
     (mut desk, printer): (ApprovalPrompt, &Printer),
 ) -> Result<ExecutionReport, CliFault> {
-    let mut questions = engine.approval_events();
+    let mut questions = engine.approvals().events();
     let mut changes = ServerEvents::from_engine(engine);
     let run = engine.run(request, live);
     tokio::pin!(run);

@@ -136,13 +136,13 @@ async fn serve_stdio_client(
         tokio::select! {
             served = &mut client => served,
             () = interrupt.requested() => {
-                engine.drain(doors.limits.drain).await;
+                engine.runs().drain(doors.limits.drain).await;
                 stop.cancel();
                 client.await
             }
         }
     };
-    engine.drain(Duration::ZERO).await;
+    engine.runs().drain(Duration::ZERO).await;
     served.map_err(|error| CliFault::internal("serve.stdio", error_chain(&error)))
 }
 

@@ -15,7 +15,12 @@ pub(crate) struct ServerEvents(Option<Receiver<ServerEvent>>);
 
 impl ServerEvents {
     pub(crate) fn from_engine(engine: &Engine) -> ServerEvents {
-        ServerEvents(engine.tool_gateway().map(|gateway| gateway.upstreams().events()))
+        ServerEvents(
+            engine
+                .tools()
+                .tool_gateway()
+                .map(|gateway| gateway.upstreams().events()),
+        )
     }
 
     pub(crate) fn from_gateway(gateway: &Gateway) -> ServerEvents {

@@ -280,7 +280,7 @@ async fn remove_session_in(engine: &Engine, text: &str, printer: &Printer) -> Re
     if !workspace::is_parked(&session) {
         code = stop_target(store, StopTarget::Session(id), printer).await?;
     }
-    if store.keeps_workspace(id).await? && !engine.remove_workspace(id).await? {
+    if store.keeps_workspace(id).await? && !engine.workspaces().remove_workspace(id).await? {
         let message = format!("another process took session `{id}` meanwhile: its files are still there");
         return Err(
             CliFault::internal("session.busy", message).with_hint("try again; `ringfence session list` shows it")

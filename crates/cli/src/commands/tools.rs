@@ -62,7 +62,7 @@ impl OperatorCatalog {
         }
         chosen.print_notices(printer);
         let engine = run::open_engine(&config, chosen, settings, &run::listen_for_signals()?).await?;
-        match engine.tool_gateway().cloned() {
+        match engine.tools().tool_gateway().cloned() {
             Some(gateway) => Ok(OperatorCatalog {
                 engine,
                 policy,

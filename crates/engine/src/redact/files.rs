@@ -8,12 +8,11 @@ use ringfence_journal::SessionId;
 use ringfence_policy::{PiiMode, Policy, RelPath};
 use serde_json::Value;
 
-use super::{blocked_error, describe_findings};
-use crate::engine::Engine;
+use super::{ResultRenderer, blocked_error, describe_findings};
 use crate::error::OperationError;
-use crate::execution::ErrorReport;
-use crate::rules::SessionRules;
-use crate::session::ExecutionContext;
+use crate::report::ErrorReport;
+use crate::sessions::context::ExecutionContext;
+use crate::sessions::rules::SessionRules;
 
 /// Bytes of the largest file in which aliases are replaced by values.
 const MAX_REVEALED_BYTES: u64 = 64 << 20;
@@ -115,7 +114,7 @@ fn decode_utf16(bytes: &[u8], unit: impl Fn([u8; 2]) -> u16) -> Option<String> {
         .filter(|text| !text.is_empty() && rest.is_empty() && !text.contains(is_non_text_char))
 }
 
-impl Engine {
+impl ResultRenderer {
     /// Renders a file that an execution left for a model.
     pub(crate) async fn render_file(
         &self,
@@ -133,7 +132,7 @@ impl Engine {
         };
         let shown = seen
             .redactor
-            .redact_text((&self.store, seen.session), &sight, &text, 0)
+            .redact_text((&self.records.store, seen.session), &sight, &text, 0)
             .await?;
         Ok(match shown.shown {
             Some(text) => Ok(text.into_bytes()),

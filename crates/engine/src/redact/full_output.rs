@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ringfence_journal::ExecutionId;
 
-use crate::engine::Engine;
+use super::ResultRenderer;
 use crate::error::OperationError;
 use crate::request::ResultAudience;
 
@@ -33,20 +33,26 @@ impl FullOutput {
     }
 }
 
-impl Engine {
+impl ResultRenderer {
     /// The location of the full output of a part, as the notice of the cut names it.
-    pub(super) fn full_output_location(&self, reader: ResultAudience, id: ExecutionId, part: &str) -> String {
+    pub(crate) fn full_output_location(&self, reader: ResultAudience, id: ExecutionId, part: &str) -> String {
         match reader {
             ResultAudience::Owner | ResultAudience::Program | ResultAudience::Client => {
                 format!("{RESOURCE_PREFIX}{id}/{part}")
             }
-            ResultAudience::CommandModel => self.results_folder(id).join(part_file_name(part)).display().to_string(),
+            ResultAudience::CommandModel => self
+                .records
+                .data
+                .results(id)
+                .join(part_file_name(part))
+                .display()
+                .to_string(),
         }
     }
 
     /// Saves the full output to files, for readers who have only what a command printed.
-    pub(super) async fn save_full_output(&self, id: ExecutionId, whole: &FullOutput) -> Result<(), OperationError> {
-        let folder = self.results_folder(id);
+    pub(crate) async fn save_full_output(&self, id: ExecutionId, whole: &FullOutput) -> Result<(), OperationError> {
+        let folder = self.records.data.results(id);
         let parts = [
             ("value", whole.value.clone()),
             ("stdout", whole.stdout.clone()),

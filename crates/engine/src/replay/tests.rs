@@ -2,7 +2,7 @@ use ringfence_journal::ExecutionStatus;
 use ringfence_policy::RuleEffect::{self, Allow, Ask, Deny};
 
 use super::{OriginalDecision, compare_outcomes};
-use crate::durable::OutcomeDigest;
+use crate::records::recording::OutcomeDigest;
 
 #[test]
 fn a_call_differs_only_where_it_would_have_gone_another_way() {

@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 
 use ringfence_journal::TruncationFlags;
+use ringfence_sandbox::UncopiedFile;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::lists::listed_files;
-use ringfence_sandbox::UncopiedFile;
-
-use crate::execution::{CallReport, ErrorReport, ExecutionReport, FileReport, TokenReport, ViolationReport};
+use crate::report::{CallReport, ErrorReport, ExecutionReport, FileReport, TokenReport, ViolationReport};
 
 /// A report whose `files` are cut to the limit of an answer; `truncated.files` counts those that are not listed.
 #[derive(Debug, Serialize)]

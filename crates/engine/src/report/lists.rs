@@ -4,7 +4,7 @@ use ringfence_gateway::{CallsMade, CompletedCall, UnlistedCalls};
 use ringfence_policy::escape_invisible;
 use serde::Serialize;
 
-use crate::execution::{CallReport, ExecutionReport, FileReport, ViolationReport};
+use crate::report::{CallReport, ExecutionReport, FileReport, ViolationReport};
 
 /// The kind of a violation by a tool call; its event is `call_refused`.
 const TOOL_VIOLATION_KIND: &str = "tool";

@@ -15,7 +15,7 @@ use crate::cancel::CancelSwitch;
 use crate::error::OperationError;
 use crate::network::ExecutionEgress;
 use crate::report;
-use crate::session::policy_ref;
+use crate::sessions::context::policy_ref;
 
 /// The session of a server that has a network.
 pub(super) struct ServerSession {

@@ -1,5 +1,6 @@
 //! Skill management for people and clients: save, list, show, remove.
 
+use std::fmt;
 use std::sync::Arc;
 
 use ringfence_catalog::{Catalog, CatalogView, Tool, ToolSearch};
@@ -11,12 +12,15 @@ use serde_json::Value;
 
 use super::SkillLookup;
 use super::skill_catalog::{CatalogedSkill, SkillCatalog};
-use crate::engine::Engine;
-use crate::execution::ErrorReport;
+use crate::config::EngineConfig;
 use crate::promote::{PersonalDataMode, PromoteError, SkillPromotion, has_no_stand_ins, promote_run};
+use crate::records::SessionRecords;
 use crate::refusal::RunRefusal;
-use crate::session::SessionRef;
+use crate::report::ErrorReport;
+use crate::sessions::Sessions;
+use crate::sessions::open_session::SessionRef;
 use crate::skills::schema::check_schemas;
+use crate::tools::Tools;
 
 /// Skills that one search finds at most.
 const MAX_SEARCH_RESULTS: usize = 50;
@@ -140,9 +144,32 @@ impl SkillView {
     }
 }
 
-impl Engine {
+/// The skills that principals save and use.
+pub struct Skills {
+    pub(crate) config: Arc<EngineConfig>,
+    pub(crate) tools: Arc<Tools>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) records: Arc<SessionRecords>,
+}
+
+impl fmt::Debug for Skills {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Skills").finish_non_exhaustive()
+    }
+}
+
+impl Skills {
+    pub(crate) fn new(tools: &Arc<Tools>, sessions: &Arc<Sessions>) -> Skills {
+        Skills {
+            config: Arc::clone(&tools.config),
+            tools: Arc::clone(tools),
+            sessions: Arc::clone(sessions),
+            records: Arc::clone(&sessions.records),
+        }
+    }
+
     /// Saves a skill of `who`; the tools that its source names, as the front door's policy shows them, are its requirements.
-    pub async fn save_skill(&self, who: Principal, new: NewSkill) -> Result<SkillView, ErrorReport> {
+    pub async fn save(&self, who: Principal, new: NewSkill) -> Result<SkillView, ErrorReport> {
         let policy = &self.config.serve.as_ref().ok_or_else(closing_report)?.policy;
         let name = SkillName::parse(&new.name).map_err(|error| skill_error_report(&error))?;
         check_schemas(new.inputs.as_ref(), new.outputs.as_ref())?;
@@ -157,7 +184,7 @@ impl Engine {
                     outputs: new.outputs,
                     personal: PersonalDataMode::Refuse,
                 };
-                let promoted = promote_run(&self.store, execution, Some(who), promotion).await;
+                let promoted = promote_run(&self.records.store, execution, Some(who), promotion).await;
                 promoted.map_err(|error| promote_error_report(&error))?.skill
             }
             SkillProgram::Code {
@@ -168,7 +195,7 @@ impl Engine {
                 if !has_no_stand_ins(&source) {
                     return Err(promote_error_report(&PromoteError::Aliases));
                 }
-                let known = self.call_gateway().catalog_snapshot().await;
+                let known = self.tools.gateway().catalog_snapshot().await;
                 let meta = SkillMeta {
                     tools: named_tools(&source, &known.catalog, policy),
                     policy: Some(policy.digest().to_owned()),
@@ -183,13 +210,13 @@ impl Engine {
     }
 
     async fn store_skill(&self, scope: SkillScope, meta: SkillMeta, body: SkillBody) -> Result<Skill, ErrorReport> {
-        let skills = self.store.skills();
+        let skills = self.records.store.skills();
         run_blocking(move || skills.save(scope, meta, body)).await
     }
 
     /// A skill as clients see it, checked against the known tools.
     async fn skill_view(&self, skill: Skill) -> Result<SkillView, ErrorReport> {
-        let known = self.call_gateway().catalog_snapshot().await;
+        let known = self.tools.gateway().catalog_snapshot().await;
         let tool = super::skill_tool(&skill).map_err(|refusal| ErrorReport {
             code: refusal.code.to_owned(),
             message: refusal.message,
@@ -197,7 +224,7 @@ impl Engine {
             rule: refusal.rule,
         })?;
         let stale = super::required::stale_reason(&skill.meta.tools, &known.catalog);
-        let skill = self.library.redact_skill(skill);
+        let skill = self.tools.library.redact_skill(skill);
         Ok(SkillView::new(CatalogedSkill { skill, stale }, Some(&tool)))
     }
 
@@ -206,9 +233,11 @@ impl Engine {
         match (&new.scope, &new.program) {
             (NewSkillScope::User, _) => Ok(SkillScope::User(who)),
             (NewSkillScope::Team, _) => Ok(SkillScope::Team),
-            (NewSkillScope::Session(Some(called)), _) => self.find_open_session(who, called).map(SkillScope::Session),
+            (NewSkillScope::Session(Some(called)), _) => {
+                self.sessions.find_open_session(who, called).map(SkillScope::Session)
+            }
             (NewSkillScope::Session(None), SkillProgram::Run(execution)) => {
-                let found = self.store.execution(*execution).await;
+                let found = self.records.store.execution(*execution).await;
                 let found = found.map_err(|error| ErrorReport {
                     code: error.code().to_owned(),
                     message: error.to_string(),
@@ -216,27 +245,15 @@ impl Engine {
                     rule: None,
                 })?;
                 let found = found.ok_or_else(|| promote_error_report(&PromoteError::NotRecorded(*execution)))?;
-                let session = self.open_session_id(who, &SessionRef::Id(found.session))?;
+                let session = self.sessions.open_session_id(who, &SessionRef::Id(found.session))?;
                 Ok(SkillScope::Session(session))
             }
             (NewSkillScope::Session(None), SkillProgram::Code { .. }) => Err(unnamed_session_report()),
         }
     }
 
-    /// Finds the open session of `who` with this id or name.
-    pub fn find_open_session(&self, who: Principal, called: &str) -> Result<SessionId, ErrorReport> {
-        self.open_session_id(who, &SessionRef::parse(called).map_err(refusal_report)?)
-    }
-
-    /// The id of an open session of `who`.
-    fn open_session_id(&self, who: Principal, called: &SessionRef) -> Result<SessionId, ErrorReport> {
-        let open = self.sessions.find(who, called);
-        open.map(|open| open.id)
-            .ok_or_else(|| no_session_report("there is no such open session"))
-    }
-
     /// Lists the skills that `who` can use, with those of a session if one is named: by name, or best match first for a search.
-    pub async fn list_skills(
+    pub async fn list(
         &self,
         who: Principal,
         session: Option<SessionId>,
@@ -246,8 +263,8 @@ impl Engine {
             principal: who,
             session,
         };
-        let indexed = self.call_gateway().searchable_catalog().await;
-        let stock = self.library.catalog(whose, indexed.snapshot()).await;
+        let indexed = self.tools.gateway().searchable_catalog().await;
+        let stock = self.tools.library.catalog(whose, indexed.snapshot()).await;
         let stock = stock.map_err(|error| skill_error_report(&error))?;
         for damaged in &stock.damaged {
             tracing::warn!(skill = %damaged.name, version = damaged.version, why = %damaged.why, "a skill is not as it was saved");
@@ -280,7 +297,7 @@ impl Engine {
     }
 
     /// Finds a skill that `who` can use, with its program.
-    pub async fn find_skill(
+    pub async fn find(
         &self,
         who: Principal,
         session: Option<SessionId>,
@@ -290,34 +307,26 @@ impl Engine {
             principal: who,
             session,
         };
-        let (skills, wanted) = (self.store.skills(), name.to_owned());
+        let (skills, wanted) = (self.records.store.skills(), name.to_owned());
         let found = run_blocking(move || skills.find(&whose.scopes(), &wanted, None)).await?;
         let (skill, body) = found.ok_or_else(|| unknown_skill_report(name))?;
         Ok(SkillDetail {
             skill: self.skill_view(skill).await?,
-            source: self.library.sight.redact_shared_text(&body.source),
+            source: self.tools.library.sight.redact_shared_text(&body.source),
             files: body.files.iter().map(|(path, _)| path.as_str().to_owned()).collect(),
         })
     }
 
-    /// Removes the skills of a session that is over.
-    pub(crate) async fn remove_session_skills(&self, session: SessionId) {
-        let skills = self.store.skills();
-        if let Err(error) = run_blocking(move || skills.forget_session(session)).await {
-            tracing::warn!(error = error.message, %session, "skills of a session could not be removed");
-        }
-    }
-
     /// Removes a skill of `who`, a session or the team, with all its versions.
-    pub async fn remove_skill(&self, who: Principal, scope: &NewSkillScope, name: &str) -> Result<(), ErrorReport> {
+    pub async fn remove(&self, who: Principal, scope: &NewSkillScope, name: &str) -> Result<(), ErrorReport> {
         let scope = match scope {
             NewSkillScope::User => SkillScope::User(who),
             NewSkillScope::Team => SkillScope::Team,
-            NewSkillScope::Session(Some(called)) => SkillScope::Session(self.find_open_session(who, called)?),
+            NewSkillScope::Session(Some(called)) => SkillScope::Session(self.sessions.find_open_session(who, called)?),
             NewSkillScope::Session(None) => return Err(unnamed_session_report()),
         };
         let name = SkillName::parse(name).map_err(|error| skill_error_report(&error))?;
-        let skills = self.store.skills();
+        let skills = self.records.store.skills();
         run_blocking(move || skills.remove(scope, &name)).await
     }
 }
@@ -395,7 +404,7 @@ fn promote_error_report(error: &PromoteError) -> ErrorReport {
     }
 }
 
-fn refusal_report(refusal: RunRefusal) -> ErrorReport {
+pub(crate) fn refusal_report(refusal: RunRefusal) -> ErrorReport {
     ErrorReport {
         code: refusal.code.to_owned(),
         message: refusal.message,
@@ -427,7 +436,7 @@ fn unnamed_session_report() -> ErrorReport {
     no_session_report("no session is named")
 }
 
-fn no_session_report(why: &str) -> ErrorReport {
+pub(crate) fn no_session_report(why: &str) -> ErrorReport {
     ErrorReport {
         code: "session.unknown".to_owned(),
         message: format!("a skill of a session needs one that stays open: {why}"),

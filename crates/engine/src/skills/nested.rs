@@ -21,16 +21,16 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::{MAX_NESTING_DEPTH, SkillLibrary, SkillLookup, skill_tool};
-use crate::attempt::{AttemptOutcome, ExecutionAttempt, RunContext};
-use crate::durable::RunPermit;
-use crate::engine::{Engine, lock};
+use crate::engine::lock;
 use crate::error::OperationError;
-use crate::execution::ExecutionReport;
-use crate::report;
+use crate::execution::Executions;
+use crate::execution::attempt::{ActiveExecution, AttemptOutcome};
+use crate::execution::attempts::RunPermit;
+use crate::execution::sandbox_source::copy_in;
+use crate::report::{self, ExecutionReport};
 use crate::request::{ExecutionRequest, InputFile, InputSource, OutputDestination, ResultAudience, RunProgram};
-use crate::run::copy_in;
-use crate::session::ExecutionContext;
-use crate::workspace::DiskFolders;
+use crate::sessions::context::ExecutionContext;
+use crate::workspaces::DiskFolders;
 
 /// Skills that one execution runs at once; further calls wait.
 const MAX_CONCURRENT_SKILLS: usize = 8;
@@ -137,7 +137,7 @@ pub(crate) fn skill_server(library: &SkillLibrary, session: &ExecutionContext) -
     (BuiltinServer::new(SKILLS_SERVER, find, call), taken)
 }
 
-impl Engine {
+impl Executions {
     /// Runs skill calls, several at once, for as long as the future is polled.
     pub(crate) async fn run_skill_calls(
         &self,
@@ -181,6 +181,7 @@ impl Engine {
         }
         let failed = |refusal: RequestRefusal| (CallOutcome::Failed, refusal);
         let found = self
+            .tools
             .library
             .find_skill(SkillLookup::for_context(outer), tool.definition.name.clone())
             .await;
@@ -229,24 +230,27 @@ impl Engine {
     ) -> BoxFuture<'a, Result<ExecutionReport, OperationError>> {
         Box::pin(async move {
             let mut session = outer.for_nested_call(ExecutionId::generate()?);
-            session.folders = self.execution_scratch_folder(session.execution);
-            let spec = self.sandbox_spec(
+            session.folders = self.records.data.execution_scratch(session.execution);
+            let spec = self.sandboxes.spec(
                 &session.policy,
                 DiskFolders::scratch_only(&session.folders),
                 around.require_hard,
             );
             let spec = spec.map_err(OperationError::Refused)?;
-            session.enforcement = self.enforcement_list(&spec, &session.policy);
-            let mut request = skill_request(&session, around, skill, body, input);
+            session.enforcement = self.sandboxes.enforcement(&spec, &session.policy);
+            let request = skill_request(&session, around, skill, body, input);
             if let Some(refusal) = crate::refusal::RunRefusal::check_program(&session.policy, &request.program) {
                 return Err(OperationError::Refused(refusal));
             }
-            if spec.has_folders() {
-                self.lease_folder(&session.folders)?;
+            let folders = spec.has_folders().then(|| session.folders.clone());
+            if let Some(folders) = &folders {
+                self.records.lease_folder(folders)?;
             }
-            let ran = self.run_skill_admitted(&session, &spec, &mut request, stop).await;
-            if spec.has_folders() {
-                self.remove_scratch(&session.folders).await;
+            let mut nobody = ();
+            let execution = ActiveExecution::new(session, request, &mut nobody, stop);
+            let ran = self.run_skill_admitted(execution, &spec).await;
+            if let Some(folders) = &folders {
+                self.records.remove_scratch(folders).await;
             }
             ran
         })
@@ -255,21 +259,11 @@ impl Engine {
     /// Runs a skill once the budget admits it.
     async fn run_skill_admitted(
         &self,
-        session: &ExecutionContext,
+        mut execution: ActiveExecution<'_>,
         spec: &Arc<Spec>,
-        request: &mut ExecutionRequest,
-        stop: &mut Stop,
     ) -> Result<ExecutionReport, OperationError> {
-        let mut company = RunContext {
-            observer: &mut (),
-            stop,
-            run: None,
-        };
-        match self
-            .acquire_permit(session, spec, &ExecutionAttempt::first_attempt(), &mut company)
-            .await?
-        {
-            RunPermit::Granted(_turn) => self.run_in_nested_sandbox(session, spec, request, company.stop).await,
+        match self.acquire_permit(&mut execution, spec).await? {
+            RunPermit::Granted(_permit) => self.run_in_nested_sandbox(execution, spec).await,
             RunPermit::NoCapacity(refusal) => Err(OperationError::Refused(refusal)),
             RunPermit::Cancelled => Err(OperationError::Abandoned),
         }
@@ -277,36 +271,28 @@ impl Engine {
 
     async fn run_in_nested_sandbox(
         &self,
-        session: &ExecutionContext,
+        mut execution: ActiveExecution<'_>,
         spec: &Arc<Spec>,
-        request: &mut ExecutionRequest,
-        stop: &mut Stop,
     ) -> Result<ExecutionReport, OperationError> {
+        let (session, request) = (&execution.session, &execution.request);
         let (language, who) = (request.program.language(), session.principal);
-        let mut sandbox = self.acquire_sandbox(spec, language, who).await?;
+        let mut sandbox = self.sandboxes.acquire(spec, language, who).await?;
         let before = copy_in(&sandbox, BTreeMap::new(), &request.files)?;
-        self.record_event(session, report::started_event(session, request))
-            .await?;
-        let attempt = ExecutionAttempt::first_attempt();
-        let mut company = RunContext {
-            observer: &mut (),
-            stop,
-            run: None,
-        };
-        let ran = self
-            .execute_attempt(session, (&mut sandbox, &before), request, &attempt, &mut company)
-            .await?;
-        let AttemptOutcome::Finished(over) = ran else {
+        let started = report::started_event(session, request);
+        self.records.record_event(session, started).await?;
+        let ran = self.execute_attempt(&mut execution, &mut sandbox, &before).await?;
+        let AttemptOutcome::Finished(finished) = ran else {
             // An execution without a call log is never suspended.
             return Err(OperationError::NotRecorded);
         };
         let (gone, written) = tokio::join!(
-            self.release_sandbox(sandbox, spec, language, who),
-            self.journal_end(session, &over, &attempt, None)
+            self.sandboxes.release(sandbox, spec, language, who),
+            self.records
+                .journal_end(&execution.session, &finished, &execution.attempt, None)
         );
         gone?;
         written?;
-        Ok(over.report)
+        Ok(finished.report)
     }
 }
 

@@ -10,7 +10,7 @@ use ringfence_store::{RequiredTool, Skill};
 use serde_json::Value;
 
 use super::SkillLibrary;
-use crate::run_request::request_policy;
+use crate::runs::request::request_policy;
 
 impl SkillLibrary {
     /// Refuses a skill whose stated requirements `policy` does not meet.

@@ -3,7 +3,7 @@
 use ringfence_catalog::SchemaChecker;
 use serde_json::Value;
 
-use crate::execution::ErrorReport;
+use crate::report::ErrorReport;
 
 /// A schema that is not accepted.
 #[derive(Debug, thiserror::Error)]

@@ -72,8 +72,8 @@ fn shell(source: &str) -> RunRequest {
 }
 
 async fn ended(engine: &Arc<Engine>, who: Principal, ask: RunRequest) -> Arc<ExecutionReport> {
-    let id = engine.begin_run(who, ask).await.unwrap();
-    match engine.wait_for_run(who, id, LONG).await.unwrap() {
+    let id = engine.runs().begin(who, ask).await.unwrap();
+    match engine.runs().wait(who, id, LONG).await.unwrap() {
         RunProgress::Ended(ending) => ending.unwrap(),
         RunProgress::Running(running) => panic!("{running:?}"),
     }
@@ -83,7 +83,7 @@ async fn ended(engine: &Arc<Engine>, who: Principal, ask: RunRequest) -> Arc<Exe
 async fn heard(engine: &Arc<Engine>, id: ExecutionId, word: &str) -> String {
     let mut heard = String::new();
     while !heard.contains(word) {
-        match engine.wait_for_run(ME, id, Duration::from_millis(50)).await.unwrap() {
+        match engine.runs().wait(ME, id, Duration::from_millis(50)).await.unwrap() {
             RunProgress::Running(running) => heard.push_str(&running.stdout),
             RunProgress::Ended(_) => break,
         }
@@ -109,7 +109,7 @@ async fn an_engine_for_front_doors_makes_the_index_of_tools_before_anybody_searc
         ..super::settings(home.path())
     };
     let engine = engine_of(settings, LONG).await;
-    let gateway = engine.tool_gateway().unwrap();
+    let gateway = engine.tools().tool_gateway().unwrap();
     let index = loop {
         match gateway.ready_index() {
             Some(index) => break index,
@@ -124,11 +124,11 @@ async fn an_engine_for_front_doors_makes_the_index_of_tools_before_anybody_searc
 async fn a_request_runs_in_a_warm_sandbox_that_is_as_new() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
-    engine.prewarm(JobLanguage::TypeScript, 1).await.unwrap();
+    engine.sandboxes().prewarm(JobLanguage::TypeScript, 1).await.unwrap();
     // The pool resets a sandbox in the background: a request before that gets another one.
     let mut runs = 0;
-    while runs < 5 || engine.pool_counts().hits < 4 {
-        assert!(runs < 100, "{:?}", engine.pool_counts());
+    while runs < 5 || engine.sandboxes().pool_counts().hits < 4 {
+        assert!(runs < 100, "{:?}", engine.sandboxes().pool_counts());
         runs += 1;
         let execution = ended(
             &engine,
@@ -226,12 +226,12 @@ async fn files_of_a_named_session_stay_and_belong_to_one_principal() {
         (ExecutionStatus::Refused, "session.unknown")
     );
     assert_eq!(
-        engine.wait_for_run(other, first.execution_id, LONG).await.unwrap_err(),
+        engine.runs().wait(other, first.execution_id, LONG).await.unwrap_err(),
         WaitError::Unknown(first.execution_id)
     );
-    assert!(engine.cancel_run(other, first.execution_id).await.is_err());
-    assert!(!engine.end_session(other, first.session_id).await.unwrap());
-    assert!(engine.end_session(ME, first.session_id).await.unwrap());
+    assert!(engine.runs().cancel(other, first.execution_id).await.is_err());
+    assert!(!engine.sessions().end_session(other, first.session_id).await.unwrap());
+    assert!(engine.sessions().end_session(ME, first.session_id).await.unwrap());
     let report = engine.store().verify(|_| {}).await.unwrap();
     assert!(report.is_ok());
 }
@@ -247,11 +247,11 @@ async fn runs_of_one_session_take_turns() {
             session: Some(session.to_owned()),
             ..shell(script)
         };
-        begun.push((session, engine.begin_run(ME, request).await.unwrap()));
+        begun.push((session, engine.runs().begin(ME, request).await.unwrap()));
     }
     let mut turns = Vec::new();
     for (session, id) in begun {
-        let RunProgress::Ended(ending) = engine.wait_for_run(ME, id, LONG).await.unwrap() else {
+        let RunProgress::Ended(ending) = engine.runs().wait(ME, id, LONG).await.unwrap() else {
             panic!("{session} goes on");
         };
         let execution = ending.unwrap();
@@ -301,8 +301,8 @@ async fn a_request_that_asks_for_too_much_is_refused_naming_each_key() {
 async fn a_place_of_a_requests_own_is_not_kept() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
-    engine.prewarm(JobLanguage::TypeScript, 1).await.unwrap();
-    let before = engine.pool_counts();
+    engine.sandboxes().prewarm(JobLanguage::TypeScript, 1).await.unwrap();
+    let before = engine.sandboxes().pool_counts();
     for _ in 0..3 {
         let other = RunRequest {
             draft: Some(json!({ "proc": { "mem_limit": "64MiB" } })),
@@ -310,9 +310,9 @@ async fn a_place_of_a_requests_own_is_not_kept() {
         };
         assert_eq!(ended(&engine, ME, other).await.status, ExecutionStatus::Completed);
     }
-    assert_eq!(engine.pool_counts(), before);
+    assert_eq!(engine.sandboxes().pool_counts(), before);
     assert_eq!(ended(&engine, ME, ask("1")).await.status, ExecutionStatus::Completed);
-    assert_eq!(engine.pool_counts().hits, before.hits + 1);
+    assert_eq!(engine.sandboxes().pool_counts().hits, before.hits + 1);
 }
 
 #[tokio::test]
@@ -344,12 +344,13 @@ async fn what_goes_on_can_be_heard_and_ended() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
     let id = engine
-        .begin_run(ME, shell("echo one; sleep 0.5; echo two; sleep 60"))
+        .runs()
+        .begin(ME, shell("echo one; sleep 0.5; echo two; sleep 60"))
         .await
         .unwrap();
     assert_eq!(heard(&engine, id, "two").await, "one\ntwo\n");
-    engine.cancel_run(ME, id).await.unwrap();
-    let RunProgress::Ended(Ok(execution)) = engine.wait_for_run(ME, id, LONG).await.unwrap() else {
+    engine.runs().cancel(ME, id).await.unwrap();
+    let RunProgress::Ended(Ok(execution)) = engine.runs().wait(ME, id, LONG).await.unwrap() else {
         panic!("it goes on");
     };
     assert_eq!(
@@ -382,7 +383,7 @@ async fn what_a_run_left_is_kept_for_its_owner_and_then_forgotten() {
         ..shell("cp in/a.bin out.bin; echo said; echo worse >&2")
     };
     let execution = ended(&engine, ME, request).await;
-    let read = |part| engine.read_artifact(ME, execution.execution_id, part);
+    let read = |part| engine.runs().read_artifact(ME, execution.execution_id, part);
     assert_eq!(read(RunArtifact::Stdout).await.unwrap().unwrap(), b"said\n");
     assert_eq!(read(RunArtifact::Stderr).await.unwrap().unwrap(), b"worse\n");
     assert_eq!(read(RunArtifact::Value).await.unwrap(), None);
@@ -442,13 +443,13 @@ async fn a_session_that_another_process_stops_is_over() {
         session: Some("work".to_owned()),
         ..shell("echo begun; sleep 60")
     };
-    let id = engine.begin_run(ME, request).await.unwrap();
+    let id = engine.runs().begin(ME, request).await.unwrap();
     assert_eq!(heard(&engine, id, "begun").await, "begun\n");
     let session = engine.store().execution(id).await.unwrap().unwrap().session;
     let other = ringfence_store::Store::open(home.path()).await.unwrap();
     let target = ringfence_store::StopTarget::Session(session);
     other.request_stop(target, Principal::Local(2)).await.unwrap();
-    let RunProgress::Ended(Ok(execution)) = engine.wait_for_run(ME, id, LONG).await.unwrap() else {
+    let RunProgress::Ended(Ok(execution)) = engine.runs().wait(ME, id, LONG).await.unwrap() else {
         panic!("it goes on");
     };
     assert_eq!(execution.status, ExecutionStatus::Cancelled);
@@ -467,15 +468,16 @@ async fn a_drained_engine_lets_runs_end_and_takes_no_more() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), LONG).await;
     let soon = engine
-        .begin_run(ME, shell("echo begun; sleep 0.5; echo done"))
+        .runs()
+        .begin(ME, shell("echo begun; sleep 0.5; echo done"))
         .await
         .unwrap();
-    let never = engine.begin_run(ME, shell("sleep 60")).await.unwrap();
+    let never = engine.runs().begin(ME, shell("sleep 60")).await.unwrap();
     // The start of its sandbox must not count as time of the drain.
     heard(&engine, soon, "begun").await;
-    engine.drain(Duration::from_secs(3)).await;
+    engine.runs().drain(Duration::from_secs(3)).await;
     assert_eq!(
-        engine.begin_run(ME, ask("1")).await.unwrap_err().code(),
+        engine.runs().begin(ME, ask("1")).await.unwrap_err().code(),
         "server.closing"
     );
     for (id, status) in [(soon, ExecutionStatus::Completed), (never, ExecutionStatus::Cancelled)] {
@@ -520,9 +522,9 @@ async fn refused_runs_beyond_a_burst_are_counted_and_not_recorded() {
         session: Some("work".to_owned()),
         ..shell("echo begun; sleep 60")
     };
-    let first = engine.begin_run(ME, in_it()).await.unwrap();
+    let first = engine.runs().begin(ME, in_it()).await.unwrap();
     assert_eq!(heard(&engine, first, "begun").await, "begun\n");
-    let waits = engine.begin_run(ME, in_it()).await.unwrap();
+    let waits = engine.runs().begin(ME, in_it()).await.unwrap();
     let greedy = || RunRequest {
         draft: Some(json!({ "proc": { "mem_limit": "900GiB" } })),
         ..ask("1")
@@ -530,9 +532,9 @@ async fn refused_runs_beyond_a_burst_are_counted_and_not_recorded() {
     let begun = std::time::Instant::now();
     let mut recorded = 0;
     let error = loop {
-        match engine.begin_run(ME, greedy()).await {
+        match engine.runs().begin(ME, greedy()).await {
             Ok(id) => {
-                engine.wait_for_run(ME, id, LONG).await.unwrap();
+                engine.runs().wait(ME, id, LONG).await.unwrap();
                 recorded += 1;
             }
             Err(error) => break error,
@@ -549,8 +551,8 @@ async fn refused_runs_beyond_a_burst_are_counted_and_not_recorded() {
         ExecutionStatus::Refused
     );
     // The next thing that is refused has what was not recorded.
-    engine.cancel_run(ME, waits).await.unwrap();
-    let RunProgress::Ended(Ok(cancelled)) = engine.wait_for_run(ME, waits, LONG).await.unwrap() else {
+    engine.runs().cancel(ME, waits).await.unwrap();
+    let RunProgress::Ended(Ok(cancelled)) = engine.runs().wait(ME, waits, LONG).await.unwrap() else {
         panic!("it goes on");
     };
     let records = engine.store().session_records(cancelled.session_id).await.unwrap();
@@ -561,5 +563,5 @@ async fn refused_runs_beyond_a_burst_are_counted_and_not_recorded() {
         Some((code.as_str().to_owned(), count))
     });
     assert_eq!(counted, Some(("limit.refused".to_owned(), 1)));
-    engine.cancel_run(ME, first).await.unwrap();
+    engine.runs().cancel(ME, first).await.unwrap();
 }

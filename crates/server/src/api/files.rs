@@ -44,8 +44,12 @@ async fn download_file(
     };
     let path: RelPath = path.parse().map_err(|_| none())?;
     let owner = api.run_owner(caller, id).await?;
-    let said = api.engine.artifact_media_type(owner, id, &path).await;
-    let found = api.engine.read_artifact(owner, id, RunArtifact::File(path)).await;
+    let said = api.engine.runs().artifact_media_type(owner, id, &path).await;
+    let found = api
+        .engine
+        .runs()
+        .read_artifact(owner, id, RunArtifact::File(path))
+        .await;
     let bytes = found.map_err(|error| wait_problem(&error))?.ok_or_else(none)?;
     let mut response = Body::from(bytes).into_response();
     let said = said.and_then(|said| HeaderValue::try_from(said).ok());

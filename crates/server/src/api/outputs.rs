@@ -92,7 +92,7 @@ async fn download_output(
 ) -> Result<Response, HttpProblem> {
     let id: ExecutionId = parse_id(&id)?;
     let owner = api.run_owner(caller, id).await?;
-    let found = api.engine.read_artifact(owner, id, kind.artifact()).await;
+    let found = api.engine.runs().read_artifact(owner, id, kind.artifact()).await;
     let bytes = found.map_err(|error| wait_problem(&error))?.ok_or_else(|| {
         let message = format!("run `{id}` has not ended, or ended without this output");
         HttpProblem::new(StatusCode::NOT_FOUND, "output.none", message)

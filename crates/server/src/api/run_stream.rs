@@ -58,7 +58,7 @@ async fn stream_run(
     let Ok(seat) = Arc::clone(&api.streams).try_acquire_owned() else {
         return Err(too_many_streams());
     };
-    let follower = api.engine.follow_run(owner, id, from).await;
+    let follower = api.engine.runs().follow(owner, id, from).await;
     let live = RunSubscription {
         follower: follower.map_err(|error| wait_problem(&error))?,
         closing: api.closing.clone(),

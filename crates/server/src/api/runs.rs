@@ -186,7 +186,7 @@ async fn begin_run(
     let mut ask = crate::mcp::parse_api_run_request(given).map_err(invalid_request)?;
     ask.trace = Some(client_trace(&headers));
     let Some(key) = key else {
-        let begun = api.engine.begin_run(caller.principal, ask).await;
+        let begun = api.engine.runs().begin(caller.principal, ask).await;
         let id = begun.map_err(|error| engine_problem(&error))?;
         let left = CancelOnDisconnect {
             engine: Arc::clone(&api.engine),
@@ -200,7 +200,8 @@ async fn begin_run(
     // A client with a key can repeat the request, so the run continues without it.
     let begun = api
         .engine
-        .begin_run_idempotent(caller.principal, ask, &key, asked)
+        .runs()
+        .begin_idempotent(caller.principal, ask, &key, asked)
         .await;
     match begun.map_err(|error| engine_problem(&error))? {
         IdempotentRun::Started(id) => begun_response(&api, caller, id, wait).await,
@@ -231,7 +232,8 @@ async fn begun_response(
     let from = OutputFrom::Beginning;
     let mut response = progress_response(
         api.engine
-            .wait_for_run_until(caller.principal, id, wait, until, from)
+            .runs()
+            .wait_until(caller.principal, id, wait, until, from)
             .await,
     )?;
     if let Ok(place) = HeaderValue::try_from(format!("/api/v1/runs/{id}")) {
@@ -277,7 +279,7 @@ impl Drop for CancelOnDisconnect {
         let Some(id) = self.id else { return };
         let (engine, principal) = (Arc::clone(&self.engine), self.principal);
         tokio::spawn(async move {
-            if let Err(error) = engine.cancel_run(principal, id).await {
+            if let Err(error) = engine.runs().cancel(principal, id).await {
                 tracing::debug!(%error, execution = %id, "a run whose client left was over already");
             }
         });
@@ -350,7 +352,8 @@ async fn cancel_run(
     let id = parse_id(&id)?;
     let owner = api.run_owner(caller, id).await?;
     api.engine
-        .cancel_run(owner, id)
+        .runs()
+        .cancel(owner, id)
         .await
         .map_err(|error| wait_problem(&error))?;
     progress_response(run_progress(&api, owner, id, MAX_WAIT).await)
@@ -365,7 +368,8 @@ async fn run_progress(
 ) -> Result<RunProgress, WaitError> {
     let until = ringfence_engine::WaitCondition::Finished;
     api.engine
-        .wait_for_run_until(owner, id, wait, until, OutputFrom::Beginning)
+        .runs()
+        .wait_until(owner, id, wait, until, OutputFrom::Beginning)
         .await
 }
 

@@ -152,7 +152,7 @@ async fn change_rules(
         let message = "the change: expected keys with values";
         return Err(HttpProblem::new(StatusCode::UNPROCESSABLE_ENTITY, "policy.parse", message).with_hint(hint));
     }
-    match api.engine.change_rules(session.id, &draft).await {
+    match api.engine.sessions().change_rules(session.id, &draft).await {
         Ok(changed) => Ok(Json(json!({
             "session_id": session.id,
             "generation": changed.generation,
@@ -249,7 +249,7 @@ async fn remove_workspace(
         return Err(HttpProblem::new(StatusCode::NOT_FOUND, "session.not_kept", message)
             .with_hint("`GET /api/v1/sessions/{id}` shows what it keeps as `workspace`"));
     }
-    let removed = api.engine.remove_workspace(session.id).await;
+    let removed = api.engine.workspaces().remove_workspace(session.id).await;
     if removed.map_err(|error| HttpProblem::internal(error.code(), &error))? {
         return Ok(Json(json!({ "session_id": session.id, "state": "closed" })));
     }
@@ -277,7 +277,7 @@ async fn stop_session(
         Some((_, StopOwner::Notified)) => Ok(answer(StatusCode::ACCEPTED, "stopping")),
         // A run that waits without a process ends here.
         Some((_, StopOwner::Unowned)) => {
-            let closed = api.engine.close_orphan_session(session.id).await;
+            let closed = api.engine.workspaces().close_orphan_session(session.id).await;
             closed.map_err(|error| HttpProblem::internal(error.code(), &error))?;
             let state = if session.workspace.is_some() { "open" } else { "closed" };
             Ok(answer(StatusCode::OK, state))

@@ -110,7 +110,8 @@ async fn list_skills(
     let session = open_session(&api, caller, which.session_id.as_deref())?;
     let skills = api
         .engine
-        .list_skills(caller.principal, session, which.query.as_deref())
+        .skills()
+        .list(caller.principal, session, which.query.as_deref())
         .await;
     let skills = skills.map_err(|error| skill_problem(error.into()))?;
     let limit =
@@ -130,7 +131,7 @@ async fn show_skill(
 ) -> JsonResult<SkillDetail> {
     let Query(place) = query.map_err(|rejection| bad_query(&rejection))?;
     let session = open_session(&api, caller, place.session_id.as_deref())?;
-    let found = api.engine.find_skill(caller.principal, session, &name).await;
+    let found = api.engine.skills().find(caller.principal, session, &name).await;
     Ok(Json(found.map_err(|error| skill_problem(error.into()))?))
 }
 
@@ -150,7 +151,7 @@ async fn save_skill(
     if is_team {
         new.scope = NewSkillScope::Team;
     }
-    let saved = api.engine.save_skill(caller.principal, new).await;
+    let saved = api.engine.skills().save(caller.principal, new).await;
     Ok(Json(saved.map_err(|error| skill_problem(error.into()))?))
 }
 
@@ -173,14 +174,14 @@ async fn remove_skill(
             return Err(problem.with_hint("say `user`, `team` or `session`"));
         }
     };
-    let removed = api.engine.remove_skill(caller.principal, &scope, &name).await;
+    let removed = api.engine.skills().remove(caller.principal, &scope, &name).await;
     removed.map_err(|error| skill_problem(error.into()))?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// The open session that the request names; `None` if it names none.
 fn open_session(api: &ApiState, caller: Caller, name: Option<&str>) -> Result<Option<SessionId>, HttpProblem> {
-    let found = name.map(|name| api.engine.find_open_session(caller.principal, name));
+    let found = name.map(|name| api.engine.sessions().find_open_session(caller.principal, name));
     found.transpose().map_err(|error| skill_problem(error.into()))
 }
 

@@ -156,7 +156,7 @@ impl Metrics {
         self.catch_up().await.map_err(unread)?;
         let open = self.engine.store().open_session_count().await.map_err(unread)?;
         self.sessions.set(i64::try_from(open).unwrap_or(i64::MAX));
-        let pool = self.engine.pool_counts();
+        let pool = self.engine.sandboxes().pool_counts();
         self.hits.inner().store(pool.hits, Ordering::Relaxed);
         self.misses.inner().store(pool.misses, Ordering::Relaxed);
         let mut text = String::new();

@@ -44,6 +44,7 @@ impl McpHandler {
         let mut tools: Vec<_> = self
             .shared
             .engine
+            .tools()
             .direct_tools(patterns)
             .await
             .into_iter()
@@ -87,7 +88,7 @@ impl McpHandler {
             arguments: Value::Object(request.arguments.unwrap_or_default()),
             trace: Some(client_trace::client_trace(context)),
         };
-        let id = self.shared.engine.begin_direct_call(who, call)?;
+        let id = self.shared.engine.runs().begin_direct_call(who, call)?;
         self.add_started(id);
         self.follow_direct_call(who, id, promised, HashSet::new(), context)
             .await

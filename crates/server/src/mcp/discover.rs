@@ -47,7 +47,7 @@ pub(super) async fn answer_discovery(
         DiscoveryQuery::Describe => describe_body(given)?,
     };
     let session = session
-        .map(|called| shared.engine.find_open_session(who, &called))
+        .map(|called| shared.engine.sessions().find_open_session(who, &called))
         .transpose()?;
     #[expect(
         clippy::default_trait_access,
@@ -55,6 +55,7 @@ pub(super) async fn answer_discovery(
     )]
     let discover = shared
         .engine
+        .tools()
         .discover(who, session, Arc::clone(&shared.options.policy), Default::default());
     let body = body.to_string();
     let answered = match question {

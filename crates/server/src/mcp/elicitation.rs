@@ -272,7 +272,7 @@ impl Drop for OpenForm {
 impl OpenForm {
     /// Waits for the answer, until the request is settled elsewhere.
     async fn wait_for_answer(self, mut handle: RequestHandle<RoleServer>, gone: CancellationToken) {
-        let mut words = self.engine.approval_events();
+        let mut words = self.engine.approvals().events();
         let settled = async {
             loop {
                 match words.recv().await {

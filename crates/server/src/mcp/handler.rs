@@ -91,7 +91,7 @@ impl McpHandler {
         };
         for id in begun {
             // An execution that has ended or is unknown needs no cancellation.
-            let _over = self.shared.engine.cancel_run(principal, id).await;
+            let _over = self.shared.engine.runs().cancel(principal, id).await;
         }
     }
 }

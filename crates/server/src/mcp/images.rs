@@ -53,7 +53,11 @@ async fn load_image(
     file: &FileReport,
 ) -> Option<Vec<u8>> {
     let part = RunArtifact::File(file.path.parse().ok()?);
-    let bytes = engine.read_artifact(who, execution.execution_id, part).await.ok()??;
+    let bytes = engine
+        .runs()
+        .read_artifact(who, execution.execution_id, part)
+        .await
+        .ok()??;
     let kind = file.media_type.as_deref()?;
     // Text was cleaned as text, so it is never an image, whatever type it declares.
     let is_image = has_signature(kind, &bytes) && std::str::from_utf8(&bytes).is_err();

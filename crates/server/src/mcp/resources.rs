@@ -29,11 +29,11 @@ pub(super) async fn read_resource(
         ResourcePart::Enforcement => return enforcement_resource(engine, who, &link, uri).await.ok_or_else(none),
         ResourcePart::File(path) => {
             let path = path.parse().map_err(|_| none())?;
-            let media_type = engine.artifact_media_type(who, link.execution, &path).await;
+            let media_type = engine.runs().artifact_media_type(who, link.execution, &path).await;
             (Kept::File(path), media_type)
         }
     };
-    let found = engine.read_artifact(who, link.execution, part).await;
+    let found = engine.runs().read_artifact(who, link.execution, part).await;
     let bytes = match found {
         Ok(Some(bytes)) => bytes,
         Ok(None) | Err(WaitError::Unknown(_)) => return Err(none()),
@@ -60,7 +60,7 @@ async fn enforcement_resource(
     link: &ResourceUri,
     uri: &str,
 ) -> Option<ReadResourceResponse> {
-    let progress = engine.wait_for_run(who, link.execution, Duration::ZERO).await;
+    let progress = engine.runs().wait(who, link.execution, Duration::ZERO).await;
     let Ok(RunProgress::Ended(Ok(execution))) = progress else {
         return None;
     };

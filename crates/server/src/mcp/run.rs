@@ -38,7 +38,7 @@ pub(super) async fn call_run(
 ) -> Result<CallToolResponse, McpFault> {
     let mut ask = parse_run_request(given)?;
     ask.trace = Some(client_trace::client_trace(context));
-    let id = face.shared.engine.begin_run(who, ask).await?;
+    let id = face.shared.engine.runs().begin(who, ask).await?;
     face.add_started(id);
     follow_run(face, who, id, HashSet::new(), context).await
 }
@@ -115,12 +115,12 @@ pub(super) async fn call_wait(
     })?;
     let at_most = given.take_duration("wait")?.unwrap_or(WAIT_TIMEOUT).min(WAIT_TIMEOUT);
     if given.take_flag("cancel")? {
-        face.shared.engine.cancel_run(who, id).await?;
+        face.shared.engine.runs().cancel(who, id).await?;
     }
     let stay = WaitOptions {
         timeout: at_most,
         on_disconnect: OnDisconnect::Detach,
-        known_questions: Some(face.shared.engine.pending_approval_ids(who, id).await?),
+        known_questions: Some(face.shared.engine.runs().pending_approval_ids(who, id).await?),
         is_single_call: false,
         elicitation: CallElicitation::new(context, HashSet::new()),
     };

@@ -22,7 +22,7 @@ pub(super) async fn save_skill(
     given: Option<JsonObject>,
 ) -> Result<CallToolResult, McpFault> {
     let new = parse_new_skill(given)?;
-    let saved = shared.engine.save_skill(who, new).await?;
+    let saved = shared.engine.skills().save(who, new).await?;
     let text = format!(
         "saved `{}` version {} ({}); call it with {}(…) in a program",
         saved.name, saved.version, saved.scope, saved.call
@@ -135,9 +135,9 @@ pub(super) async fn list_skills(
     let (query, cursor) = (given.take_text("query")?, given.take_text("cursor")?);
     let session = given.take_session()?;
     let session = session
-        .map(|called| shared.engine.find_open_session(who, &called))
+        .map(|called| shared.engine.sessions().find_open_session(who, &called))
         .transpose()?;
-    let all = shared.engine.list_skills(who, session, query.as_deref()).await?;
+    let all = shared.engine.skills().list(who, session, query.as_deref()).await?;
     let (page, next) = skills_page(&all, cursor.as_deref(), PAGE_LIMIT)?;
     let mut lines: Vec<String> = page
         .iter()

@@ -38,7 +38,8 @@ pub(super) async fn get_task(
 ) -> Result<(GetTaskResult, Option<ExecutionId>), ErrorData> {
     let id = parse_task_id(task_id)?;
     let progress = engine
-        .wait_for_run(who, id, Duration::ZERO)
+        .runs()
+        .wait(who, id, Duration::ZERO)
         .await
         .map_err(|error| unknown_task(&error))?;
     let mut says = None;
@@ -93,7 +94,8 @@ pub(super) async fn update_task(
 ) -> Result<(), ErrorData> {
     let id = parse_task_id(&request.task_id)?;
     engine
-        .wait_for_run(who, id, Duration::ZERO)
+        .runs()
+        .wait(who, id, Duration::ZERO)
         .await
         .map_err(|error| unknown_task(&error))?;
     elicitation::accept_answers(engine, who, id, &request.input_responses)
@@ -104,7 +106,11 @@ pub(super) async fn update_task(
 /// Cancels the run of a task.
 pub(super) async fn cancel_task(engine: &Arc<Engine>, who: Principal, task_id: &str) -> Result<(), ErrorData> {
     let id = parse_task_id(task_id)?;
-    engine.cancel_run(who, id).await.map_err(|error| unknown_task(&error))
+    engine
+        .runs()
+        .cancel(who, id)
+        .await
+        .map_err(|error| unknown_task(&error))
 }
 
 fn parse_task_id(task_id: &str) -> Result<ExecutionId, ErrorData> {

@@ -72,7 +72,7 @@ pub(super) async fn wait_for_execution(
     let token = context.meta.get_progress_token();
     let (mut stdout, mut stderr) = (String::new(), String::new());
     let mut beat = Instant::now() + PROGRESS_INTERVAL;
-    let mut words = engine.approval_events();
+    let mut words = engine.approvals().events();
     // Polling once finds the questions that were asked before the subscription.
     let mut step = Duration::ZERO;
     let mut patience = WaitCondition::Finished;
@@ -80,8 +80,8 @@ pub(super) async fn wait_for_execution(
         let listens = stay.is_single_call || stay.elicitation.is_possible();
         let progress = tokio::select! {
             biased;
-            progress = engine.wait_for_run_until(who, id, step, patience, OutputFrom::LastRead) => progress?,
-            () = stay.elicitation.wait_for_question(&mut words, id), if listens => engine.wait_for_run(who, id, Duration::ZERO).await?,
+            progress = engine.runs().wait_until(who, id, step, patience, OutputFrom::LastRead) => progress?,
+            () = stay.elicitation.wait_for_question(&mut words, id), if listens => engine.runs().wait(who, id, Duration::ZERO).await?,
             () = context.ct.cancelled() => handle_disconnect(face, who, id, stay.on_disconnect).await?,
             () = face.gone.cancelled() => handle_disconnect(face, who, id, face.on_disconnect(id)).await?,
         };
@@ -135,7 +135,13 @@ async fn is_blocked_by_approval(
     running: &RunningExecution,
 ) -> Result<bool, McpFault> {
     match running.waits_behind {
-        Some(ahead) => Ok(!face.shared.engine.pending_approval_ids(who, ahead).await?.is_empty()),
+        Some(ahead) => Ok(!face
+            .shared
+            .engine
+            .runs()
+            .pending_approval_ids(who, ahead)
+            .await?
+            .is_empty()),
         None => Ok(false),
     }
 }
@@ -170,10 +176,10 @@ async fn handle_disconnect(
 ) -> Result<RunProgress, McpFault> {
     let engine = &face.shared.engine;
     if leave == OnDisconnect::Detach {
-        return Ok(engine.wait_for_run(who, id, Duration::ZERO).await?);
+        return Ok(engine.runs().wait(who, id, Duration::ZERO).await?);
     }
-    engine.cancel_run(who, id).await?;
-    Ok(engine.wait_for_run(who, id, KILL_TIMEOUT).await?)
+    engine.runs().cancel(who, id).await?;
+    Ok(engine.runs().wait(who, id, KILL_TIMEOUT).await?)
 }
 
 async fn send_progress(

@@ -194,7 +194,8 @@ pub(crate) async fn status(setting: &Setting, id: &str) -> String {
     let id = id.parse().unwrap();
     match setting
         .engine
-        .wait_for_run(ME, id, Duration::from_secs(10))
+        .runs()
+        .wait(ME, id, Duration::from_secs(10))
         .await
         .unwrap()
     {
@@ -299,7 +300,7 @@ async fn waiting_for_a_run_gives_new_words_and_then_its_end() {
     let setting = Setting::new().await;
     let mut client = setting.client().await;
     let ask = super::setting::shell("echo one; sleep 2; echo two; sleep 1");
-    let id = setting.engine.begin_run(ME, ask).await.unwrap().to_string();
+    let id = setting.engine.runs().begin(ME, ask).await.unwrap().to_string();
     let wait = |wait: Value| json!({ "execution_id": id, "wait": wait });
     let first = client.call("wait_run", wait(json!("1s"))).await;
     let structured = &first["structuredContent"];
@@ -328,7 +329,8 @@ async fn waiting_with_cancel_kills() {
     let mut client = setting.client().await;
     let id = setting
         .engine
-        .begin_run(ME, super::setting::shell("sleep 25"))
+        .runs()
+        .begin(ME, super::setting::shell("sleep 25"))
         .await
         .unwrap()
         .to_string();

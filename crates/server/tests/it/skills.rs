@@ -136,7 +136,7 @@ async fn skills_are_found_listed_and_described_like_tools() {
 async fn a_skill_whose_tool_changed_is_marked_and_refused_and_so_is_one_that_may_not_call_its_tool() {
     let setting = Setting::with_tools(&[]).await;
     let mut client = setting.client().await;
-    let known = setting.engine.tool_gateway().unwrap().catalog_snapshot().await;
+    let known = setting.engine.tools().tool_gateway().unwrap().catalog_snapshot().await;
     let digest = |name: &str| known.catalog.get(name).unwrap().digest.to_string();
     let keep = |name: &str, tool: &str, digest: String| {
         let meta = SkillMeta {
@@ -339,7 +339,7 @@ async fn what_is_said_of_a_skill_has_no_personal_data_for_who_reads_it() {
     let described = client
         .call("describe_tools", json!({ "tools": ["skills.tell"], "detail": "full" }))
         .await;
-    let whole = setting.engine.find_skill(ME, None, "tell").await.unwrap();
+    let whole = setting.engine.skills().find(ME, None, "tell").await.unwrap();
     for text in [saved, listed, found, described, json!(whole)].map(|value| value.to_string()) {
         assert!(text.contains("Tells ") || text.contains("tell"), "{text}");
         assert!(!text.contains("ann.lee") && !text.contains("bo.ek"), "{text}");

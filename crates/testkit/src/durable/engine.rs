@@ -94,7 +94,8 @@ impl WaitingEngine {
             let from = OutputFrom::LastRead;
             let progress = self
                 .engine
-                .wait_for_run_until(PRINCIPAL, id, WAIT_TIMEOUT, WaitCondition::FinishedOrBlocked, from)
+                .runs()
+                .wait_until(PRINCIPAL, id, WAIT_TIMEOUT, WaitCondition::FinishedOrBlocked, from)
                 .await;
             match progress.map_err(anyhow::Error::from)? {
                 RunProgress::Running(running) if running.status == ExecutionStatus::WaitingApproval => return Ok(id),
@@ -135,7 +136,8 @@ impl WaitingEngine {
     async fn wait_for_question(&self, id: ExecutionId) -> Result<ApprovalId> {
         let progress = self
             .engine
-            .wait_for_run(PRINCIPAL, id, Duration::ZERO)
+            .runs()
+            .wait(PRINCIPAL, id, Duration::ZERO)
             .await
             .map_err(anyhow::Error::from)?;
         let RunProgress::Running(running) = progress else {
@@ -166,14 +168,15 @@ impl WaitingEngine {
             timeout: None,
             trace: None,
         };
-        Ok(self.engine.begin_run(PRINCIPAL, ask).await?)
+        Ok(self.engine.runs().begin(PRINCIPAL, ask).await?)
     }
 
     /// Waits for the end of a program that must have made at least so many calls.
     async fn wait_for_end(&self, id: ExecutionId, calls: usize) -> Result<()> {
         let progress = self
             .engine
-            .wait_for_run(PRINCIPAL, id, WAIT_TIMEOUT)
+            .runs()
+            .wait(PRINCIPAL, id, WAIT_TIMEOUT)
             .await
             .map_err(anyhow::Error::from)?;
         let RunProgress::Ended(Ok(execution)) = progress else {
@@ -187,7 +190,7 @@ impl WaitingEngine {
 
     /// Shuts the engine down; executions that wait are left to the next one.
     pub async fn shut_down(self) -> Result<PathBuf> {
-        self.engine.drain(Duration::from_secs(5)).await;
+        self.engine.runs().drain(Duration::from_secs(5)).await;
         let engine = Arc::into_inner(self.engine);
         if let Some(engine) = engine {
             engine.shutdown().await;

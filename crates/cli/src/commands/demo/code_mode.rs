@@ -108,7 +108,7 @@ impl Demo<'_> {
         let all = definition_tokens(definitions);
         let results = self.result_tokens(execution).await?;
         let one_by_one = all + results;
-        let discover = self.engine.discover(
+        let discover = self.engine.tools().discover(
             super::super::run::local_principal(),
             None,
             std::sync::Arc::new(demo_policy(&[])?),
