@@ -14,7 +14,7 @@ use ringfence_gateway::{
 use ringfence_journal::{ExecutionId, Principal, SessionId};
 use ringfence_policy::{Capability, Policy, SupportedCapabilities};
 use ringfence_sandbox::{
-    BackendLaunchError, Budget, JobLanguage, NativeBackend, PoolCounts, Spec, WarmPool, WorkerProgram,
+    Backend, BackendKind, BackendLaunchError, Budget, JobLanguage, PoolCounts, Spec, WarmPool, WorkerProgram,
 };
 use ringfence_store::{Lease, LeaseError, LeasedResource, Store};
 use tokio::sync::{mpsc, watch};
@@ -94,7 +94,7 @@ pub enum EngineOpenError {
     Lease(#[from] LeaseError),
     /// The sandbox backend cannot be prepared.
     #[error(transparent)]
-    Native(#[from] BackendLaunchError),
+    Backend(#[from] BackendLaunchError),
     /// What dead processes left cannot be swept.
     #[error(transparent)]
     Sweep(#[from] ringfence_store::SweepError),
@@ -108,7 +108,7 @@ pub struct Engine {
     pub(crate) config: EngineConfig,
     pub(crate) store: Arc<Store>,
     pub(crate) lease: Arc<Lease>,
-    pub(crate) native: Arc<NativeBackend>,
+    pub(crate) backend: Arc<Backend>,
     pub(crate) pool: Arc<WarmPool>,
     /// The call gateway. It exists without tool servers too: skills are called through it.
     call_gateway: Arc<Gateway>,
@@ -165,23 +165,23 @@ impl Engine {
 
     /// Opens the data folder, sweeps after dead processes, and prepares the backend.
     pub async fn open(settings: EngineConfig) -> Result<Engine, EngineOpenError> {
-        let worker = tokio::task::spawn_blocking(WorkerProgram::load);
+        let worker = tokio::task::spawn_blocking(|| WorkerProgram::load(BackendKind::default()));
         let (near, far) = sinks::open_sinks(&settings)?;
         let store = Arc::new(Store::open_with_remotes(&settings.home, &near, far).await?);
         let lease = Arc::new(Lease::acquire(&settings.home)?);
         sweep::sweep_dead_processes(&store).await?;
         sweep::remove_old_results(&settings.home.join("results"));
         let worker = worker.await.map_err(|_| BackendLaunchError::Abandoned)??;
-        let native = Arc::new(NativeBackend::with_worker(worker, &sweep::group_name(lease.id()))?);
-        for path in native.leftover_folders() {
+        let backend = Arc::new(Backend::with_worker(worker, &sweep::group_name(lease.id()))?);
+        for path in backend.leftover_folders() {
             lease.note_resource(LeasedResource::Cgroup { path })?;
         }
         let (switches, runs) = (CancelSwitches::default(), Arc::new(RunRegistry::default()));
         let bells = ApprovalNotifier::default();
         let stopped = cancel::spawn_stop_listener(&store, &lease, &switches, &runs, &bells)?;
-        let pool = Arc::new(WarmPool::new(Arc::clone(&native), MAX_IDLE_SANDBOXES));
+        let pool = Arc::new(WarmPool::new(Arc::clone(&backend), MAX_IDLE_SANDBOXES));
         let guests = Arc::new(SandboxedServers {
-            native: Arc::clone(&native),
+            backend: Arc::clone(&backend),
             settings: settings.clone(),
             store: Arc::clone(&store),
             lease: Arc::clone(&lease),
@@ -202,7 +202,7 @@ impl Engine {
             config: settings,
             store,
             lease,
-            native,
+            backend,
             pool,
             call_gateway: door,
             library,
@@ -239,8 +239,8 @@ impl Engine {
     }
 
     /// The backend that makes sandboxes.
-    pub fn native(&self) -> &NativeBackend {
-        &self.native
+    pub fn backend(&self) -> &Backend {
+        &self.backend
     }
 
     /// The mechanisms that exist: a policy that needs another is refused when a session opens.
@@ -302,7 +302,7 @@ impl Engine {
         let Engine {
             store,
             lease,
-            native,
+            backend,
             pool,
             call_gateway: door,
             library,
@@ -322,8 +322,8 @@ impl Engine {
                 tracing::warn!(%error, "types learnt from results could not be kept");
             }
         }
-        let groups = native.leftover_folders();
-        drop((pool, guests, native, door));
+        let groups = backend.leftover_folders();
+        drop((pool, guests, backend, door));
         for path in groups.into_iter().filter(|path| !path.exists()) {
             if let Err(error) = lease.forget_resource(&LeasedResource::Cgroup { path }) {
                 tracing::warn!(%error, "the next start will sweep what is gone already");
@@ -358,7 +358,7 @@ impl Engine {
             // Dropped once its last user is done, which ends it.
             checks.remove(0);
         }
-        let check = Arc::new(TypeCheck::new(Arc::clone(&self.native), self.config.checkers.clone()));
+        let check = Arc::new(TypeCheck::new(Arc::clone(&self.backend), self.config.checkers.clone()));
         checks.push((who, Arc::clone(&check)));
         check
     }

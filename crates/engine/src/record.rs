@@ -36,7 +36,7 @@ impl Engine {
             principal: session.principal,
             policy: session.policy_ref.clone(),
             policy_json: session.policy.to_json().to_string(),
-            backend: CleanText::clean("native"),
+            backend: CleanText::clean(self.backend.name()),
             enforcement: session.enforcement.clone(),
             durable: session.policy.audit().durable,
             journal_bytes: session.policy.audit().session_bytes.get(),

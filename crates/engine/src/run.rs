@@ -401,7 +401,7 @@ impl Engine {
             user: disk.kept.and_then(|kept| kept.user),
         };
         let spec = Spec::new(policy, &options).map_err(|error| report::spec_refusal(&error))?;
-        let soft = self.native.soft_rules(&spec);
+        let soft = self.backend.soft_rules(&spec);
         match (require_hard, soft.first()) {
             (true, Some(first)) => Err(RunRefusal {
                 code: "policy.soft",
@@ -415,7 +415,7 @@ impl Engine {
 
     /// The mechanism that enforces each rule.
     pub(crate) fn enforcement_list(&self, spec: &Spec, policy: &Policy) -> Vec<Enforcement> {
-        let by_the_place = self.native.enforcement(spec);
+        let by_the_place = self.backend.enforcement(spec);
         let tools = self.tool_gateway().map(|_| report::gateway_enforcement("tools"));
         let net = (policy.net().enabled == Some(true)).then(|| report::gateway_enforcement("net"));
         let data = policy.data_rules();

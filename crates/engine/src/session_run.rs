@@ -348,7 +348,7 @@ impl Engine {
         if self.is_default_spec(spec) {
             return Ok(self.pool.acquire(spec, language, &who.to_string()).await?);
         }
-        Ok(self.native.launch(spec).await?)
+        Ok(self.backend.launch(spec).await?)
     }
 
     /// Ends a sandbox, or resets it in the background for the same principal.
