@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_policy::RelPath;
-use ringfence_sandbox::{BackendLaunchError, JobLanguage, NativeBackend};
+use ringfence_sandbox::{Backend, BackendLaunchError, JobLanguage};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -140,7 +140,7 @@ impl CheckerKind {
 /// The checkers of one principal; each starts with the first program that needs it.
 #[derive(Debug)]
 pub struct TypeCheck {
-    native: Arc<NativeBackend>,
+    backend: Arc<Backend>,
     typescript: Option<Mutex<CheckerSlot>>,
     python: Option<Mutex<CheckerSlot>>,
 }
@@ -157,10 +157,10 @@ struct CheckerSlot {
 
 impl TypeCheck {
     /// Creates the checkers of one principal from `tools`, without starting any.
-    pub fn new(native: Arc<NativeBackend>, tools: CheckerTools) -> TypeCheck {
+    pub fn new(backend: Arc<Backend>, tools: CheckerTools) -> TypeCheck {
         let seat = |kind, program: Option<PathBuf>| program.map(|program| Mutex::new(CheckerSlot::new(kind, program)));
         TypeCheck {
-            native,
+            backend,
             typescript: seat(CheckerKind::TypeScript, tools.tsc),
             python: seat(CheckerKind::Python, tools.ty),
         }
@@ -191,7 +191,7 @@ impl TypeCheck {
         let seat = self.slot(language).ok_or(TypeCheckError::Absent)?;
         let mut seat = seat.lock().await;
         let files = checker_files(seat.kind, source, stubs)?;
-        let report = seat.check(&self.native, &files).await?;
+        let report = seat.check(&self.backend, &files).await?;
         Ok(report.errors(seat.kind, file_name, source))
     }
 
@@ -224,7 +224,7 @@ impl CheckerSlot {
 
     async fn check(
         &mut self,
-        native: &NativeBackend,
+        backend: &Backend,
         files: &BTreeMap<String, String>,
     ) -> Result<DiagnosticReport, TypeCheckError> {
         if let Some(left) = self
@@ -234,7 +234,7 @@ impl CheckerSlot {
         {
             return Err(TypeCheckError::BackingOff { left });
         }
-        let result = self.try_check(native, files).await;
+        let result = self.try_check(backend, files).await;
         match &result {
             Ok(_) => {
                 self.failures = 0;
@@ -255,7 +255,7 @@ impl CheckerSlot {
 
     async fn try_check(
         &mut self,
-        native: &NativeBackend,
+        backend: &Backend,
         files: &BTreeMap<String, String>,
     ) -> Result<DiagnosticReport, TypeCheckError> {
         let names = files_on_disk(self.kind, files);
@@ -268,7 +268,7 @@ impl CheckerSlot {
                 if let Some(former) = former {
                     tokio::spawn(former.end());
                 }
-                let start = ResidentChecker::start(native, self.kind, &self.program, names);
+                let start = ResidentChecker::start(backend, self.kind, &self.program, names);
                 let slow = |_| TypeCheckError::TimedOut { after: patience };
                 timeout(patience, start).await.map_err(slow)??
             }

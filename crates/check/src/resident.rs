@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use ringfence_sandbox::{ExecutionTask, NativeBackend, OutputSink, Sandbox, StandardStream, Stop};
+use ringfence_sandbox::{Backend, ExecutionTask, OutputSink, Sandbox, StandardStream, Stop};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -90,14 +90,14 @@ impl OutputSink for CheckerListener {
 impl ResidentChecker {
     /// Starts the checker at `program` with `names` on disk and initializes the protocol.
     pub(crate) async fn start(
-        native: &NativeBackend,
+        backend: &Backend,
         kind: CheckerKind,
         program: &Path,
         names: BTreeSet<String>,
     ) -> Result<ResidentChecker, TypeCheckError> {
         let program = checker_sandbox::locate_program(kind, program)?;
         let spec = checker_sandbox::checker_spec(kind, &program)?;
-        let sandbox = native.launch(&spec).await?;
+        let sandbox = backend.launch(&spec).await?;
         let (input, stdin) = mpsc::channel(16);
         let (out, incoming) = mpsc::channel(REQUEST_CAPACITY);
         let (used, users) = watch::channel(());

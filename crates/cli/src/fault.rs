@@ -164,7 +164,7 @@ impl From<EngineOpenError> for CliFault {
             )
             .with_hint("look at `audit.sinks` in `ringfence.yaml`"),
             EngineOpenError::Lease(error) => error.into(),
-            EngineOpenError::Native(error) => launch_fault(&error),
+            EngineOpenError::Backend(error) => launch_fault(&error),
             EngineOpenError::Sweep(error) => CliFault::internal(
                 "store.sweep",
                 format!("cannot sweep after a dead process: {}", error_chain(&error)),

@@ -63,7 +63,7 @@ pub enum EngineOpenError {
     Lease(#[from] LeaseError),
     /// The sandbox backend cannot be prepared.
     #[error(transparent)]
-    Native(#[from] BackendLaunchError),
+    Backend(#[from] BackendLaunchError),
     /// What dead processes left cannot be swept.
     #[error(transparent)]
     Sweep(#[from] ringfence_store::SweepError),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringfence_journal::{ExecutionId, SessionId};
 use ringfence_policy::{Policy, SupportedCapabilities};
-use ringfence_sandbox::{BackendLaunchError, NativeBackend, WorkerProgram};
+use ringfence_sandbox::{Backend, BackendKind, BackendLaunchError, WorkerProgram};
 use ringfence_store::{Lease, LeasedResource, Store};
 use tokio::sync::mpsc;
 
@@ -42,7 +42,7 @@ const SHUTDOWN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub struct Engine {
     store: Arc<Store>,
     lease: Arc<Lease>,
-    backend: Arc<NativeBackend>,
+    backend: Arc<Backend>,
     servers: Arc<SandboxedServers>,
     sandboxes: Arc<Sandboxes>,
     tools: Arc<Tools>,
@@ -80,14 +80,14 @@ impl Engine {
 
     /// Opens the data folder, sweeps after dead processes, and prepares the backend.
     pub async fn open(config: EngineConfig) -> Result<Engine, EngineOpenError> {
-        let worker = tokio::task::spawn_blocking(WorkerProgram::load);
+        let worker = tokio::task::spawn_blocking(|| WorkerProgram::load(BackendKind::default()));
         let (near, far) = sinks::open_sinks(&config)?;
         let store = Arc::new(Store::open_with_remotes(&config.home, &near, far).await?);
         let lease = Arc::new(Lease::acquire(&config.home)?);
         sweep::sweep_dead_processes(&store).await?;
         sweep::remove_old_results(&config.home.join("results"));
         let worker = worker.await.map_err(|_| BackendLaunchError::Abandoned)??;
-        let backend = Arc::new(NativeBackend::with_worker(worker, &sweep::group_name(lease.id()))?);
+        let backend = Arc::new(Backend::with_worker(worker, &sweep::group_name(lease.id()))?);
         for path in backend.leftover_folders() {
             lease.note_resource(LeasedResource::Cgroup { path })?;
         }
@@ -104,20 +104,20 @@ impl Engine {
         config: Arc<EngineConfig>,
         store: Arc<Store>,
         lease: Arc<Lease>,
-        backend: Arc<NativeBackend>,
+        backend: Arc<Backend>,
     ) -> Result<Engine, EngineOpenError> {
         let (cancel_switches, registry) = (CancelSwitches::default(), Arc::new(RunRegistry::default()));
         let (notifier, closing) = (ApprovalNotifier::default(), ClosingSignal::new());
         let stopped = cancel::spawn_stop_listener(&store, &lease, &cancel_switches, &registry, &notifier)?;
         let servers = Arc::new(SandboxedServers {
-            native: Arc::clone(&backend),
+            backend: Arc::clone(&backend),
             settings: Arc::clone(&config),
             store: Arc::clone(&store),
             lease: Arc::clone(&lease),
             switches: Arc::clone(&cancel_switches),
             running: Mutex::default(),
         });
-        let records = Arc::new(SessionRecords::new(&store, &lease, &config.home));
+        let records = Arc::new(SessionRecords::new(&store, &lease, &config.home, backend.kind()));
         let sandboxes = Arc::new(Sandboxes::new(&config, &backend, &closing));
         let tools = Arc::new(Tools::open(&config, &store, &servers)?);
         let approvals = Arc::new(Approvals::new(&store, notifier, &config.home));
@@ -207,7 +207,7 @@ impl Engine {
     }
 
     /// The backend that makes sandboxes.
-    pub fn native(&self) -> &NativeBackend {
+    pub fn backend(&self) -> &Backend {
         &self.backend
     }
 

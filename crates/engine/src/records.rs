@@ -7,7 +7,7 @@ use ringfence_journal::{
     CleanText, EnforcedBy, Event, EventKind, ExecutionId, FileOut, RecordError, Recorder as _, SessionId,
     files_out_events,
 };
-use ringfence_sandbox::CollectedFiles;
+use ringfence_sandbox::{BackendKind, CollectedFiles};
 use ringfence_store::{Lease, LeasedResource, NewSession, Store};
 use tokio::sync::mpsc;
 
@@ -30,15 +30,18 @@ pub(crate) struct SessionRecords {
     pub(crate) lease: Arc<Lease>,
     pub(crate) data: DataFolder,
     pub(crate) host_work: HostWork,
+    /// The kind of backend that the sessions of this process run on.
+    pub(crate) backend: BackendKind,
 }
 
 impl SessionRecords {
-    pub(crate) fn new(store: &Arc<Store>, lease: &Arc<Lease>, home: &Path) -> SessionRecords {
+    pub(crate) fn new(store: &Arc<Store>, lease: &Arc<Lease>, home: &Path, backend: BackendKind) -> SessionRecords {
         SessionRecords {
             store: Arc::clone(store),
             lease: Arc::clone(lease),
             data: DataFolder::new(home),
             host_work: HostWork::default(),
+            backend,
         }
     }
 
@@ -60,7 +63,7 @@ impl SessionRecords {
             principal: session.principal,
             policy: session.policy_ref.clone(),
             policy_json: session.policy.to_json().to_string(),
-            backend: CleanText::clean("native"),
+            backend: CleanText::clean(self.backend.name()),
             enforcement: session.enforcement.clone(),
             durable: session.policy.audit().durable,
             journal_bytes: session.policy.audit().session_bytes.get(),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use futures::future::BoxFuture;
 use ringfence_gateway::{SpawnError, SpawnRequest, SpawnedServer, Spawner};
 use ringfence_policy::{AllowedPrograms, Policy};
-use ringfence_sandbox::{ExecutionTask, InputWriter, NativeBackend, OutputStreams, Spec, SpecOptions, Stop, TaskKind};
+use ringfence_sandbox::{Backend, ExecutionTask, InputWriter, OutputStreams, Spec, SpecOptions, Stop, TaskKind};
 use ringfence_store::{Lease, Store};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -19,7 +19,7 @@ use crate::network::run_with_egress;
 
 /// Starts tool servers in sandboxes.
 pub(crate) struct SandboxedServers {
-    pub(crate) native: Arc<NativeBackend>,
+    pub(crate) backend: Arc<Backend>,
     /// Includes the policy of each server whose entry names one.
     pub(crate) settings: Arc<EngineConfig>,
     pub(crate) store: Arc<Store>,
@@ -67,7 +67,7 @@ impl SandboxedServers {
                 .for_server(env),
         );
         let mut sandbox = self
-            .native
+            .backend
             .launch(&spec)
             .await
             .map_err(|error| spawn_error("sandbox.launch", error.to_string()))?;

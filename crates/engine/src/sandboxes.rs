@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use ringfence_journal::{Enforcement, Principal};
 use ringfence_policy::{Capability, PiiMode, Policy, SecretMode, SupportedCapabilities};
-use ringfence_sandbox::{Budget, JobLanguage, NativeBackend, PoolCounts, Sandbox, Spec, SpecOptions, WarmPool};
+use ringfence_sandbox::{Backend, Budget, JobLanguage, PoolCounts, Sandbox, Spec, SpecOptions, WarmPool};
 
 use crate::closing::ClosingSignal;
 use crate::config::EngineConfig;
@@ -21,7 +21,7 @@ const MAX_IDLE_SANDBOXES: usize = 32;
 /// Provides sandboxes: compiles their spec, acquires them fresh or from the pool, and takes them back.
 pub struct Sandboxes {
     pub(crate) config: Arc<EngineConfig>,
-    pub(crate) backend: Arc<NativeBackend>,
+    pub(crate) backend: Arc<Backend>,
     pub(crate) pool: Arc<WarmPool>,
     /// The capacity of the machine that running executions share.
     pub(crate) budget: Arc<Budget<Principal>>,
@@ -37,7 +37,7 @@ impl fmt::Debug for Sandboxes {
 }
 
 impl Sandboxes {
-    pub(crate) fn new(config: &Arc<EngineConfig>, backend: &Arc<NativeBackend>, closing: &ClosingSignal) -> Sandboxes {
+    pub(crate) fn new(config: &Arc<EngineConfig>, backend: &Arc<Backend>, closing: &ClosingSignal) -> Sandboxes {
         let overrides = config.serve.as_ref().map(|front| front.budget).unwrap_or_default();
         Sandboxes {
             config: Arc::clone(config),

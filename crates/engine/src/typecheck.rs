@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use ringfence_check::{TypeCheck, TypeCheckError, TypeErrorLocation};
 use ringfence_journal::Principal;
 use ringfence_policy::SKILLS_SERVER;
-use ringfence_sandbox::NativeBackend;
+use ringfence_sandbox::Backend;
 
 use crate::config::EngineConfig;
 use crate::engine::lock;
@@ -23,7 +23,7 @@ const MAX_CHECKERS: usize = 4;
 /// Checks programs against the tools that they name.
 pub(crate) struct TypeChecks {
     pub(crate) config: Arc<EngineConfig>,
-    pub(crate) backend: Arc<NativeBackend>,
+    pub(crate) backend: Arc<Backend>,
     pub(crate) checkers: Mutex<Vec<(Principal, Arc<TypeCheck>)>>,
     pub(crate) tools: Arc<Tools>,
     pub(crate) records: Arc<SessionRecords>,
@@ -31,7 +31,7 @@ pub(crate) struct TypeChecks {
 }
 
 impl TypeChecks {
-    pub(crate) fn new(tools: &Arc<Tools>, backend: &Arc<NativeBackend>, renderer: &Arc<ResultRenderer>) -> TypeChecks {
+    pub(crate) fn new(tools: &Arc<Tools>, backend: &Arc<Backend>, renderer: &Arc<ResultRenderer>) -> TypeChecks {
         TypeChecks {
             config: Arc::clone(&tools.config),
             backend: Arc::clone(backend),

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ringfence_policy::{Ceiling, DraftRejection, ParseError, Policy};
-use ringfence_sandbox::{ExecutionError, ExecutionTask, NativeBackend, Spec, SpecError, SpecOptions};
+use ringfence_sandbox::{Backend, ExecutionError, ExecutionTask, Spec, SpecError, SpecOptions};
 
 use crate::attempt::{ATTEMPT_ENTRY, AttemptLine};
 use crate::catalogue::{Probe, ProbeMethod, catalogue};
@@ -90,24 +90,24 @@ impl ProbeJudgement {
 
 /// What every probe needs: the backend, the policy and the stage.
 pub(crate) struct ProbeRunner<'a> {
-    pub(crate) native: &'a NativeBackend,
+    pub(crate) backend: &'a Backend,
     pub(crate) policy: &'a Policy,
     pub(crate) stage: &'a ProbeStage,
     pub(crate) exe: PathBuf,
 }
 
-/// Makes every probe that needs nothing but sandboxes, on those that `native` makes from `policy`. `exe` is this program,
+/// Makes every probe that needs nothing but sandboxes, on those that `backend` makes from `policy`. `exe` is this program,
 /// which is its own attacker: it must call [`crate::attempt_main`] when its first argument is [`crate::ATTEMPT_ENTRY`]. Reports each
 /// finding as soon as it is made.
 pub async fn run_sandbox_probes(
-    native: &NativeBackend,
+    backend: &Backend,
     policy: &Policy,
     exe: &Path,
     progress: &mut dyn FnMut(&ProbeFinding),
 ) -> Result<ProbeReport, ProbeError> {
     let stage = ProbeStage::new(policy, exe)?;
     let drive = ProbeRunner {
-        native,
+        backend,
         policy,
         stage: &stage,
         exe: exe.to_owned(),
@@ -165,7 +165,7 @@ impl ProbeRunner<'_> {
     fn enforcing_mechanism(&self, rule: &str) -> String {
         let enforced = self
             .build_spec(&[])
-            .map(|spec| self.native.enforcement(&spec))
+            .map(|spec| self.backend.enforcement(&spec))
             .unwrap_or_default();
         let found = enforced.into_iter().find(|one| one.rule == rule);
         found.map_or_else(|| "none".to_owned(), |one| one.mechanism.name().to_owned())
@@ -223,7 +223,7 @@ impl ProbeRunner<'_> {
         kept: PathBuf,
     ) -> Result<ProbeRun, ProbeError> {
         let mut sandbox = self
-            .native
+            .backend
             .launch(&self.build_spec_with_kept(settings, Some(kept))?)
             .await?;
         let shot = run_in_sandbox(&mut sandbox, hog_task(words), &mut CollectedOutput::new()).await;

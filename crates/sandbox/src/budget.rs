@@ -101,7 +101,7 @@ impl Sandbox {
         let places = self.places().filter(|(place, _)| place.kind == WritableKind::Memory);
         places
             .map(|(place, handle)| {
-                crate::native::filesystem_space(&handle)
+                crate::backend::filesystem_space(&handle)
                     .map_or(place.quota, |space| space.bytes.saturating_sub(space.bytes_free))
             })
             .fold(0, u64::saturating_add)

@@ -1,9 +1,10 @@
 //! Makes and runs sandboxes.
 //!
-//! A [`Spec`] describes a sandbox, compiled from a policy; [`NativeBackend`] makes it; a [`Sandbox`] is a running one; a [`WarmPool`]
+//! A [`Spec`] describes a sandbox, compiled from a policy; a [`Backend`] makes it; a [`Sandbox`] is a running one; a [`WarmPool`]
 //! keeps some of them warm. This crate does not know tools, credentials, sessions or storage.
 #![forbid(unsafe_code)]
 
+mod backend;
 mod budget;
 mod call_exchange;
 mod call_port;
@@ -17,7 +18,6 @@ mod follow;
 mod interpreter;
 mod issued_refusals;
 mod locks;
-mod native;
 mod pinned;
 mod pipe;
 mod pool;
@@ -34,6 +34,10 @@ mod verdict;
 mod watch;
 mod worker;
 
+pub use backend::{
+    Backend, BackendKind, BackendLaunchError, BackendSupport, WorkerProgram, choose_lasting_user, is_hard_by_nature,
+    remove_group, remove_leftover_groups,
+};
 pub use budget::{
     Admission, AdmissionError, Budget, BudgetLimits, BudgetOverrides, BudgetRequest, MachineMemory, MemorySource,
     Shortage,
@@ -47,10 +51,6 @@ pub use feed::{NETWORK_PORT, NETWORK_TRUST};
 pub use files::{
     CollectError, CollectLimits, CollectedFiles, CopyOutcome, ExistingFileAction, FileChange, FileContents, PutError,
     SkipCount, SkipReason, SkippedFiles, UncopiedFile, UncopiedFiles, Workspace, WorkspaceFile,
-};
-pub use native::{
-    BackendLaunchError, BackendSupport, NativeBackend, WorkerProgram, choose_lasting_user, is_hard_by_nature,
-    remove_group, remove_leftover_groups,
 };
 pub use pool::{PoolCounts, PoolError, WarmPool};
 pub use ringfence_wire::{EmittedFile, JobFailure, JobLanguage, JobOutcome, JobOutcomeKind, SourceDiagnostic};

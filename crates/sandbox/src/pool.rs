@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ringfence_wire::JobLanguage;
 
+use crate::backend::{Backend, BackendLaunchError};
 use crate::execution::ExecutionError;
-use crate::native::{BackendLaunchError, NativeBackend};
 use crate::sandbox::{Sandbox, WipeOutcome};
 use crate::spec::Spec;
 
@@ -29,7 +29,7 @@ pub struct PoolCounts {
 /// Keeps idle sandboxes that are ready for an execution.
 #[derive(Debug)]
 pub struct WarmPool {
-    native: Arc<NativeBackend>,
+    backend: Arc<Backend>,
     idle: Mutex<HashMap<PoolKey, Vec<Sandbox>>>,
     max_idle: usize,
     hits: AtomicU64,
@@ -49,10 +49,10 @@ pub enum PoolError {
 
 impl WarmPool {
     /// An empty pool that keeps at most `most_idle` sandboxes for each key.
-    pub fn new(native: Arc<NativeBackend>, max_idle: usize) -> WarmPool {
+    pub fn new(backend: Arc<Backend>, max_idle: usize) -> WarmPool {
         let idle = Mutex::new(HashMap::new());
         WarmPool {
-            native,
+            backend,
             idle,
             max_idle,
             hits: AtomicU64::new(0),
@@ -111,7 +111,7 @@ impl WarmPool {
     }
 
     async fn create(&self, spec: &Arc<Spec>, language: JobLanguage) -> Result<Sandbox, PoolError> {
-        let mut sandbox = self.native.launch(spec).await?;
+        let mut sandbox = self.backend.launch(spec).await?;
         sandbox.prepare(language).await?;
         Ok(sandbox)
     }

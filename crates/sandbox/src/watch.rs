@@ -9,9 +9,9 @@ use ringfence_jail::cgroup::{Leaf, LeafMemory, LeafUsage};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task;
 
+use crate::backend::filesystem_space;
 use crate::execution::ExecutionError;
 use crate::locks::RecordLocks;
-use crate::native::filesystem_space;
 use crate::pinned::{self, DeletedFiles, DescriptorOwners, DiskGrowth, FileId};
 use crate::sandbox::Sandbox;
 use crate::spec::{WritableKind, WritablePlace};

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use ringfence_catalog::{Catalog, OfferedTool, ServerHints, ServerListing, StubNotes, ToolDefinition};
 use ringfence_check::{CheckerSandboxError, CheckerTools, TypeCheck, TypeCheckError, TypeErrorLocation};
-use ringfence_sandbox::{JobLanguage, NativeBackend};
+use ringfence_sandbox::{Backend, BackendKind, JobLanguage};
 use serde_json::json;
 
 const TS_STUBS: &str = r#"declare const args: string[];
@@ -57,10 +57,16 @@ fn stubs(language: JobLanguage) -> Vec<(String, String)> {
     }
 }
 
-fn native() -> Arc<NativeBackend> {
+fn backend() -> Arc<Backend> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    Arc::new(NativeBackend::new(&format!("ringfence-check-{}-{number}", std::process::id())).unwrap())
+    Arc::new(
+        Backend::new(
+            BackendKind::default(),
+            &format!("ringfence-check-{}-{number}", std::process::id()),
+        )
+        .unwrap(),
+    )
 }
 
 fn tools() -> CheckerTools {
@@ -70,7 +76,7 @@ fn tools() -> CheckerTools {
 /// The checkers of this machine; `None`, with a message on standard error, where the one for `language` is not installed.
 #[expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 fn checker(language: JobLanguage) -> Option<TypeCheck> {
-    let check = TypeCheck::new(native(), tools());
+    let check = TypeCheck::new(backend(), tools());
     if check.covers(language) {
         return Some(check);
     }
@@ -321,7 +327,7 @@ async fn a_checker_that_is_none_holds_nothing_up() {
             std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         }
         let check = TypeCheck::new(
-            native(),
+            backend(),
             CheckerTools {
                 tsc: Some(program),
                 ty: None,
@@ -348,7 +354,7 @@ async fn what_is_no_checker_is_told_as_what_it_is() {
     std::fs::write(folder.path().join("script"), "#!/usr/bin/env node").unwrap();
     let check = |name: &str| {
         let tsc = Some(folder.path().join(name));
-        TypeCheck::new(native(), CheckerTools { tsc, ty: None })
+        TypeCheck::new(backend(), CheckerTools { tsc, ty: None })
     };
     let (missing, script) = (check("nowhere"), check("script"));
     let cases = [

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use ringfence_policy::Policy;
 use ringfence_sandbox::{
-    BackendSupport, ExecutionTask, JobLanguage, NativeBackend, OutputSink, Spec, SpecOptions, StandardStream, Stop,
-    TaskKind,
+    Backend, BackendKind, BackendSupport, ExecutionTask, JobLanguage, OutputSink, Spec, SpecOptions, StandardStream,
+    Stop, TaskKind,
 };
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ impl OutputSink for CapturedOutput {
 
 /// A sandbox for one inspection, and the folders it uses.
 struct InspectionSandbox {
-    native: NativeBackend,
+    backend: Backend,
     spec: Arc<Spec>,
     // Holds the writable folders on disk; dropped last.
     _folders: tempfile::TempDir,
@@ -72,8 +72,11 @@ struct InspectionSandbox {
 
 impl InspectionSandbox {
     fn new(policy: &Policy, python: Option<&Path>) -> Result<InspectionSandbox, CliFault> {
-        let native = NativeBackend::new(&format!("ringfence-look-{}", std::process::id()))
-            .map_err(|error| launch_fault(&error))?;
+        let backend = Backend::new(
+            BackendKind::default(),
+            &format!("ringfence-look-{}", std::process::id()),
+        )
+        .map_err(|error| launch_fault(&error))?;
         let folders = tempfile::tempdir().map_err(|error| CliFault::internal("start.folder", error_chain(&error)))?;
         let options = SpecOptions {
             python: python.map(Path::to_owned),
@@ -85,7 +88,7 @@ impl InspectionSandbox {
             fault.with_rule(error.rule()).with_hint(error.hint())
         })?;
         Ok(InspectionSandbox {
-            native,
+            backend,
             spec: Arc::new(spec),
             _folders: folders,
         })
@@ -96,7 +99,7 @@ impl InspectionSandbox {
         let failed =
             |error: &ringfence_sandbox::ExecutionError| CliFault::internal("sandbox.failed", error_chain(error));
         let mut sandbox = self
-            .native
+            .backend
             .launch(&self.spec)
             .await
             .map_err(|error| launch_fault(&error))?;
@@ -137,7 +140,7 @@ pub(crate) async fn inspect_sandbox(policy: &Policy, python: Option<&Path>) -> R
         })
         .await?;
     let took = started.elapsed();
-    let held = visit.native.enforcement(&visit.spec);
+    let held = visit.backend.enforcement(&visit.spec);
     let enforcement = held
         .iter()
         .map(|held| EnforcedRule {
@@ -147,7 +150,7 @@ pub(crate) async fn inspect_sandbox(policy: &Policy, python: Option<&Path>) -> R
         .collect();
     Ok(SandboxInspection {
         enforcement,
-        support: Some(visit.native.support()),
+        support: Some(visit.backend.support()),
         took,
         ..parse_inspection(&text, policy)
     })

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use ringfence_probe::{AttackSetup, ProbeFinding, ProbeOutcome};
-use ringfence_sandbox::NativeBackend;
+use ringfence_sandbox::{Backend, BackendKind};
 
 use crate::args::ProbeArgs;
 use crate::fault::{CliFault, EXIT_CHECK_FAILED, error_chain, io_error_text, launch_fault};
@@ -28,8 +28,11 @@ pub(crate) async fn run_probes(
             format!("cannot find this program's own file: {}", io_error_text(&error)),
         )
     })?;
-    let native =
-        NativeBackend::new(&format!("ringfence-probe-{}", std::process::id())).map_err(|error| launch_fault(&error))?;
+    let backend = Backend::new(
+        BackendKind::default(),
+        &format!("ringfence-probe-{}", std::process::id()),
+    )
+    .map_err(|error| launch_fault(&error))?;
     let mut done = 0_usize;
     let mut told = |finding: &ProbeFinding| {
         done += 1;
@@ -39,7 +42,7 @@ pub(crate) async fn run_probes(
             let _ = write!(stderr, "\r\u{1b}[K{done} {}", finding.name).and_then(|()| stderr.flush());
         }
     };
-    let report = Box::pin(ringfence_probe::run_sandbox_probes(&native, &policy, &exe, &mut told)).await;
+    let report = Box::pin(ringfence_probe::run_sandbox_probes(&backend, &policy, &exe, &mut told)).await;
     if printer.stderr_is_terminal() {
         let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K");
     }

@@ -102,7 +102,7 @@ fn session(setting: &Setting) -> SessionId {
                 digest: policy.digest().into(),
             },
             policy_json: policy.to_json().to_string(),
-            backend: "native".into(),
+            backend: ringfence_sandbox::BackendKind::default().name().into(),
             enforcement: Vec::new(),
             durable: false,
             journal_bytes: 1 << 26,

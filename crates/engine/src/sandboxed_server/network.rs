@@ -36,14 +36,14 @@ impl SandboxedServers {
             return Ok(None);
         }
         let ids = (SessionId::generate()?, ExecutionId::generate()?);
-        let held = self.native.enforcement(spec);
+        let held = self.backend.enforcement(spec);
         let held = held.iter().map(report::journal_enforcement);
         let opening = NewSession {
             session: ids.0,
             principal: self.settings.principal,
             policy: policy_ref(policy),
             policy_json: policy.to_json().to_string(),
-            backend: CleanText::clean("native"),
+            backend: CleanText::clean(self.backend.name()),
             enforcement: held.chain([report::gateway_enforcement("net")]).collect(),
             durable: policy.audit().durable,
             journal_bytes: policy.audit().session_bytes.get(),

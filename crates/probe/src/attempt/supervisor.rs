@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ringfence_policy::{Ceiling, Draft};
-use ringfence_sandbox::{ExecutionTask, NativeBackend, OutputSink, Spec, SpecOptions, StandardStream, Stop, TaskKind};
+use ringfence_sandbox::{
+    Backend, BackendKind, ExecutionTask, OutputSink, Spec, SpecOptions, StandardStream, Stop, TaskKind,
+};
 use serde::{Deserialize, Serialize};
 
 use super::print_json_line;
@@ -36,11 +38,11 @@ pub(super) fn run_supervisor(name: &str) -> io::Result<()> {
             .under(&Ceiling::unlimited())
             .map_err(io::Error::other)?;
         let spec = Arc::new(Spec::new(&policy, &SpecOptions::default()).map_err(io::Error::other)?);
-        let native = NativeBackend::new(name).map_err(io::Error::other)?;
-        let mut sandbox = native.launch(&spec).await.map_err(io::Error::other)?;
+        let backend = Backend::new(BackendKind::default(), name).map_err(io::Error::other)?;
+        let mut sandbox = backend.launch(&spec).await.map_err(io::Error::other)?;
         print_json_line(&SupervisorRemains {
             first: sandbox.pid(),
-            remains: native.leftover_folders(),
+            remains: backend.leftover_folders(),
         })?;
         let source = "(setsid sleep 300 </dev/null >/dev/null 2>&1 &)\nsleep 300 &\nsleep 300\n".to_owned();
         let task = ExecutionTask {

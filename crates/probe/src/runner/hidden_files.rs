@@ -223,7 +223,7 @@ async fn judge_left_links(drive: &ProbeRunner<'_>, folder: &Path) -> Result<Prob
             ..SpecOptions::default()
         };
         let spec = Spec::new(&draft.under(&Ceiling::unlimited())?, &options)?;
-        if let Ok(sandbox) = drive.native.launch(&Arc::new(spec)).await {
+        if let Ok(sandbox) = drive.backend.launch(&Arc::new(spec)).await {
             sandbox.end().await?;
             return Ok(ProbeJudgement::broken(format!("`{below}` is mounted behind a link")));
         }

@@ -119,7 +119,7 @@ impl ProbeRunner<'_> {
 
     /// Makes a sandbox of the policy under test with `settings` that override it.
     pub(crate) async fn launch_sandbox(&self, settings: &[(&str, &str)]) -> Result<Sandbox, ProbeError> {
-        Ok(self.native.launch(&self.build_spec(settings)?).await?)
+        Ok(self.backend.launch(&self.build_spec(settings)?).await?)
     }
 }
 

@@ -4,15 +4,19 @@ use std::path::Path;
 
 use ringfence_policy::{Ceiling, Draft};
 use ringfence_probe::{ProbeFinding, ProbeOutcome, catalogue, run_sandbox_probes};
-use ringfence_sandbox::NativeBackend;
+use ringfence_sandbox::{Backend, BackendKind};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_broken() {
     let policy = Draft::builtin().under(&Ceiling::unlimited()).unwrap();
-    let native = NativeBackend::new(&format!("ringfence-escape-{}", std::process::id())).unwrap();
+    let backend = Backend::new(
+        BackendKind::default(),
+        &format!("ringfence-escape-{}", std::process::id()),
+    )
+    .unwrap();
     let exe = Path::new(env!("CARGO_BIN_EXE_ringfence-probe-attempt"));
     let started = std::time::Instant::now();
-    let report = Box::pin(run_sandbox_probes(&native, &policy, exe, &mut |_| {}))
+    let report = Box::pin(run_sandbox_probes(&backend, &policy, exe, &mut |_| {}))
         .await
         .unwrap();
     println!("{}{} ms", report.table(), started.elapsed().as_millis());

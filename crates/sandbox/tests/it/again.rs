@@ -10,7 +10,7 @@ use ringfence_sandbox::{
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::harness::{Ran, code, native, run, run_in, run_until, shell, spec};
+use crate::harness::{Ran, backend, code, run, run_in, run_until, shell, spec};
 
 mod python;
 
@@ -109,9 +109,9 @@ const PROGRAM: &str = "
 
 #[tokio::test]
 async fn what_waits_for_people_is_released_and_goes_on_elsewhere() {
-    let native = native();
+    let backend = backend();
     let place = spec(&[]);
-    let mut sandbox = native.launch(&place).await.unwrap();
+    let mut sandbox = backend.launch(&place).await.unwrap();
     let again = fresh(7);
     let (task, post) = at_a_door(ts(PROGRAM, again.clone()));
     let keeper = keep(post, BTreeMap::new());

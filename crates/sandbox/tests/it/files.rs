@@ -13,7 +13,7 @@ use ringfence_sandbox::{
     FileChange, JobLanguage, Sandbox, SkipReason, Spec, SpecOptions, Verdict,
 };
 
-use crate::harness::{code, native, policy, run, run_in, shell, spec};
+use crate::harness::{backend, code, policy, run, run_in, shell, spec};
 
 fn name(text: &str) -> RelPath {
     text.parse().unwrap()
@@ -39,8 +39,8 @@ async fn what_is_brought_in_can_be_read_and_what_is_made_comes_out() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("input.csv");
     fs::write(&input, "a,b\n1,2\n").unwrap();
-    let native = native();
-    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(&[])).await.unwrap();
     let digest = sandbox.put_file(&input, &name("data/input.csv")).unwrap();
     let before = [("data/input.csv".to_owned(), digest)].into();
     let source = "const text = files.read('data/input.csv');\nfiles.write('out/report.txt', text.toUpperCase());\nfiles.write('data/new.csv', 'x');\ntext.length";
@@ -67,8 +67,8 @@ async fn what_is_brought_in_can_be_read_and_what_is_made_comes_out() {
 
 #[tokio::test]
 async fn only_plain_files_leave_and_without_their_modes() {
-    let native = native();
-    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(&[])).await.unwrap();
     let script = "echo x > plain; chmod 6777 plain; ln -s /etc/passwd link; ln -s .. up; mkfifo pipe; \
                   mkdir -p .ssh deep; echo k > .ssh/id; echo s > deep/.env; echo y > deep/ok; ln plain hard";
     let ran = run_in(&mut sandbox, shell(script)).await;
@@ -109,8 +109,8 @@ async fn what_a_program_lets_go_out_comes_first_and_what_is_no_plain_file_is_wit
              emit('old.csv')\nemit('.env')\nemit('gone')\nemit('z.txt')\nos.remove('gone')\nos.symlink('/etc/passwd', 'gone')",
         ),
     ] {
-        let native = native();
-        let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+        let backend = backend();
+        let mut sandbox = backend.launch(&spec(&[])).await.unwrap();
         let mut before = BTreeMap::new();
         for there in ["old.csv", ".env", "gone"] {
             before.insert(there.to_owned(), sandbox.put_bytes(b"x", &name(there)).unwrap());
@@ -163,8 +163,8 @@ async fn what_was_to_go_out_counts_also_when_its_program_is_killed() {
 
 #[tokio::test]
 async fn a_link_where_files_go_out_is_not_followed() {
-    let native = native();
-    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(&[])).await.unwrap();
     run_in(&mut sandbox, shell("mkdir a; echo x > a/b; echo y > c")).await;
     let collected = collect(&sandbox, &BTreeMap::new(), &[], &[]);
     let folder = tempfile::tempdir().unwrap();
@@ -225,8 +225,8 @@ async fn a_workspace_that_its_program_closed_is_read_and_opened_again() {
             ..SpecOptions::default()
         };
         let spec = Arc::new(Spec::new(&policy(settings), &options).unwrap());
-        let native = native();
-        let mut sandbox = native.launch(&spec).await.unwrap();
+        let backend = backend();
+        let mut sandbox = backend.launch(&spec).await.unwrap();
         for mode in ["000", "300"] {
             let script = format!("echo {mode} > made-{mode}; chmod {mode} /workspace");
             let ran = run_in(&mut sandbox, shell(&script)).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringfence_policy::{Ceiling, Draft, Policy};
 use ringfence_sandbox::{
-    ConcludedExecution, ExecutionTask, JobLanguage, NativeBackend, OutputSink, Sandbox, Spec, SpecOptions,
+    Backend, BackendKind, ConcludedExecution, ExecutionTask, JobLanguage, OutputSink, Sandbox, Spec, SpecOptions,
     StandardStream, Stop, TaskKind,
 };
 
@@ -48,10 +48,14 @@ pub(crate) fn spec(settings: &[(&str, &str)]) -> Arc<Spec> {
     Arc::new(Spec::new(&policy(settings), &SpecOptions::default()).unwrap())
 }
 
-pub(crate) fn native() -> NativeBackend {
+pub(crate) fn backend() -> Backend {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    NativeBackend::new(&format!("ringfence-test-{}-{number}", std::process::id())).unwrap()
+    Backend::new(
+        BackendKind::default(),
+        &format!("ringfence-test-{}-{number}", std::process::id()),
+    )
+    .unwrap()
 }
 
 pub(crate) async fn run_in(sandbox: &mut Sandbox, task: ExecutionTask) -> Ran {
@@ -61,8 +65,8 @@ pub(crate) async fn run_in(sandbox: &mut Sandbox, task: ExecutionTask) -> Ran {
 
 /// Runs `task` in a new sandbox until it ends or is stopped.
 pub(crate) async fn run_until(task: ExecutionTask, settings: &[(&str, &str)], stop: Stop) -> Ran {
-    let native = native();
-    let mut sandbox = native.launch(&spec(settings)).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(settings)).await.unwrap();
     let ran = follow(&mut sandbox, task, stop).await;
     sandbox.end().await.unwrap();
     ran
@@ -80,8 +84,8 @@ async fn follow(sandbox: &mut Sandbox, task: ExecutionTask, mut stop: Stop) -> R
 }
 
 pub(crate) async fn run(task: ExecutionTask, settings: &[(&str, &str)]) -> Ran {
-    let native = native();
-    let mut sandbox = native.launch(&spec(settings)).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(settings)).await.unwrap();
     let ran = run_in(&mut sandbox, task).await;
     sandbox.end().await.unwrap();
     ran

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_sandbox::{BackendLaunchError, Spec, SpecOptions};
 
-use crate::harness::{native, policy, run_in, shell, spec};
+use crate::harness::{backend, policy, run_in, shell, spec};
 
 fn open_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -35,8 +35,8 @@ async fn what_the_host_replaces_stays_hidden() {
     write(&at(".ssh/id"), "OLD");
     write(&at("sub/key.pem"), "OLD");
     write(&at("plain"), "plain");
-    let native = native();
-    let mut sandbox = native
+    let backend = backend();
+    let mut sandbox = backend
         .launch(&spec(&[("fs.mounts", &shown(folder.path()))]))
         .await
         .unwrap();
@@ -62,8 +62,8 @@ async fn what_the_host_replaces_stays_hidden() {
 async fn a_socket_or_pipe_that_appears_later_leads_nowhere() {
     let folder = open_folder();
     write(&folder.path().join("plain"), "plain");
-    let native = native();
-    let mut sandbox = native
+    let backend = backend();
+    let mut sandbox = backend
         .launch(&spec(&[("fs.mounts", &shown(folder.path()))]))
         .await
         .unwrap();
@@ -124,7 +124,7 @@ async fn links_in_a_kept_place_are_not_followed_when_something_is_mounted_below_
             data.path().display()
         );
         let spec = Spec::new(&policy(&[("fs.mounts", &mounts)]), &options).unwrap();
-        let error = native().launch(&Arc::new(spec)).await.unwrap_err();
+        let error = backend().launch(&Arc::new(spec)).await.unwrap_err();
         let BackendLaunchError::Jail(ringfence_jail::LauncherError::Link { path, .. }) = &error else {
             panic!("{below}: {error:?}");
         };
@@ -141,8 +141,8 @@ async fn many_names_are_hidden_soon() {
         write(&folder.path().join(format!("d{}/{number}.pem", number % 50)), "secret");
     }
     let started = Instant::now();
-    let native = native();
-    let mut sandbox = native
+    let backend = backend();
+    let mut sandbox = backend
         .launch(&spec(&[("fs.mounts", &shown(folder.path()))]))
         .await
         .unwrap();

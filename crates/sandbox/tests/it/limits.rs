@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_sandbox::{ExecutionError, ExecutionLimit, ExecutionTask, JobLanguage, Stop, Verdict};
 
-use crate::harness::{Kept, Ran, code, native, program, run, run_in, shell, spec};
+use crate::harness::{Kept, Ran, backend, code, program, run, run_in, shell, spec};
 
 async fn check(task: ExecutionTask, settings: &[(&str, &str)], limit: ExecutionLimit) -> Ran {
     let started = Instant::now();
@@ -64,10 +64,10 @@ async fn a_program_that_stops_its_helpers_ends_in_time() {
     let everything = "import os, signal\nos.kill(-1, signal.SIGSTOP)\nwhile True: pass";
     let its_parent = "import os, signal, time\nos.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(60)";
     let and_is_done = "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)";
-    let native = native();
+    let backend = backend();
     let limits = &[("proc.wall_timeout", "300ms")];
     for source in [everything, its_parent] {
-        let mut sandbox = native.launch(&spec(limits)).await.unwrap();
+        let mut sandbox = backend.launch(&spec(limits)).await.unwrap();
         sandbox.prepare(JobLanguage::Python).await.unwrap();
         let started = Instant::now();
         let ran = run_in(&mut sandbox, code(JobLanguage::Python, source)).await;
@@ -79,7 +79,7 @@ async fn a_program_that_stops_its_helpers_ends_in_time() {
         assert_eq!(after.value(), "42", "{after:?}");
         sandbox.end().await.unwrap();
     }
-    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let mut sandbox = backend.launch(&spec(&[])).await.unwrap();
     let started = Instant::now();
     let ran = run_in(&mut sandbox, code(JobLanguage::Python, and_is_done)).await;
     assert_eq!(ran.ended.verdict, Verdict::Finished, "{ran:?}");
@@ -91,8 +91,8 @@ async fn a_program_that_stops_its_helpers_ends_in_time() {
 #[tokio::test]
 async fn signals_to_the_first_process_have_no_effect() {
     let python = "import os\nfor number in range(1, 65):\n    for _ in range(3):\n        os.kill(1, number)\n'alive'";
-    let native = native();
-    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(&[])).await.unwrap();
     for turn in 0..3 {
         let kill =
             "for number in $(seq 1 64); do kill -$number 1; kill -$number 1; done 2>/dev/null; sleep 0.1; exit 7";
@@ -112,8 +112,8 @@ async fn a_first_process_that_is_gone_does_not_keep_the_host_busy() {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.unwrap().block_on(async {
-            let native = native();
-            let mut sandbox = native.launch(&spec(&[("proc.wall_timeout", "5s")])).await.unwrap();
+            let backend = backend();
+            let mut sandbox = backend.launch(&spec(&[("proc.wall_timeout", "5s")])).await.unwrap();
             let first = rustix::process::Pid::from_raw(sandbox.pid()).unwrap();
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(300));
@@ -266,9 +266,9 @@ async fn open_files_are_limited_without_a_verdict() {
 #[tokio::test]
 async fn a_place_without_programs_runs_code_and_starts_nothing_else() {
     let none = [("proc.programs", "none")];
-    let native = native();
+    let backend = backend();
     for task in [shell("echo started"), program(&["/bin/echo", "started"])] {
-        let mut sandbox = native.launch(&spec(&none)).await.unwrap();
+        let mut sandbox = backend.launch(&spec(&none)).await.unwrap();
         let (_switch, mut stop) = Stop::new();
         let refused = sandbox.run(task, &mut Kept::default(), &mut stop).await;
         assert!(matches!(refused, Err(ExecutionError::NoPrograms)), "{refused:?}");

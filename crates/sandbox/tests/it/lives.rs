@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ringfence_jail::cgroup::HostCgroups;
 use ringfence_sandbox::{
-    ExecutionLimit, ExecutionTask, JobLanguage, NativeBackend, OutputSink, StandardStream, Stop, Verdict, WarmPool,
+    Backend, BackendKind, ExecutionLimit, ExecutionTask, JobLanguage, OutputSink, StandardStream, Stop, Verdict,
+    WarmPool,
 };
 
-use crate::harness::{code, native, run, run_in, shell, spec};
+use crate::harness::{backend, code, run, run_in, shell, spec};
 
 struct Deaf;
 
@@ -18,8 +18,8 @@ impl OutputSink for Deaf {
 
 #[tokio::test]
 async fn one_sandbox_runs_every_language_and_keeps_its_files() {
-    let native = native();
-    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(&[])).await.unwrap();
     run_in(
         &mut sandbox,
         code(JobLanguage::TypeScript, "files.write('n', '1'); globalThis.left = 1"),
@@ -42,8 +42,8 @@ async fn one_sandbox_runs_every_language_and_keeps_its_files() {
 
 #[tokio::test]
 async fn files_outlive_a_limit_that_ended_their_program() {
-    let native = native();
-    let mut sandbox = native.launch(&spec(&[("proc.wall_timeout", "2s")])).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(&[("proc.wall_timeout", "2s")])).await.unwrap();
     let ran = run_in(&mut sandbox, shell("echo kept > f; sleep 10")).await;
     assert_eq!(ran.ended.verdict, Verdict::Limit(ExecutionLimit::Wall));
     let ran = run_in(&mut sandbox, shell("cat f; ps ax 2>/dev/null | grep -c '[s]leep'")).await;
@@ -53,8 +53,8 @@ async fn files_outlive_a_limit_that_ended_their_program() {
 
 #[tokio::test]
 async fn a_stop_ends_everything_at_once() {
-    let native = native();
-    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(&[])).await.unwrap();
     let (switch, mut stop) = Stop::new();
     let pull = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -70,7 +70,7 @@ async fn a_stop_ends_everything_at_once() {
 
 #[tokio::test]
 async fn a_pool_hands_out_clean_sandboxes() {
-    let pool = WarmPool::new(Arc::new(native()), 2);
+    let pool = WarmPool::new(Arc::new(backend()), 2);
     let spec = spec(&[]);
     for _ in 0..5 {
         let mut sandbox = pool.acquire(&spec, JobLanguage::TypeScript, "somebody").await.unwrap();
@@ -94,7 +94,7 @@ async fn a_pool_hands_out_clean_sandboxes() {
 
 #[tokio::test]
 async fn a_worker_killed_while_idle_is_replaced_unseen() {
-    let pool = WarmPool::new(Arc::new(native()), 2);
+    let pool = WarmPool::new(Arc::new(backend()), 2);
     let spec = spec(&[]);
     pool.warm(&spec, JobLanguage::TypeScript, 1).await.unwrap();
     let sandbox = pool.acquire(&spec, JobLanguage::TypeScript, "p").await.unwrap();
@@ -126,14 +126,10 @@ async fn a_program_that_kills_its_own_interpreter_is_told_so() {
 
 /// Runs on a host without any control group, whoever starts the test.
 async fn without_groups(task: ExecutionTask, settings: &[(&str, &str)]) -> crate::harness::Ran {
-    let machine = HostCgroups {
-        mounts: String::new(),
-        own: String::new(),
-    };
-    let native = NativeBackend::on_machine(&machine, "ringfence-test-none").unwrap();
+    let backend = Backend::without_groups(BackendKind::default(), "ringfence-test-none").unwrap();
     let spec = spec(settings);
-    assert!(!native.soft_rules(&spec).is_empty());
-    let mut sandbox = native.launch(&spec).await.unwrap();
+    assert!(!backend.soft_rules(&spec).is_empty());
+    let mut sandbox = backend.launch(&spec).await.unwrap();
     let ran = run_in(&mut sandbox, task).await;
     sandbox.end().await.unwrap();
     ran

@@ -3,10 +3,9 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use ringfence_jail::cgroup::HostCgroups;
-use ringfence_sandbox::{ExecutionLimit, NativeBackend, Spec, SpecOptions, Verdict};
+use ringfence_sandbox::{Backend, BackendKind, ExecutionLimit, Spec, SpecOptions, Verdict};
 
-use crate::harness::{Ran, native, policy, run_in, shell, spec};
+use crate::harness::{Ran, backend, policy, run_in, shell, spec};
 
 const LITTLE: &[(&str, &str)] = &[
     ("proc.mem_limit", "64MiB"),
@@ -17,16 +16,12 @@ const LITTLE: &[(&str, &str)] = &[
     ),
 ];
 
-fn without_groups() -> NativeBackend {
-    let machine = HostCgroups {
-        mounts: String::new(),
-        own: String::new(),
-    };
-    NativeBackend::on_machine(&machine, "ringfence-test-memory").unwrap()
+fn without_groups() -> Backend {
+    Backend::without_groups(BackendKind::default(), "ringfence-test-memory").unwrap()
 }
 
-async fn run_on(native: &NativeBackend, script: &str) -> Ran {
-    let mut sandbox = native.launch(&spec(LITTLE)).await.unwrap();
+async fn run_on(backend: &Backend, script: &str) -> Ran {
+    let mut sandbox = backend.launch(&spec(LITTLE)).await.unwrap();
     let ran = run_in(&mut sandbox, shell(script)).await;
     sandbox.end().await.unwrap();
     ran
@@ -67,7 +62,7 @@ fn check_bounded(ran: &Ran) {
 
 #[tokio::test]
 async fn queues_of_netlink_count_as_memory() {
-    check_bounded(&run_on(&native(), &flood(NETLINK)).await);
+    check_bounded(&run_on(&backend(), &flood(NETLINK)).await);
     check_bounded(&run_on(&without_groups(), &flood(NETLINK)).await);
 }
 
@@ -80,7 +75,7 @@ async fn buffers_of_sockets_count_as_memory_without_groups() {
 
 #[tokio::test]
 async fn buffers_of_connections_count_as_memory() {
-    check_bounded(&run_on(&native(), &flood(TCP)).await);
+    check_bounded(&run_on(&backend(), &flood(TCP)).await);
 }
 
 /// Connections that are not accepted and whose makers are gone: the kernel charges them to no process.
@@ -93,7 +88,7 @@ const CORKED: &str = "        s = socket.socket(socket.AF_INET, socket.SOCK_DGRA
 #[tokio::test]
 async fn what_a_group_does_not_count_of_sockets_counts_as_memory() {
     for work in [TCP_UNACCEPTED, CORKED] {
-        check_bounded(&run_on(&native(), &flood(work)).await);
+        check_bounded(&run_on(&backend(), &flood(work)).await);
         check_bounded(&run_on(&without_groups(), &flood(work)).await);
     }
 }
@@ -116,8 +111,8 @@ const LOCKS: &str = "        f = open(f'/tmp/{os.getpid()}-{len(keep)}', 'w+b');
 
 #[tokio::test]
 async fn record_locks_count_as_memory() {
-    for native in [native(), without_groups()] {
-        let ran = run_on(&native, &flood(LOCKS)).await;
+    for backend in [backend(), without_groups()] {
+        let ran = run_on(&backend, &flood(LOCKS)).await;
         check_bounded(&ran);
     }
 }
@@ -135,8 +130,8 @@ async fn locks_of_ordinary_programs_work_and_those_of_open_files_are_not_support
                   time.sleep(0.5)\n\
                   try: fcntl.fcntl(files[0], 37, struct.pack('hhqqi', 1, 0, 9999, 1, 0)); print('locked')\n\
                   except OSError as error: print(error.errno)\nEND\npython3 /tmp/locks.py";
-    for native in [native(), without_groups()] {
-        let ran = run_on(&native, script).await;
+    for backend in [backend(), without_groups()] {
+        let ran = run_on(&backend, script).await;
         assert_eq!(
             (ran.ended.verdict, ran.stdout.as_str()),
             (Verdict::Finished, "database is locked\n22\n"),
@@ -181,8 +176,8 @@ async fn connections_that_were_closed_end_nobody() {
     let script = "cat > /tmp/closed.py <<'END'\nimport socket\nl = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(64)\n\
                   for _ in range(25000):\n    c = socket.create_connection(l.getsockname()); l.accept()[0].close(); c.close()\n\
                   print('done', flush=True)\nEND\npython3 /tmp/closed.py";
-    for native in [native(), without_groups()] {
-        let ran = run_on(&native, script).await;
+    for backend in [backend(), without_groups()] {
+        let ran = run_on(&backend, script).await;
         assert_eq!(
             (ran.ended.verdict, ran.stdout.as_str()),
             (Verdict::Finished, "done\n"),
@@ -200,8 +195,8 @@ async fn sockets_without_anything_in_them_count_as_what_they_are() {
                   for n in range(40):\n    keep[n].sendto(b'x', b'\\0fresh-1'); keep[1].recv(1)\n\
                   keep += [socket.socketpair()[0] for n in range(40)]\n\
                   time.sleep(1); print('done', flush=True)\nEND\npython3 /tmp/fresh.py";
-    for native in [native(), without_groups()] {
-        let ran = run_on(&native, script).await;
+    for backend in [backend(), without_groups()] {
+        let ran = run_on(&backend, script).await;
         assert_eq!(
             (ran.ended.verdict, ran.stdout.as_str()),
             (Verdict::Finished, "done\n"),
@@ -227,7 +222,7 @@ async fn pages_are_copied_and_not_passed_on() {
                   try: call(); print('passed')\n    except OSError as error: print(error.errno)\n\
                   try: os.posix_fallocate(os.open('e', os.O_RDWR | os.O_CREAT), 0, 1 << 20)\n\
                   except OSError as error: print(error.errno)\n\"; stat -c %s b c d e | tr '\\n' ' '";
-    let ran = run_on(&native(), script).await;
+    let ran = run_on(&backend(), script).await;
     assert_eq!(ran.stdout, "22\n22\n3000000 3000000 3000000 1048576 ", "{ran:?}");
 }
 
@@ -241,7 +236,7 @@ async fn shared_memory_that_nobody_looks_at_counts_without_groups() {
 async fn room_for_files_in_memory_is_not_the_programs() {
     // 100 MiB fit into the group's own limit of 64 MiB and 152 MiB for files.
     let script = "python3 -c 'import time; x = bytearray(100 << 20); time.sleep(15); print(len(x))'";
-    let ran = run_on(&native(), script).await;
+    let ran = run_on(&backend(), script).await;
     // Where each process has a limit of its own, that limit applies first.
     if !ran.stderr.contains("MemoryError") {
         check_bounded(&ran);
@@ -251,9 +246,9 @@ async fn room_for_files_in_memory_is_not_the_programs() {
 
 #[tokio::test]
 async fn a_place_in_memory_is_filled_at_full_speed_within_its_quota() {
-    for native in [native(), without_groups()] {
+    for backend in [backend(), without_groups()] {
         let ran = run_on(
-            &native,
+            &backend,
             "head -c 125000000 /dev/zero > /workspace/a && sleep 0.3; rm /workspace/a; head -c 120000000 /dev/zero > /workspace/b; sleep 0.3; echo done",
         )
         .await;
@@ -271,7 +266,7 @@ async fn a_place_in_memory_is_filled_at_full_speed_within_its_quota() {
 #[tokio::test]
 async fn a_large_tree_of_names_ends_nobody() {
     let ran = run_on(
-        &native(),
+        &backend(),
         "find /usr > /dev/null 2>&1; cat /usr/bin/* 2>/dev/null | head -c 200000000 > /dev/null; echo done",
     )
     .await;
@@ -288,14 +283,17 @@ async fn a_size_of_buffers_that_is_asked_for_is_not_had() {
                   before = s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)\ns.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 3 << 20)\n\
                   print(before == s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF), len(socket.if_nameindex()), \
                   len(socket.getaddrinfo('localhost', 80)) > 0)\"";
-    let ran = run_on(&native(), script).await;
+    let ran = run_on(&backend(), script).await;
     assert_eq!(ran.stdout, "True 1 True\n", "{ran:?}");
 }
 
 #[tokio::test]
 async fn no_program_gains_priority() {
     let script = "ulimit -e; ulimit -r";
-    assert_eq!(run_on(&native(), &format!("bash -c '{script}'")).await.stdout, "0\n0\n");
+    assert_eq!(
+        run_on(&backend(), &format!("bash -c '{script}'")).await.stdout,
+        "0\n0\n"
+    );
 }
 
 #[tokio::test]
@@ -314,7 +312,7 @@ async fn files_without_a_name_count_against_the_quota_on_disk() {
         "socket.send_fds(a, [b'x'], [f.fileno()]); f.close()",
         "c = socket.socket(socket.AF_UNIX); c.connect(l.getsockname()); socket.send_fds(c, [b'x'], [f.fileno()]); c.close(); f.close()",
     ];
-    for native in [native(), without_groups()] {
+    for backend in [backend(), without_groups()] {
         for hold in held {
             let folder = tempfile::tempdir().unwrap();
             let options = SpecOptions {
@@ -323,7 +321,7 @@ async fn files_without_a_name_count_against_the_quota_on_disk() {
                 ..SpecOptions::default()
             };
             let spec = Arc::new(Spec::new(&policy(&settings), &options).unwrap());
-            let mut sandbox = native.launch(&spec).await.unwrap();
+            let mut sandbox = backend.launch(&spec).await.unwrap();
             let script = format!(
                 "cat > /tmp/hold.py <<'END'\nimport ctypes, os, socket, time\nkeep = []\nL = ctypes.CDLL(None)\na, b = socket.socketpair()\n\
                  l = socket.socket(socket.AF_UNIX); l.bind('\\0late'); l.listen(100)\n\
@@ -363,7 +361,7 @@ async fn one_after_another_in_a_kept_place(scripts: &[&str]) -> Vec<Ran> {
     let mut all = Vec::new();
     // The growth of the file system is among what the test judges: nothing else writes to this one.
     let _alone = alone_in_memory();
-    for native in [native(), without_groups()] {
+    for backend in [backend(), without_groups()] {
         let folder = tempfile::tempdir_in(FILES_IN_MEMORY).unwrap();
         let options = SpecOptions {
             kept: Some(folder.path().to_owned()),
@@ -373,7 +371,7 @@ async fn one_after_another_in_a_kept_place(scripts: &[&str]) -> Vec<Ran> {
         let spec = Arc::new(Spec::new(&policy(&[("fs.mounts", mounts)]), &options).unwrap());
         let mut last = None;
         for script in scripts {
-            let mut sandbox = native.launch(&spec).await.unwrap();
+            let mut sandbox = backend.launch(&spec).await.unwrap();
             last = Some(run_in(&mut sandbox, shell(script)).await);
             sandbox.end().await.unwrap();
         }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ringfence_jail::cgroup::HostCgroups;
-use ringfence_sandbox::{ExecutionTask, NETWORK_PORT, NativeBackend, NetworkAccess, ProgramTunnel, Verdict};
+use ringfence_sandbox::{Backend, BackendKind, ExecutionTask, NETWORK_PORT, NetworkAccess, ProgramTunnel, Verdict};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use crate::harness::{Ran, native, program, run_in, shell, spec};
+use crate::harness::{Ran, backend, program, run_in, shell, spec};
 
 const NET: &[(&str, &str)] = &[("net.enabled", "true"), ("proc.open_files", "1024")];
 
@@ -58,8 +57,8 @@ where
         }
         all.join_all().await;
     });
-    let native = native();
-    let mut sandbox = native.launch(&spec(settings)).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(settings)).await.unwrap();
     let ran = run_in(&mut sandbox, task).await;
     sandbox.end().await.unwrap();
     tokio::time::timeout(Duration::from_secs(10), keeper)
@@ -147,8 +146,8 @@ async fn the_program_finds_its_variables_and_its_certificates() {
 /// The file of certificates is the same, whatever the previous program left in its place.
 #[tokio::test]
 async fn one_execution_after_the_other_finds_the_same() {
-    let native = native();
-    let mut sandbox = native.launch(&spec(NET)).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(NET)).await.unwrap();
     for _ in 0..3 {
         let source =
             "rm /run/ringfence/ca.pem && mkfifo /run/ringfence/ca.pem; echo | nc -w1 127.0.0.1 3128; echo left";
@@ -167,8 +166,8 @@ async fn one_execution_after_the_other_finds_the_same() {
 
 #[tokio::test]
 async fn a_program_without_a_network_has_no_port() {
-    let native = native();
-    let mut sandbox = native.launch(&spec(NET)).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(NET)).await.unwrap();
     let source = "
 try: connect(); print('connected')
 except OSError as e: print(type(e).__name__)
@@ -182,8 +181,8 @@ print(os.environ.get('HTTP_PROXY'))";
 
 #[tokio::test]
 async fn a_place_without_a_network_gives_none() {
-    let native = native();
-    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(&[])).await.unwrap();
     let ran = run_in(&mut sandbox, shell("ls /run 2>&1; true")).await;
     assert!(ran.stdout.contains("No such file"), "{ran:?}");
     let (task, _taken) = with_network(shell("true"), 1);
@@ -219,8 +218,8 @@ except ConnectionResetError: print('reset')";
     // The handler takes no tunnel at all.
     let (task, taken) = with_network(python(source), 1);
     drop(taken);
-    let native = native();
-    let mut sandbox = native.launch(&spec(NET)).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(NET)).await.unwrap();
     check(&run_in(&mut sandbox, task).await, "reset\n");
     sandbox.end().await.unwrap();
 }
@@ -429,12 +428,8 @@ async fn waiting_for_the_network_is_time() {
 
 #[tokio::test]
 async fn a_network_needs_no_control_groups() {
-    let machine = HostCgroups {
-        mounts: String::new(),
-        own: String::new(),
-    };
-    let native = NativeBackend::on_machine(&machine, "ringfence-test-none").unwrap();
-    let mut sandbox = native.launch(&spec(NET)).await.unwrap();
+    let backend = Backend::without_groups(BackendKind::default(), "ringfence-test-none").unwrap();
+    let mut sandbox = backend.launch(&spec(NET)).await.unwrap();
     let source = "s = connect(); s.sendall(b'hello'); s.shutdown(socket.SHUT_WR); print(all(s).decode())";
     let (task, mut taken) = with_network(python(source), 1);
     let keeper = tokio::spawn(async move { echo(taken.recv().await.unwrap()).await });

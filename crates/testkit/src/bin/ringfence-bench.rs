@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use ringfence_sandbox::{JobLanguage, NativeBackend, WarmPool};
+use ringfence_sandbox::{Backend, BackendKind, JobLanguage, WarmPool};
 use ringfence_testkit::front_door_bench::BenchProgram;
 use ringfence_testkit::peers::{self, BUBBLEWRAP};
 use ringfence_testkit::resource_counts::{ResourceCounts, tree_memory};
@@ -21,7 +21,7 @@ const MAX_IDLE_KIB: u64 = 4096;
 
 struct SandboxBench {
     brief: bool,
-    native: Arc<NativeBackend>,
+    backend: Arc<Backend>,
     rows: Vec<TimingRow>,
 }
 
@@ -30,10 +30,13 @@ fn main() -> Result<()> {
     let program = BenchProgram::find()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let native = Arc::new(NativeBackend::new(&format!("ringfence-bench-{}", std::process::id()))?);
+        let backend = Arc::new(Backend::new(
+            BackendKind::default(),
+            &format!("ringfence-bench-{}", std::process::id()),
+        )?);
         let mut bench = SandboxBench {
             brief,
-            native,
+            backend,
             rows: Vec::new(),
         };
         let folder = tempfile::tempdir()?;
@@ -79,7 +82,7 @@ impl SandboxBench {
 
     async fn measure_pooled(&self, language: JobLanguage, line: (&str, &str), count: usize) -> Result<Duration> {
         let spec = built_in_spec()?;
-        let pool = WarmPool::new(Arc::clone(&self.native), 4);
+        let pool = WarmPool::new(Arc::clone(&self.backend), 4);
         pool.warm(&spec, language, 2).await?;
         let mut times = Vec::new();
         for _ in 0..=count {
@@ -99,7 +102,7 @@ impl SandboxBench {
         let mut times = Vec::new();
         for _ in 0..=self.count(100) {
             let started = Instant::now();
-            let mut sandbox = self.native.launch(&spec).await?;
+            let mut sandbox = self.backend.launch(&spec).await?;
             run_line(
                 &mut sandbox,
                 JobLanguage::TypeScript,
@@ -165,7 +168,7 @@ impl SandboxBench {
     }
 
     async fn measure_idle_memory(&self) -> Result<()> {
-        let mut sandbox = self.native.launch(&built_in_spec()?).await?;
+        let mut sandbox = self.backend.launch(&built_in_spec()?).await?;
         sandbox.prepare(JobLanguage::TypeScript).await?;
         tokio::time::sleep(Duration::from_millis(50)).await;
         let kib = tree_memory(sandbox.pid()).context("memory of an idle sandbox")?;
@@ -176,7 +179,7 @@ impl SandboxBench {
 
     /// Runs 1,000 sandboxes in sequence and 64 at once: no resource of this process or the machine may grow.
     async fn check_no_growth(&self) -> Result<()> {
-        let groups = self.native.leftover_folders();
+        let groups = self.backend.leftover_folders();
         let once = self
             .measure_pooled(JobLanguage::TypeScript, TYPESCRIPT_LINE, 20)
             .await?;
@@ -200,9 +203,9 @@ impl SandboxBench {
         let spec = built_in_spec()?;
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..count {
-            let (native, spec) = (Arc::clone(&self.native), Arc::clone(&spec));
+            let (backend, spec) = (Arc::clone(&self.backend), Arc::clone(&spec));
             tasks.spawn(async move {
-                let mut sandbox = native.launch(&spec).await?;
+                let mut sandbox = backend.launch(&spec).await?;
                 run_line(
                     &mut sandbox,
                     JobLanguage::TypeScript,

@@ -9,8 +9,8 @@ use ringfence_journal::{
     CleanText, ContentHash, Event, EventKind, ExecutionId, PolicyRef, Principal, RecordedLimits, SessionId,
 };
 use ringfence_sandbox::{
-    CallPort, ConcludedExecution, ExecutionTask, JobLanguage, NativeBackend, OutputSink, ReplayState, StandardStream,
-    Stop, TaskKind, ToolReply, Verdict,
+    Backend, BackendKind, CallPort, ConcludedExecution, ExecutionTask, JobLanguage, OutputSink, ReplayState,
+    StandardStream, Stop, TaskKind, ToolReply, Verdict,
 };
 use ringfence_store::{Lease, NewRecording, NewSession, Store};
 
@@ -40,11 +40,14 @@ impl OutputSink for DiscardedOutput {
 
 /// Releases a sandbox `rounds` times.
 pub async fn measure_release(rounds: usize) -> Result<ReleaseTimes> {
-    let native = Arc::new(NativeBackend::new(&format!("ringfence-bench-{}", std::process::id()))?);
+    let backend = Arc::new(Backend::new(
+        BackendKind::default(),
+        &format!("ringfence-bench-{}", std::process::id()),
+    )?);
     let home = tempfile::tempdir()?;
     let store = Store::open(home.path()).await?;
     let lease = Lease::acquire(home.path())?;
-    let mut sandbox = native.launch(&built_in_spec()?).await?;
+    let mut sandbox = backend.launch(&built_in_spec()?).await?;
     let (mut sandboxes, mut commits, mut both) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..=rounds {
         let (session, execution) = begin_execution(&store, &lease).await?;
@@ -148,7 +151,7 @@ pub(super) fn new_session(session: SessionId) -> NewSession {
             digest: CleanText::from("bench"),
         },
         policy_json: "{}".to_owned(),
-        backend: CleanText::from("native"),
+        backend: CleanText::from(BackendKind::default().name()),
         enforcement: Vec::new(),
         durable: false,
         journal_bytes: 1 << 26,

@@ -34,7 +34,7 @@ async fn left(engine: &Engine, keep: Duration) -> SessionId {
             digest: "blake3:0011".into(),
         },
         policy_json: r#"{"version":1}"#.into(),
-        backend: "native".into(),
+        backend: ringfence_sandbox::BackendKind::default().name().into(),
         enforcement: Vec::new(),
         durable: false,
         journal_bytes: 1 << 26,

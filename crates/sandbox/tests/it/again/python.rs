@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{
     BTreeMap, Duration, ExecutionTask, Instant, JobLanguage, JobOutcomeKind, ReplayState, Stop, ToolReply, Verdict,
-    at_a_door, code, fresh, keep, native, run, run_in, run_kept, run_until, spec,
+    at_a_door, backend, code, fresh, keep, run, run_in, run_kept, run_until, spec,
 };
 
 fn py(source: &str, again: ReplayState) -> ExecutionTask {
@@ -32,8 +32,8 @@ out";
 
 #[tokio::test]
 async fn what_waits_for_people_is_released_and_goes_on_elsewhere() {
-    let native = native();
-    let mut sandbox = native.launch(&spec(&[])).await.unwrap();
+    let backend = backend();
+    let mut sandbox = backend.launch(&spec(&[])).await.unwrap();
     let again = fresh(7);
     let (task, post) = at_a_door(py(PROGRAM, again.clone()));
     let keeper = keep(post, BTreeMap::new());

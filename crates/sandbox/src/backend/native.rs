@@ -58,22 +58,21 @@ pub struct BackendSupport {
     pub missing: Vec<(Controller, String)>,
 }
 
-/// The worker program in sealed memory, started as the template of every sandbox. Loading it takes a few milliseconds and
-/// needs nothing else.
+/// The worker program in sealed memory, started as the template of every sandbox.
 #[derive(Debug, Clone)]
-pub struct WorkerProgram(Launcher);
+pub struct NativeWorker(Launcher);
 
-impl WorkerProgram {
+impl NativeWorker {
     /// Seals the embedded worker in memory and starts the template.
-    pub fn load() -> Result<WorkerProgram, BackendLaunchError> {
+    pub(super) fn load() -> Result<NativeWorker, BackendLaunchError> {
         let program = SealedProgram::new(worker::WORKER_PROGRAM).map_err(BackendLaunchError::Ready)?;
-        Ok(WorkerProgram(
+        Ok(NativeWorker(
             Launcher::start(program).map_err(BackendLaunchError::Ready)?,
         ))
     }
 }
 
-/// The native backend; each process has one.
+/// Makes jails, each in control groups of its own where this machine has them.
 #[derive(Debug)]
 pub struct NativeBackend {
     launcher: Launcher,
@@ -82,24 +81,22 @@ pub struct NativeBackend {
 }
 
 impl NativeBackend {
-    /// Loads the worker and prepares the backend; `name` is the name of this process's control groups.
-    pub fn new(name: &str) -> Result<NativeBackend, BackendLaunchError> {
+    /// Prepares the backend; `name` is the name of this process's control groups.
+    pub(super) fn new(worker: NativeWorker, name: &str) -> Result<NativeBackend, BackendLaunchError> {
         let machine = HostCgroups::detect().map_err(BackendLaunchError::Ready)?;
-        NativeBackend::on_machine(&machine, name)
+        Ok(NativeBackend::on_machine(worker, &machine, name))
     }
 
-    /// Prepares the backend with a worker that was loaded before.
-    pub fn with_worker(worker: WorkerProgram, name: &str) -> Result<NativeBackend, BackendLaunchError> {
-        let machine = HostCgroups::detect().map_err(BackendLaunchError::Ready)?;
-        Ok(NativeBackend::assemble(worker, &machine, name))
+    /// Prepares the backend as on a machine without control groups.
+    pub(super) fn without_groups(worker: NativeWorker, name: &str) -> NativeBackend {
+        let machine = HostCgroups {
+            mounts: String::new(),
+            own: String::new(),
+        };
+        NativeBackend::on_machine(worker, &machine, name)
     }
 
-    /// Prepares the backend for a machine that is described: one without control groups, for instance.
-    pub fn on_machine(machine: &HostCgroups, name: &str) -> Result<NativeBackend, BackendLaunchError> {
-        Ok(NativeBackend::assemble(WorkerProgram::load()?, machine, name))
-    }
-
-    fn assemble(worker: WorkerProgram, machine: &HostCgroups, name: &str) -> NativeBackend {
+    fn on_machine(worker: NativeWorker, machine: &HostCgroups, name: &str) -> NativeBackend {
         NativeBackend {
             launcher: worker.0,
             claim: CgroupClaim::new(machine, name),
@@ -108,7 +105,7 @@ impl NativeBackend {
     }
 
     /// What this machine can enforce hard.
-    pub fn support(&self) -> BackendSupport {
+    pub(super) fn support(&self) -> BackendSupport {
         let controllers = Controller::ALL.into_iter().filter(|one| self.claim.has(*one)).collect();
         BackendSupport {
             controllers,
@@ -117,12 +114,12 @@ impl NativeBackend {
     }
 
     /// Folders outside any sandbox that must be removed if this process dies: its control groups.
-    pub fn leftover_folders(&self) -> Vec<PathBuf> {
+    pub(super) fn leftover_folders(&self) -> Vec<PathBuf> {
         self.claim.folders()
     }
 
     /// The mechanism that enforces each rule of `spec` here.
-    pub fn enforcement(&self, spec: &Spec) -> Vec<RuleEnforcement> {
+    pub(super) fn enforcement(&self, spec: &Spec) -> Vec<RuleEnforcement> {
         let by = |controller, otherwise| {
             if self.claim.has(controller) {
                 EnforcementMechanism::Cgroup
@@ -165,7 +162,7 @@ impl NativeBackend {
     }
 
     /// The rules of `spec` that are only watched, or enforced for each process alone: `--require-hard` refuses them.
-    pub fn soft_rules(&self, spec: &Spec) -> Vec<RuleEnforcement> {
+    pub(super) fn soft_rules(&self, spec: &Spec) -> Vec<RuleEnforcement> {
         let soft = |one: &RuleEnforcement| {
             matches!(
                 one.mechanism,
@@ -176,7 +173,7 @@ impl NativeBackend {
     }
 
     /// Makes a sandbox as `spec` describes it.
-    pub async fn launch(&self, spec: &Arc<Spec>) -> Result<Sandbox, BackendLaunchError> {
+    pub(super) async fn launch(&self, spec: &Arc<Spec>) -> Result<Sandbox, BackendLaunchError> {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let plan = self.build_plan(spec)?;
         let ids = plan.ids;
