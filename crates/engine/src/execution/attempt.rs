@@ -23,7 +23,7 @@ use crate::request::{ExecutionRequest, ResultAudience};
 use crate::runs::registry::TrackedRun;
 use crate::sessions::context::ExecutionContext;
 use crate::sessions::rules::LiveExecution;
-use crate::skills::nested::{self, NestedSettings, SkillCallReceiver};
+use crate::skills::nested::{self, NestedSettings, SkillCallReceiver, SkillRunner};
 
 /// An execution on its way: what it belongs to, what it is to do, and what it has met so far.
 pub(crate) struct ActiveExecution<'a> {
@@ -202,12 +202,16 @@ impl Executions {
                     answers,
                     release,
                 };
-                let nested = NestedSettings::from_request(request);
+                let skills = SkillRunner {
+                    executions: self,
+                    caller: session,
+                    settings: NestedSettings::from_request(request),
+                };
                 let answers = dispatcher.dispatch_calls(channels, *tracked);
                 let run = Box::pin(dispatcher.run_program(run, answers, stop_copy));
                 let (ended, crossed) = tokio::select! {
                     ended = Box::pin(network::run_with_egress(outside, run)) => ended?,
-                    () = self.run_skill_calls(session, nested, skill_calls) => return Err(OperationError::Abandoned),
+                    () = skills.run_calls(skill_calls) => return Err(OperationError::Abandoned),
                 };
                 (ended, dispatcher.finish_calls().await?, crossed)
             }

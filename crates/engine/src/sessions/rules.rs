@@ -14,7 +14,7 @@ use crate::engine::lock;
 use crate::error::OperationError;
 use crate::refusal::RunRefusal;
 use crate::report::ErrorReport;
-use crate::runs::request::{ceiling_refusal, draft_refusal, request_policy};
+use crate::runs::request::{ServeConfig, ceiling_refusal, draft_refusal, request_policy};
 use crate::sandboxes::supported_capabilities;
 use crate::sessions::Sessions;
 use crate::sessions::context::{ExecutionContext, policy_ref};
@@ -156,8 +156,7 @@ impl Sessions {
         let _turn = rules.changing.lock().await;
         let (policy, generation) = {
             let now = lock(&rules.state);
-            let policy = self
-                .changed_policy(&now.policy, draft, rules.networked)
+            let policy = changed_policy(self.config.serve.as_ref(), &now.policy, draft, rules.networked)
                 .map_err(refused_change)?;
             (Arc::new(policy), now.generation + 1)
         };
@@ -182,7 +181,7 @@ impl Sessions {
             now.live.clone()
         };
         for (_, live) in live {
-            self.apply_rules(&live, &policy, generation).await;
+            apply_rules(&live, &policy, generation).await;
         }
         Ok(ActiveRules {
             generation,
@@ -230,73 +229,78 @@ impl Sessions {
         // The rules may have changed while nothing ran.
         session.history.set_generation(generation);
         if !Arc::ptr_eq(&now, &session.base) {
-            self.apply_rules(&held, &now, generation).await;
+            apply_rules(&held, &now, generation).await;
         }
         Some(begun)
     }
+}
 
-    async fn apply_rules(&self, live: &LiveExecution, policy: &Arc<Policy>, generation: u64) {
-        // A draft that asks for more than the new rules allow falls back to the rules.
-        let own = request_policy(&Ceiling::from_policy(policy), policy, live.draft.as_ref());
-        let policy = own.unwrap_or_else(|_| Arc::clone(policy));
-        if let Some(pass) = &live.pass {
-            pass.set_policy(Arc::clone(&policy));
-            pass.set_generation(generation);
-        }
-        if let Some(egress) = &live.egress {
-            egress.change_policy(policy).await;
-        }
+async fn apply_rules(live: &LiveExecution, policy: &Arc<Policy>, generation: u64) {
+    // A draft that asks for more than the new rules allow falls back to the rules.
+    let own = request_policy(&Ceiling::from_policy(policy), policy, live.draft.as_ref());
+    let policy = own.unwrap_or_else(|_| Arc::clone(policy));
+    if let Some(pass) = &live.pass {
+        pass.set_policy(Arc::clone(&policy));
+        pass.set_generation(generation);
     }
+    if let Some(egress) = &live.egress {
+        egress.change_policy(policy).await;
+    }
+}
 
-    /// The session's policy with other sections in it.
-    fn changed_policy(&self, policy: &Policy, draft: &Value, networked: bool) -> Result<Policy, RunRefusal> {
-        let fixed = draft.as_object().into_iter().flat_map(serde_json::Map::keys);
-        let fixed: Vec<&str> = fixed
-            .map(String::as_str)
-            .filter(|key| !CHANGEABLE_KEYS.contains(key) && *key != "version")
-            .collect();
-        if !fixed.is_empty() {
-            return Err(RunRefusal {
-                code: "session.fixed",
-                message: format!("`{}` of an open session cannot change", fixed.join("`, `")),
-                rule: fixed.join(", "),
-                hint: Some(format!("change `{}` only", CHANGEABLE_KEYS.join("`, `"))),
-            });
-        }
-        let draft = Draft::parse(&draft.to_string(), "change").map_err(|error| draft_refusal("the change", error))?;
-        let complete = Draft::builtin().layer(&draft);
-        let mut full = policy.to_draft();
-        if draft.net.is_some() {
-            full.net = complete.net;
-        }
-        if draft.tools.is_some() {
-            full.tools = complete.tools;
-        }
-        if draft.data.is_some() {
-            full.data = complete.data;
-        }
-        if draft.approvals.is_some() {
-            full.approvals = complete.approvals;
-        }
-        let front = self.config.serve.as_ref().ok_or_else(no_serve_config)?;
-        let new = full.under(&front.ceiling).map_err(|error| ceiling_refusal(&error))?;
-        if new.net().enabled == Some(true) && !networked {
-            return Err(RunRefusal {
-                code: "session.fixed",
-                message: "a session that was opened without a network has no way to it".to_owned(),
-                rule: "net.enabled".to_owned(),
-                hint: Some("run in another session".to_owned()),
-            });
-        }
-        match new.unsupported(&supported_capabilities()).first() {
-            Some(unbuilt) => Err(RunRefusal {
-                code: "policy.unbuilt",
-                message: format!("`{}` {}", unbuilt.key, unbuilt.why),
-                rule: unbuilt.key.clone(),
-                hint: Some(unbuilt.hint.clone()),
-            }),
-            None => Ok(new),
-        }
+/// The session's policy with other sections in it.
+fn changed_policy(
+    front: Option<&ServeConfig>,
+    policy: &Policy,
+    draft: &Value,
+    networked: bool,
+) -> Result<Policy, RunRefusal> {
+    let fixed = draft.as_object().into_iter().flat_map(serde_json::Map::keys);
+    let fixed: Vec<&str> = fixed
+        .map(String::as_str)
+        .filter(|key| !CHANGEABLE_KEYS.contains(key) && *key != "version")
+        .collect();
+    if !fixed.is_empty() {
+        return Err(RunRefusal {
+            code: "session.fixed",
+            message: format!("`{}` of an open session cannot change", fixed.join("`, `")),
+            rule: fixed.join(", "),
+            hint: Some(format!("change `{}` only", CHANGEABLE_KEYS.join("`, `"))),
+        });
+    }
+    let draft = Draft::parse(&draft.to_string(), "change").map_err(|error| draft_refusal("the change", error))?;
+    let complete = Draft::builtin().layer(&draft);
+    let mut full = policy.to_draft();
+    if draft.net.is_some() {
+        full.net = complete.net;
+    }
+    if draft.tools.is_some() {
+        full.tools = complete.tools;
+    }
+    if draft.data.is_some() {
+        full.data = complete.data;
+    }
+    if draft.approvals.is_some() {
+        full.approvals = complete.approvals;
+    }
+    let front = front.ok_or_else(no_serve_config)?;
+    let new = full.under(&front.ceiling).map_err(|error| ceiling_refusal(&error))?;
+    if new.net().enabled == Some(true) && !networked {
+        return Err(RunRefusal {
+            code: "session.fixed",
+            message: "a session that was opened without a network has no way to it".to_owned(),
+            rule: "net.enabled".to_owned(),
+            hint: Some("run in another session".to_owned()),
+        });
+    }
+    match new.unsupported(&supported_capabilities()).first() {
+        Some(unbuilt) => Err(RunRefusal {
+            code: "policy.unbuilt",
+            message: format!("`{}` {}", unbuilt.key, unbuilt.why),
+            rule: unbuilt.key.clone(),
+            hint: Some(unbuilt.hint.clone()),
+        }),
+        None => Ok(new),
     }
 }
 

@@ -137,19 +137,22 @@ pub(crate) fn skill_server(library: &SkillLibrary, session: &ExecutionContext) -
     (BuiltinServer::new(SKILLS_SERVER, find, call), taken)
 }
 
-impl Executions {
+/// Runs the skills that one execution calls.
+pub(crate) struct SkillRunner<'a> {
+    pub(crate) executions: &'a Executions,
+    /// The calling execution.
+    pub(crate) caller: &'a ExecutionContext,
+    pub(crate) settings: NestedSettings,
+}
+
+impl SkillRunner<'_> {
     /// Runs skill calls, several at once, for as long as the future is polled.
-    pub(crate) async fn run_skill_calls(
-        &self,
-        outer: &ExecutionContext,
-        around: NestedSettings,
-        mut orders: SkillCallReceiver,
-    ) {
+    pub(crate) async fn run_calls(&self, mut orders: SkillCallReceiver) {
         let mut under_way = FuturesUnordered::new();
         loop {
             tokio::select! {
                 Some(order) = orders.recv(), if under_way.len() < MAX_CONCURRENT_SKILLS => {
-                    under_way.push(self.handle_skill_call(outer, around, order));
+                    under_way.push(self.handle_call(order));
                 }
                 Some(()) = under_way.next() => {}
                 else => return std::future::pending().await,
@@ -157,33 +160,34 @@ impl Executions {
         }
     }
 
-    async fn handle_skill_call(&self, outer: &ExecutionContext, around: NestedSettings, order: SkillCall) {
+    async fn handle_call(&self, order: SkillCall) {
         let SkillCall { call, answer } = order;
-        let answered = self.answer_skill(outer, around, call).await;
+        let answered = self.answer_call(call).await;
         // The caller may be gone.
         let _ = answer.send(answered);
     }
 
-    async fn answer_skill(&self, outer: &ExecutionContext, around: NestedSettings, call: BuiltinCall) -> BuiltinAnswer {
+    async fn answer_call(&self, call: BuiltinCall) -> BuiltinAnswer {
         let BuiltinCall {
             tool,
             arguments,
             cancelled: mut gone,
         } = call;
-        let depth = outer.depth + 1;
+        let (executions, caller) = (self.executions, self.caller);
+        let depth = caller.depth + 1;
         let place = tokio::select! {
             biased;
             _ = &mut gone => return Err(self::caller_gone()),
-            place = self.nested_permits.acquire(outer.principal, depth) => place,
+            place = executions.nested_permits.acquire(caller.principal, depth) => place,
         };
         if place.is_none() {
             return Err((CallOutcome::Refused, nesting_refusal()));
         }
         let failed = |refusal: RequestRefusal| (CallOutcome::Failed, refusal);
-        let found = self
+        let found = executions
             .tools
             .library
-            .find_skill(SkillLookup::for_context(outer), tool.definition.name.clone())
+            .find_skill(SkillLookup::for_context(caller), tool.definition.name.clone())
             .await;
         let (skill, body) = found.map_err(failed)?;
         if skill_tool(&skill).map_err(failed)?.digest != tool.digest {
@@ -194,7 +198,7 @@ impl Executions {
         }
         let input = Value::Object(arguments).to_string();
         let (switch, mut stop) = Stop::new();
-        let mut run = self.run_skill(outer, around, (&skill, body), input, &mut stop);
+        let mut run = self.run_skill((&skill, body), input, &mut stop);
         let ran = tokio::select! {
             ran = &mut run => ran,
             _ = &mut gone => {
@@ -222,72 +226,75 @@ impl Executions {
     /// Runs a skill to its end, in a sandbox of its own. Boxed: its execution may call skills again.
     fn run_skill<'a>(
         &'a self,
-        outer: &'a ExecutionContext,
-        around: NestedSettings,
         (skill, body): (&'a Skill, SkillBody),
         input: String,
         stop: &'a mut Stop,
     ) -> BoxFuture<'a, Result<ExecutionReport, OperationError>> {
         Box::pin(async move {
-            let mut session = outer.for_nested_call(ExecutionId::generate()?);
-            session.folders = self.records.data.execution_scratch(session.execution);
-            let spec = self.sandboxes.spec(
+            let executions = self.executions;
+            let mut session = self.caller.for_nested_call(ExecutionId::generate()?);
+            session.folders = executions.records.data.execution_scratch(session.execution);
+            let spec = executions.sandboxes.spec(
                 &session.policy,
                 DiskFolders::scratch_only(&session.folders),
-                around.require_hard,
+                self.settings.require_hard,
             );
             let spec = spec.map_err(OperationError::Refused)?;
-            session.enforcement = self.sandboxes.enforcement(&spec, &session.policy);
-            let request = skill_request(&session, around, skill, body, input);
+            session.enforcement = executions.sandboxes.enforcement(&spec, &session.policy);
+            let request = skill_request(&session, self.settings, skill, body, input);
             if let Some(refusal) = crate::refusal::RunRefusal::check_program(&session.policy, &request.program) {
                 return Err(OperationError::Refused(refusal));
             }
             let folders = spec.has_folders().then(|| session.folders.clone());
             if let Some(folders) = &folders {
-                self.records.lease_folder(folders)?;
+                executions.records.lease_folder(folders)?;
             }
             let mut nobody = ();
             let execution = ActiveExecution::new(session, request, &mut nobody, stop);
-            let ran = self.run_skill_admitted(execution, &spec).await;
+            let ran = self.run_admitted(execution, &spec).await;
             if let Some(folders) = &folders {
-                self.records.remove_scratch(folders).await;
+                executions.records.remove_scratch(folders).await;
             }
             ran
         })
     }
 
     /// Runs a skill once the budget admits it.
-    async fn run_skill_admitted(
+    async fn run_admitted(
         &self,
         mut execution: ActiveExecution<'_>,
         spec: &Arc<Spec>,
     ) -> Result<ExecutionReport, OperationError> {
-        match self.acquire_permit(&mut execution, spec).await? {
-            RunPermit::Granted(_permit) => self.run_in_nested_sandbox(execution, spec).await,
+        match self.executions.acquire_permit(&mut execution, spec).await? {
+            RunPermit::Granted(_permit) => self.run_in_sandbox(execution, spec).await,
             RunPermit::NoCapacity(refusal) => Err(OperationError::Refused(refusal)),
             RunPermit::Cancelled => Err(OperationError::Abandoned),
         }
     }
 
-    async fn run_in_nested_sandbox(
+    async fn run_in_sandbox(
         &self,
         mut execution: ActiveExecution<'_>,
         spec: &Arc<Spec>,
     ) -> Result<ExecutionReport, OperationError> {
+        let executions = self.executions;
         let (session, request) = (&execution.session, &execution.request);
         let (language, who) = (request.program.language(), session.principal);
-        let mut sandbox = self.sandboxes.acquire(spec, language, who).await?;
+        let mut sandbox = executions.sandboxes.acquire(spec, language, who).await?;
         let before = copy_in(&sandbox, BTreeMap::new(), &request.files)?;
         let started = report::started_event(session, request);
-        self.records.record_event(session, started).await?;
-        let ran = self.execute_attempt(&mut execution, &mut sandbox, &before).await?;
+        executions.records.record_event(session, started).await?;
+        let ran = executions
+            .execute_attempt(&mut execution, &mut sandbox, &before)
+            .await?;
         let AttemptOutcome::Finished(finished) = ran else {
             // An execution without a call log is never suspended.
             return Err(OperationError::NotRecorded);
         };
         let (gone, written) = tokio::join!(
-            self.sandboxes.release(sandbox, spec, language, who),
-            self.records
+            executions.sandboxes.release(sandbox, spec, language, who),
+            executions
+                .records
                 .journal_end(&execution.session, &finished, &execution.attempt, None)
         );
         gone?;
