@@ -1,4 +1,5 @@
-//! Generates the checked-in files that the program itself writes: the policy's JSON Schema and the command line reference.
+//! Generates the checked-in files that come from the program itself: the policy's JSON Schema, the command line reference, and
+//! the picture of a session.
 
 use std::fs;
 use std::path::Path;
@@ -9,9 +10,12 @@ use clap::Args;
 
 use crate::program;
 
+mod session;
+
 const SCHEMA_FILE: &str = "docs/reference/policy.schema.json";
 const REFERENCE_FILE: &str = "docs/reference/cli.md";
-const FILES: [&str; 2] = [SCHEMA_FILE, REFERENCE_FILE];
+const PICTURE_FILE: &str = "docs/session.svg";
+const FILES: [&str; 3] = [SCHEMA_FILE, REFERENCE_FILE, PICTURE_FILE];
 
 /// The width of generated help, whatever the terminal.
 const HELP_WIDTH: &str = "100";
@@ -68,10 +72,10 @@ fn differing_files(root: &Path, program: &Path, files: &[&'static str]) -> Resul
 }
 
 fn generated_content(program: &Path, file: &str) -> Result<String> {
-    if file == SCHEMA_FILE {
-        help_output(program, &["policy", "schema"])
-    } else {
-        cli_reference(program)
+    match file {
+        SCHEMA_FILE => help_output(program, &["policy", "schema"]),
+        PICTURE_FILE => session::session_picture(program),
+        _ => cli_reference(program),
     }
 }
 

@@ -29,7 +29,7 @@ struct XtaskArguments {
 enum XtaskCommand {
     /// Check the house rules: arrows, fences, sizes, crate roots, promises, words, generated files
     Tidy,
-    /// Write the generated files under docs/reference
+    /// Write the generated files under docs: the reference and the picture of the README
     Generate(generate::GenerateArguments),
     /// Measure beside peers, in one run, and print a table
     Bench(bench::BenchArguments),

@@ -231,16 +231,19 @@ pub(crate) struct PolicyArgs {
     pub(crate) servers: Option<PathBuf>,
 }
 
-/// The technology that a sandbox is made with.
+/// The technology that a sandbox is made with. The help names only what this version has; the other names are reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Backend {
     /// A jail on this machine
     Native,
-    /// A container; not available in this version
+    /// A container; not in this version
+    #[value(hide = true)]
     Container,
-    /// A virtual machine; not available in this version
+    /// A virtual machine; not in this version
+    #[value(hide = true)]
     Microvm,
-    /// A cluster; not available in this version
+    /// A cluster; not in this version
+    #[value(hide = true)]
     Cluster,
 }
 
@@ -253,7 +256,7 @@ impl Backend {
             Backend::Microvm => "microvm",
             Backend::Cluster => "cluster",
         };
-        let message = format!("the backend `{name}` comes later, this version has `native`");
+        let message = format!("this version has no backend `{name}`, only `native`");
         Err(CliFault::refused("backend.unbuilt", message)
             .with_rule("backends")
             .with_hint("leave `--backend` out"))

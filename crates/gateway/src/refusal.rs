@@ -150,7 +150,7 @@ impl RequestRefusal {
     }
 
     pub(crate) fn denied(tool: &str, rule: &RuleRef) -> RequestRefusal {
-        RequestRefusal::new("policy.denied", format!("`{tool}` may not be called so"))
+        RequestRefusal::new("policy.denied", format!("the policy denies this call of `{tool}`"))
             .by_rule(rule.as_str())
             .with_hint("do without it, or ask the operator; `ringfence policy explain` shows why")
     }

@@ -37,6 +37,8 @@ case "$*" in
   "--help") printf 'Top %s  \n\nCommands:\n  policy  P\n  run     R\n  help    H\n\nOptions:\n  -h\n' "$COLUMNS" ;;
   "policy --help") printf 'Group\n\nCommands:\n  schema  S\n' ;;
   "policy schema --help" | "run --help") echo "Leaf $1" ;;
+  "run "* | "audit "*) echo "Session $1" ;;
+  "exec "*) echo "Session $1"; exit 1 ;;
   *) echo "unexpected: $*" >&2; exit 2 ;;
 esac
 "#;

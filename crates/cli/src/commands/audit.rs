@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{ids, open_store, session_not_found};
 use crate::args::{AuditCommand, AuditExportArgs, AuditTailArgs, AuditVerifyArgs, SessionShowArgs};
 use crate::fault::{CliFault, EXIT_CHECK_FAILED, error_chain};
-use crate::print::{Printer, Style, counted, event};
+use crate::print::{Printer, Style, counted, event, moment};
 use crate::settings::CliSettings;
 
 /// Runs the subcommand of `audit`.
@@ -43,7 +43,9 @@ pub(crate) async fn dispatch(
         let (records, reason) = (counted(one.records, "record"), &one.reason);
         printer.notice(&format!(
             "{} did not take {records} since {}, last at {}: {reason}; `ringfence audit export` has them",
-            one.sink, one.since, one.last
+            one.sink,
+            moment(one.since),
+            moment(one.last)
         ));
     }
     result

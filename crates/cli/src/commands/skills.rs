@@ -14,7 +14,7 @@ use crate::args::{
     SkillOwner, SkillSelector, SkillsCommand, SkillsExport, SkillsImport, SkillsList, SkillsRm, SkillsShow,
 };
 use crate::fault::{CliFault, EXIT_CHECK_FAILED, error_chain};
-use crate::print::{Printer, Style, byte_text, counted, escape};
+use crate::print::{Printer, Style, byte_text, counted, escape, moment};
 use crate::settings::CliSettings;
 
 mod run_skill;
@@ -209,7 +209,7 @@ fn skill_text(skill: &Skill, body: &SkillBody, versions: &[u32], keep: &ServerCa
         ),
         format!("scope        {}", skill.scope),
         format!("version      {} (kept: {})", skill.version, all.join(", ")),
-        format!("saved        {}", skill.saved),
+        format!("saved        {}", moment(skill.saved)),
         format!("digest       {}", skill.digest),
         format!("size         {}", byte_text(skill.bytes)),
         format!("language     {}", meta.language.name()),

@@ -103,7 +103,7 @@ async fn revoke_token(args: &TokenRevoke, settings: &CliSettings, printer: &Prin
     store.close_for_exit().await;
     let at = revoked.map_err(|error| token_fault(&error))?;
     tracing::info!(token = %id, "an access token was revoked");
-    printer.print_line(&format!("{id}  revoked  {at}"))?;
+    printer.print_line(&format!("{id}  revoked  {}", moment(at)))?;
     Ok(ExitCode::SUCCESS)
 }
 

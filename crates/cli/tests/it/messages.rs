@@ -84,7 +84,7 @@ fn every_refusal_says_what_why_and_what_next() {
         (
             &["run", "a.ts", "--backend", "container"],
             126,
-            "the backend `container` comes later",
+            "this version has no backend `container`, only `native`",
         ),
         (
             &["run", "a.ts", "--session", "s_1"],

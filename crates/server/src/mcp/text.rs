@@ -182,8 +182,9 @@ pub(super) fn tools_text(object: &Map<String, Value>) -> String {
         } else {
             format!(": {}", domains.join(", "))
         };
+        let noun = if server["tools"] == 1 { "tool" } else { "tools" };
         lines.add(format!(
-            "- {} ({} tools{domains}) {}",
+            "- {} ({} {noun}{domains}) {}",
             plain_text(&server["server"]),
             server["tools"],
             plain_text(&server["server_says"])

@@ -37,7 +37,7 @@ const FORBIDDEN: [ForbiddenCall; 2] = [
     ForbiddenCall {
         what: "block a customer",
         source: "await tools.company.block_customer({ id: \"CUS-0001\" })",
-        refused_by: &[("approval.timeout", "for want of an approval")],
+        refused_by: &[("approval.timeout", "without an approval")],
     },
 ];
 

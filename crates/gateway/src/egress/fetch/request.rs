@@ -81,7 +81,7 @@ impl FetchRequest {
         let usual = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
         let usual = usual.into_iter().find(|usual| usual.eq_ignore_ascii_case(&method));
         let method = usual.unwrap_or(&method).parse::<Method>();
-        let method = method.map_err(|_| invalid_request("`method` is none"))?;
+        let method = method.map_err(|_| invalid_request("`method` is not a method"))?;
         if matches!(method, Method::CONNECT | Method::TRACE) {
             return Err(invalid_request(&format!("the method {method}")));
         }
@@ -96,7 +96,7 @@ impl FetchRequest {
         }
         let mut headers = HeaderMap::new();
         for (name, value) in written.headers {
-            let named = HeaderName::try_from(&name).map_err(|_| invalid_request("a header's name is none"))?;
+            let named = HeaderName::try_from(&name).map_err(|_| invalid_request("a header has an invalid name"))?;
             if CONNECTION_HEADERS.contains(&named.as_str()) || named.as_str().starts_with("proxy-") {
                 continue;
             }
@@ -191,7 +191,7 @@ impl FetchRequest {
 }
 
 fn invalid_request(why: &str) -> RequestRefusal {
-    RequestRefusal::new("net.request", format!("`fetch` cannot ask so: {why}"))
+    RequestRefusal::new("net.request", format!("`fetch` refuses this request: {why}"))
         .by_rule(RULE)
         .with_hint("fetch(\"https://host/path\", { method, headers, body, redirect })")
 }

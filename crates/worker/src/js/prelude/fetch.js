@@ -14,7 +14,7 @@ export default (native, part) => {
     }
     static #name(name) {
       const text = `${name}`;
-      if (!token.test(text)) throw new TypeError(`\`${text.slice(0, 100)}\` is no name of a header`);
+      if (!token.test(text)) throw new TypeError(`\`${text.slice(0, 100)}\` is not a valid name of a header`);
       return text.toLowerCase();
     }
     append(name, value) {
