@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use ringfence_check::{CheckerTools, TypeCheck};
 use ringfence_gateway::{
     Credentials, EgressSettings, Gateway, ObservedTypes, RedactionError, RedactionRules, ServerCache, Servers, Spawner,
@@ -164,7 +165,11 @@ impl Engine {
     }
 
     /// Opens the data folder, sweeps after dead processes, and prepares the backend.
-    pub async fn open(settings: EngineConfig) -> Result<Engine, EngineOpenError> {
+    pub fn open(settings: EngineConfig) -> BoxFuture<'static, Result<Engine, EngineOpenError>> {
+        Box::pin(Engine::open_parts(settings))
+    }
+
+    async fn open_parts(settings: EngineConfig) -> Result<Engine, EngineOpenError> {
         let worker = tokio::task::spawn_blocking(WorkerProgram::load);
         let (near, far) = sinks::open_sinks(&settings)?;
         let store = Arc::new(Store::open_with_remotes(&settings.home, &near, far).await?);
@@ -298,7 +303,11 @@ impl Engine {
     }
 
     /// Shuts the engine down as the last act of the process: stops its servers, completes the store, and frees the lease.
-    pub async fn shutdown(self) {
+    pub fn shutdown(self) -> BoxFuture<'static, ()> {
+        Box::pin(self.shutdown_parts())
+    }
+
+    async fn shutdown_parts(self) {
         let Engine {
             store,
             lease,

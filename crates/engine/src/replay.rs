@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use ringfence_gateway::{CallLog, LoggedCall, ReplayDivergence};
 use ringfence_journal::{CleanText, ClientClaims, Event, ExecutionId, Recorder as _, SessionId};
 use ringfence_policy::{CallHistory, PastCallDecision, Policy, RuleEffect};
@@ -134,7 +135,16 @@ impl ReplayError {
 
 impl Engine {
     /// Replays a past execution offline, and compares the outcomes.
-    pub async fn replay(
+    pub fn replay<'a>(
+        &'a self,
+        id: ExecutionId,
+        against: Option<&'a Policy>,
+        reader: ResultAudience,
+    ) -> BoxFuture<'a, Result<ReplayReport, ReplayError>> {
+        Box::pin(self.replay_recorded(id, against, reader))
+    }
+
+    async fn replay_recorded(
         &self,
         id: ExecutionId,
         against: Option<&Policy>,

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use ringfence_gateway::{CallsMade, Egress, Pass, PassConfig};
 use ringfence_journal::{Enforcement, ExecutionId, RecordError, SessionId};
 use ringfence_policy::{PiiMode, Policy, SecretMode};
@@ -35,7 +36,15 @@ use crate::workspace::{DiskFolders, keeps_files};
 
 impl Engine {
     /// Runs `request` to its end, in a session of its own or in the one that it names, and shows output to `live` as it comes.
-    pub async fn run(
+    pub fn run<'a>(
+        &'a self,
+        request: ExecutionRequest,
+        live: &'a mut dyn OutputObserver,
+    ) -> BoxFuture<'a, Result<ExecutionReport, OperationError>> {
+        Box::pin(self.run_once(request, live))
+    }
+
+    async fn run_once(
         &self,
         request: ExecutionRequest,
         live: &mut dyn OutputObserver,
