@@ -19,7 +19,6 @@ const FENCED_PACKAGES: [(&str, &[&str], &str); 9] = [
         "only `server` serves HTTP, `gateway` where it is a proxy, and `probe` in an internet of its own",
     ),
     ("reqwest", &["gateway"], "only `gateway` is a client of the network"),
-    ("sqlx", &["store"], "only `store` links a database"),
     ("rusqlite", &["store"], "only `store` links a database"),
     ("libc", &["jail"], "only `jail` makes raw system calls"),
     ("clap", &["cli", "xtask"], "only `cli` reads arguments"),

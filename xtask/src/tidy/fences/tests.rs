@@ -11,13 +11,13 @@ fn judge(graph: &DependencyGraph, expected: &[&str]) {
 fn the_keepers_may() {
     let cli: &[_] = &[("clap", DependencyKind::Normal), ("anyhow", DependencyKind::Normal)];
     let members: &[(&str, &[_])] = &[
-        ("store", &[("sqlx", DependencyKind::Normal)]),
+        ("store", &[("rusqlite", DependencyKind::Normal)]),
         ("jail", &[("libc", DependencyKind::Normal)]),
         ("cli", cli),
         ("xtask", cli),
     ];
     judge(
-        &DependencyGraph::from_edges(members, &[("store", &["sqlx"]), ("sqlx", &["tokio"])]),
+        &DependencyGraph::from_edges(members, &[("store", &["rusqlite"]), ("rusqlite", &["tokio"])]),
         &[],
     );
 }
@@ -27,7 +27,7 @@ fn others_may_not() {
     let members: &[(&str, &[_])] = &[
         (
             "engine",
-            &[("anyhow", DependencyKind::Normal), ("sqlx", DependencyKind::Build)],
+            &[("anyhow", DependencyKind::Normal), ("rusqlite", DependencyKind::Build)],
         ),
         ("wire", &[("libc", DependencyKind::Normal)]),
     ];
@@ -35,7 +35,7 @@ fn others_may_not() {
         &DependencyGraph::from_edges(members, &[]),
         &[
             "error[fences]: engine: depends on `anyhow`: errors of a library are types of their own",
-            "error[fences]: engine: depends on `sqlx`: only `store` links a database",
+            "error[fences]: engine: depends on `rusqlite`: only `store` links a database",
             "error[fences]: wire: depends on `libc`: only `jail` makes raw system calls",
         ],
     );
