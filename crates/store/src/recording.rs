@@ -13,7 +13,7 @@ use sqlx::sqlite::SqliteRow;
 use zeroize::Zeroizing;
 
 use crate::database::{self, QueryError};
-use crate::lease::OwnerEnd;
+use crate::lease::{FormerOwner, OwnerEnd};
 use crate::seal::{SealContext, SealError};
 use crate::writer::{RecordingChange, WriterCommand, entry_codec};
 use crate::{AdoptError, Lease, Store};
@@ -227,7 +227,10 @@ impl Store {
         let lease = self.note_lease(lease);
         self.send(|reply| WriterCommand::LeaveUnfinished {
             session,
-            from: (lease, OwnerEnd::Died),
+            from: FormerOwner {
+                lease,
+                end: OwnerEnd::Died,
+            },
             reply,
         })
         .await
