@@ -11,7 +11,7 @@ use serde::Serialize;
 use zeroize::Zeroizing;
 
 use crate::database::{self, QueryError};
-use crate::lease::OwnerEnd;
+use crate::lease::{FormerOwner, OwnerEnd};
 use crate::query::{Query, QueryRow, query};
 use crate::seal::{SealContext, SealError};
 use crate::writer::{RecordingChange, WriterCommand, entry_codec};
@@ -226,7 +226,10 @@ impl Store {
         let lease = self.note_lease(lease);
         self.send(|reply| WriterCommand::LeaveUnfinished {
             session,
-            from: (lease, OwnerEnd::Died),
+            from: FormerOwner {
+                lease,
+                end: OwnerEnd::Died,
+            },
             reply,
         })
         .await

@@ -5,7 +5,7 @@ use ringfence_journal::{
 };
 
 use crate::database::{self, QueryError};
-use crate::lease::{self, DeadLease, OwnerEnd};
+use crate::lease::{self, DeadLease, FormerOwner, OwnerEnd};
 use crate::query::query;
 use crate::session::AdoptError;
 use crate::write_ahead::{self, MergeError};
@@ -106,7 +106,10 @@ impl Store {
             if self
                 .send(|reply| WriterCommand::LeaveUnfinished {
                     session,
-                    from: (lease, dead.owner_end()),
+                    from: FormerOwner {
+                        lease,
+                        end: dead.owner_end(),
+                    },
                     reply,
                 })
                 .await?

@@ -31,7 +31,7 @@ const FENCED_PACKAGES: [(&str, &[&str], &str); 9] = [
 
 /// Async runtimes, and the crates that must not link any, directly or not.
 const ASYNC_RUNTIMES: [&str; 4] = ["tokio", "async-std", "smol", "async-executor"];
-const SYNCHRONOUS_CRATES: [&str; 5] = ["policy", "hygiene", "journal", "catalog", "wire"];
+const SYNCHRONOUS_CRATES: [&str; 6] = ["policy", "disk", "hygiene", "journal", "catalog", "wire"];
 
 /// Packages that nobody may depend on, directly or not.
 const BANNED_PACKAGES: [(&str, &str); 5] = [

@@ -58,22 +58,9 @@ impl<'a> GatheredTools<'a> {
     }
 }
 
-/// Returns the bytes of a definition as JSON.
+/// Returns the bytes of a definition as JSON; what cannot be written as JSON is too much.
 fn weight(tool: &ToolDefinition) -> usize {
-    struct ByteCounter(usize);
-    impl std::io::Write for ByteCounter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = ByteCounter(0);
-    // Counting cannot fail, and the definition was parsed from JSON.
-    let _ = serde_json::to_writer(&mut count, tool);
-    count.0
+    serde_json::to_vec(tool).map_or(MAX_TOOL_BYTES + 1, |json| json.len())
 }
 
 /// Parses a tool as the protocol writes it.

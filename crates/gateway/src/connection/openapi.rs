@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use ringfence_catalog::ServerListing;
+use ringfence_disk::read_bounded;
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::call_result::{CallResult, MAX_RESULT_BYTES, ResultContent};
 use crate::credential::{Scrubber, SecretString};
 use crate::error::{ServerError, UpstreamCallError};
+use crate::error_text::error_chain;
 use crate::http::{HttpTransportError, read_body, same_origin, same_origin_client};
 use crate::json_tree;
-use crate::mcp_client::error_chain;
-use crate::server_cache::read_bounded;
 use crate::servers::entry::is_safe_for_credentials;
 use crate::servers::{OpenApiDocument, OpenApiInterface};
 use body::{BodyEncoding, BodyInput};

@@ -19,14 +19,14 @@ use serde_json::{Map, Value};
 
 use self::gathered_tools::GatheredTools;
 use crate::call_result::{CallResult, MAX_RESULT_BYTES, TOO_DEEP, TOO_LONG, TOO_MANY_VALUES, UNREADABLE};
-use crate::client_handler::UpstreamClientHandler;
-use crate::conversation::ConversationState;
+use crate::connection::client_handler::UpstreamClientHandler;
+use crate::connection::conversation::ConversationState;
+use crate::connection::process::{ServerProcess, StderrTail};
 use crate::credential::Scrubber;
 use crate::elicitation::ElicitationHandler;
 use crate::error::{ServerError, UpstreamCallError};
 use crate::error_text;
 use crate::json_tree::{MAX_DEPTH, MAX_TREE};
-use crate::process::{ServerProcess, StderrTail};
 use crate::server_cache::ProtocolEra;
 
 pub(crate) mod gathered_tools;
@@ -517,21 +517,6 @@ fn is_login_required(error: &ServiceError) -> bool {
         source = cause.source();
     }
     false
-}
-
-/// Formats an error with its causes, in one line.
-pub(crate) fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

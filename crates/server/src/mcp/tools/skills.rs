@@ -1,42 +1,108 @@
 //! `save_skill` and `list_skills`: saved programs.
 
 use ringfence_engine::{NewSkill, NewSkillScope, SkillLanguage, SkillProgram, SkillView, for_bash};
-use ringfence_journal::Principal;
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
+use rmcp::model::{CallToolResponse, ContentBlock, JsonObject, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::arguments::{CallArguments, wrong_argument};
-use super::fault::McpFault;
 use super::run::LANGUAGES;
-use super::{HandlerState, call_result, files, tools};
+use super::schema::{language_schema, objects_schema, result_schema};
+use super::{BuiltinTool, ToolCall, ToolLoading, read_only_annotations};
+use crate::mcp::arguments::{CallArguments, wrong_argument};
+use crate::mcp::fault::McpFault;
+use crate::mcp::{call_result, files};
 
 /// The most skills of one page.
 const PAGE_LIMIT: usize = 50;
 
 const SCOPES: &[(&str, &[&str])] = &[("user", &["me", "mine"]), ("session", &[])];
 
+pub(super) static SAVE: BuiltinTool = BuiltinTool {
+    name: "save_skill",
+    alias: None,
+    title: "Save a skill",
+    description: |_| {
+        "Keep a program for later; any program then calls `skills.monthly_report({…})`. \
+         TypeScript: `export default async function (input) {…}`; Python: `async def main(month): …`."
+            .into()
+    },
+    input: |programs| {
+        json!({
+            "type": "object",
+            "properties": {
+                "name": { "type": "string", "description": "e.g. monthly-report" },
+                "description": { "type": "string" },
+                "code": { "type": "string" },
+                "execution_id": { "type": "string", "description": "instead of code: a run that worked" },
+                "language": language_schema(programs),
+                "inputs": { "type": "object", "description": "JSON Schema" },
+                "outputs": { "type": "object", "description": "JSON Schema" },
+                "files": { "type": "object" },
+                "scope": { "type": "string", "enum": ["user", "session"] },
+                "session_id": { "type": "string" },
+            },
+            "required": ["name", "description"],
+        })
+    },
+    output: || {
+        result_schema(
+            json!({ "name": { "type": "string" }, "call": { "type": "string" }, "version": { "type": "integer" } }),
+        )
+    },
+    annotations: || {
+        ToolAnnotations::new()
+            .read_only(false)
+            .destructive(false)
+            .idempotent(true)
+            .open_world(false)
+    },
+    loading: ToolLoading::Deferrable,
+    answer: |call| Box::pin(save_skill(call)),
+};
+
+pub(super) static LIST: BuiltinTool = BuiltinTool {
+    name: "list_skills",
+    alias: None,
+    title: "List skills",
+    description: |_| "Saved programs; search_tools finds them too.".into(),
+    input: |_| {
+        json!({
+            "type": "object",
+            "properties": {
+                "query": { "type": "string" },
+                "cursor": { "type": "string" },
+                "session_id": { "type": "string" },
+            },
+        })
+    },
+    output: || {
+        result_schema(
+            json!({ "skills": objects_schema(), "total": { "type": "integer" }, "cursor": { "type": "string" } }),
+        )
+    },
+    annotations: read_only_annotations,
+    loading: ToolLoading::Deferrable,
+    answer: |call| Box::pin(list_skills(call)),
+};
+
+/// The schema of a request to save a skill.
+pub(crate) fn save_schema() -> Value {
+    SAVE.input_schema()
+}
+
 /// Handles a call of `save_skill`.
-pub(super) async fn save_skill(
-    shared: &HandlerState,
-    who: Principal,
-    given: Option<JsonObject>,
-) -> Result<CallToolResult, McpFault> {
-    let new = parse_new_skill(given)?;
-    let saved = shared.engine.skills().save(who, new).await?;
+async fn save_skill(call: ToolCall<'_>) -> Result<CallToolResponse, McpFault> {
+    let new = parse_new_skill(call.request.arguments)?;
+    let saved = call.handler.shared.engine.skills().save(call.who, new).await?;
     let text = format!(
         "saved `{}` version {} ({}); call it with {}(…) in a program",
         saved.name, saved.version, saved.scope, saved.call
     );
-    Ok(call_result::complete_result(
-        json!(saved),
-        vec![ContentBlock::text(text)],
-        false,
-    ))
+    Ok(call_result::complete_result(json!(saved), vec![ContentBlock::text(text)], false).into())
 }
 
 /// Parses the arguments of a call into a new skill.
 pub(crate) fn parse_new_skill(given: Option<JsonObject>) -> Result<NewSkill, McpFault> {
-    let mut given = CallArguments::new(given, tools::SAVE_ARGUMENTS)?;
+    let mut given = SAVE.parse_arguments(given)?;
     let name = given.take_required(
         "name",
         "give a name of lower-case letters, digits and hyphens, such as `monthly-report`",
@@ -126,18 +192,15 @@ fn parse_schema(given: &mut CallArguments, name: &str) -> Result<Option<Value>, 
 }
 
 /// Handles a call of `list_skills`.
-pub(super) async fn list_skills(
-    shared: &HandlerState,
-    who: Principal,
-    given: Option<JsonObject>,
-) -> Result<CallToolResult, McpFault> {
-    let mut given = CallArguments::new(given, tools::LIST_SKILLS_ARGUMENTS)?;
+async fn list_skills(call: ToolCall<'_>) -> Result<CallToolResponse, McpFault> {
+    let (engine, who) = (&call.handler.shared.engine, call.who);
+    let mut given = LIST.parse_arguments(call.request.arguments)?;
     let (query, cursor) = (given.take_text("query")?, given.take_text("cursor")?);
     let session = given.take_session()?;
     let session = session
-        .map(|called| shared.engine.sessions().find_open_session(who, &called))
+        .map(|called| engine.sessions().find_open_session(who, &called))
         .transpose()?;
-    let all = shared.engine.skills().list(who, session, query.as_deref()).await?;
+    let all = engine.skills().list(who, session, query.as_deref()).await?;
     let (page, next) = skills_page(&all, cursor.as_deref(), PAGE_LIMIT)?;
     let mut lines: Vec<String> = page
         .iter()
@@ -162,11 +225,7 @@ pub(super) async fn list_skills(
         lines.push(format!("more: cursor {next}"));
         object["cursor"] = next.into();
     }
-    Ok(call_result::complete_result(
-        object,
-        vec![ContentBlock::text(lines.join("\n"))],
-        false,
-    ))
+    Ok(call_result::complete_result(object, vec![ContentBlock::text(lines.join("\n"))], false).into())
 }
 
 /// The page of skills after the cursor, and the next cursor.

@@ -11,25 +11,23 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
-use crate::connection::{UpstreamConnection, UpstreamProtocol};
+use super::line_transport::LineTransport;
+use super::mcp_client::{ClientResources, McpClient, McpClientConfig};
+use super::openapi::OpenApiClient;
+use super::process::{self, ProcessSpec, StderrTail};
+use super::{UpstreamConnection, UpstreamOptions, UpstreamProtocol};
 use crate::credential::{CredentialSource, Scrubber, SecretString};
 use crate::error::ServerError;
 use crate::error_text;
 use crate::http::HttpTransport;
-use crate::line_transport::LineTransport;
-use crate::mcp_client::{ClientResources, McpClient, McpClientConfig};
 use crate::oauth::OAuthTokens;
-use crate::openapi::OpenApiClient;
-use crate::process::{self, ProcessSpec, StderrTail};
 use crate::server_cache::ProtocolEra;
 use crate::servers::{
     ConfiguredServer, OpenApiInterface, RemoteAuth, RemoteServer, ServerKind, StdioPlacement, StdioServer,
 };
 use crate::spawner::SpawnRequest;
-use crate::upstreams::{ServerEvent, UpstreamHub};
+use crate::vault::Vault;
 
-/// After this time the user is told that a program is slow to start.
-const SLOW_START_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most concurrent requests to one remote server.
 const MAX_CONCURRENT_REQUESTS: usize = 64;
 /// How often a broken stream is resumed, and the longest delay before each attempt.
@@ -37,6 +35,13 @@ const MAX_STREAM_RETRIES: usize = 4;
 const MAX_STREAM_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// Variables whose literal values are not treated as secrets.
 const NON_SECRET_VARIABLES: [&str; 8] = ["HOME", "LANG", "LC_ALL", "NODE_ENV", "PATH", "PYTHONPATH", "TERM", "TZ"];
+
+/// What all servers are connected with.
+#[derive(Clone, Copy)]
+pub(crate) struct ConnectContext<'a> {
+    pub(crate) options: &'a UpstreamOptions,
+    pub(crate) vault: &'a Vault,
+}
 
 /// The resolved values of a server, and the scrubber that removes the secrets among them from texts.
 pub(crate) struct ResolvedValues {
@@ -46,20 +51,20 @@ pub(crate) struct ResolvedValues {
 
 /// Connects to a server of any kind.
 pub(crate) fn connect<'a>(
-    hub: &'a UpstreamHub,
+    context: ConnectContext<'a>,
     server: &'a ConfiguredServer,
     seen: Option<ProtocolEra>,
 ) -> BoxFuture<'a, Result<UpstreamConnection, ServerError>> {
     match &server.source {
-        ServerKind::Program(program) => connect_program(hub, server, program, seen).boxed(),
-        ServerKind::Remote(remote) => connect_remote(hub, server, remote, seen).boxed(),
-        ServerKind::Interface(interface) => connect_interface(hub, server, interface).boxed(),
+        ServerKind::Program(program) => connect_program(context, server, program, seen).boxed(),
+        ServerKind::Remote(remote) => connect_remote(context, server, remote, seen).boxed(),
+        ServerKind::Interface(interface) => connect_interface(context, server, interface).boxed(),
     }
 }
 
 /// Resolves every value of one section of the entry.
 pub(crate) fn resolve_values(
-    hub: &UpstreamHub,
+    context: ConnectContext<'_>,
     server: &ConfiguredServer,
     section: &str,
     written: &BTreeMap<String, CredentialSource>,
@@ -68,7 +73,7 @@ pub(crate) fn resolve_values(
     let mut scrubber = Scrubber::default();
     for (name, value) in written {
         let secret = value
-            .resolve(&hub.options.environment, &hub.vault)
+            .resolve(&context.options.environment, context.vault)
             .map_err(|source| ServerError::Credential {
                 server: server.name.clone(),
                 key: format!("{section}.{name}"),
@@ -83,38 +88,19 @@ pub(crate) fn resolve_values(
     Ok(ResolvedValues { values, scrubber })
 }
 
-/// Connects to a program, and publishes an event when that takes long.
 async fn connect_program(
-    hub: &UpstreamHub,
+    context: ConnectContext<'_>,
     server: &ConfiguredServer,
     program: &StdioServer,
     seen: Option<ProtocolEra>,
 ) -> Result<UpstreamConnection, ServerError> {
-    let mut starting = Box::pin(start_program(hub, server, program, seen));
-    if let Ok(connected) = tokio::time::timeout(SLOW_START_TIMEOUT, &mut starting).await {
-        return connected;
-    }
-    hub.publish(ServerEvent::SlowStart {
-        server: server.name.clone(),
-        after: SLOW_START_TIMEOUT,
-        within: hub.options.start_timeout,
-    });
-    starting.await
-}
-
-async fn start_program(
-    hub: &UpstreamHub,
-    server: &ConfiguredServer,
-    program: &StdioServer,
-    seen: Option<ProtocolEra>,
-) -> Result<UpstreamConnection, ServerError> {
-    let ResolvedValues { values, scrubber } = resolve_values(hub, server, "env", &program.env)?;
+    let ResolvedValues { values, scrubber } = resolve_values(context, server, "env", &program.env)?;
     let opening = McpClientConfig {
         server: &server.name,
         scrubber: scrubber.clone(),
-        person: hub.options.elicitation.clone(),
+        person: context.options.elicitation.clone(),
         seen,
-        within: hub.options.start_timeout,
+        within: context.options.start_timeout,
     };
     let unstarted = |detail: String| ServerError::Start {
         server: server.name.clone(),
@@ -129,7 +115,7 @@ async fn start_program(
                 env: values,
                 cwd: program.cwd.as_deref(),
             };
-            let started = process::start_process(&start, &hub.options.environment, scrubber.clone());
+            let started = process::start_process(&start, &context.options.environment, scrubber.clone());
             let (process, stdout, stdin) = started.map_err(|error| unstarted(error_text::of_start(&error)))?;
             let (lines, state) = LineTransport::new(stdout, stdin);
             let footing = ClientResources {
@@ -141,7 +127,7 @@ async fn start_program(
             McpClient::open(opening, lines, footing).await?
         }
         StdioPlacement::Sandbox(policy) => {
-            let Some(spawner) = &hub.options.spawner else {
+            let Some(spawner) = &context.options.spawner else {
                 return Err(ServerError::NoSandbox {
                     server: server.name.clone(),
                     policy: policy.clone(),
@@ -154,11 +140,11 @@ async fn start_program(
                 env: &values,
                 policy,
             };
-            let started = tokio::time::timeout(hub.options.start_timeout, spawner.spawn(spawn)).await;
+            let started = tokio::time::timeout(context.options.start_timeout, spawner.spawn(spawn)).await;
             let started = started.map_err(|_| ServerError::Timeout {
                 server: server.name.clone(),
                 step: "its start",
-                after: hub.options.start_timeout,
+                after: context.options.start_timeout,
             })?;
             let started = started.map_err(|error| unstarted(error.to_string()))?;
             let stderr = StderrTail::new(started.stderr, scrubber.clone());
@@ -176,15 +162,15 @@ async fn start_program(
 }
 
 async fn connect_remote(
-    hub: &UpstreamHub,
+    context: ConnectContext<'_>,
     server: &ConfiguredServer,
     remote: &RemoteServer,
     seen: Option<ProtocolEra>,
 ) -> Result<UpstreamConnection, ServerError> {
-    let ResolvedValues { values, scrubber } = resolve_values(hub, server, "headers", &remote.headers)?;
+    let ResolvedValues { values, scrubber } = resolve_values(context, server, "headers", &remote.headers)?;
     let tokens = (remote.auth == RemoteAuth::OAuth).then(|| {
         Arc::new(OAuthTokens::new(
-            &hub.vault,
+            context.vault,
             &server.name,
             &remote.url,
             scrubber.clone(),
@@ -203,9 +189,9 @@ async fn connect_remote(
     let opening = McpClientConfig {
         server: &server.name,
         scrubber,
-        person: hub.options.elicitation.clone(),
+        person: context.options.elicitation.clone(),
         seen,
-        within: hub.options.connect_timeout,
+        within: context.options.connect_timeout,
     };
     let talk = McpClient::open(opening, transport, footing).await?;
     Ok(UpstreamConnection::new(UpstreamProtocol::Mcp(Box::new(talk))))
@@ -220,20 +206,20 @@ fn stream_retry_policy() -> ExponentialBackoff {
 }
 
 async fn connect_interface(
-    hub: &UpstreamHub,
+    context: ConnectContext<'_>,
     server: &ConfiguredServer,
     interface: &OpenApiInterface,
 ) -> Result<UpstreamConnection, ServerError> {
-    let ResolvedValues { values, scrubber } = resolve_values(hub, server, "headers", &interface.headers)?;
+    let ResolvedValues { values, scrubber } = resolve_values(context, server, "headers", &interface.headers)?;
     let opened = tokio::time::timeout(
-        hub.options.connect_timeout,
+        context.options.connect_timeout,
         OpenApiClient::open(&server.name, interface, &values, scrubber),
     )
     .await;
     let api = opened.map_err(|_| ServerError::Timeout {
         server: server.name.clone(),
         step: "its document",
-        after: hub.options.connect_timeout,
+        after: context.options.connect_timeout,
     })??;
     Ok(UpstreamConnection::new(UpstreamProtocol::OpenApi(Box::new(api))))
 }

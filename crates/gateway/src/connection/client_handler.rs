@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::conversation::ConversationState;
+use crate::connection::conversation::ConversationState;
 use crate::elicitation::ElicitationHandler;
 use rmcp::ErrorData;
 use rmcp::model::{ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, Implementation};

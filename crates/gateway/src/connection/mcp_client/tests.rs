@@ -1,7 +1,7 @@
 use super::*;
+use crate::connection::line_transport::LineTransport;
+use crate::connection::process::{self, ProcessSpec};
 use crate::credential::EnvironmentLookup;
-use crate::line_transport::LineTransport;
-use crate::process::{self, ProcessSpec};
 
 /// The end is noticed when writing or when reading, whichever is first: here when writing.
 #[tokio::test]

@@ -9,17 +9,18 @@ use futures::future::{BoxFuture, Shared};
 use ringfence_catalog::{DefinitionDigest, ServerListing};
 use serde_json::{Map, Value};
 
+use super::{ServerEvent, UpstreamHub};
 use crate::call_result::CallResult;
-use crate::connect;
-use crate::connection::UpstreamConnection;
-use crate::conversation::ConversationState;
+use crate::connection::conversation::ConversationState;
+use crate::connection::{self, ConnectContext, UpstreamConnection};
 use crate::error::{ServerError, UpstreamCallError};
 use crate::server_cache::ProtocolEra;
-use crate::servers::ConfiguredServer;
-use crate::upstreams::{ServerEvent, UpstreamHub};
+use crate::servers::{ConfiguredServer, ServerKind};
 
 /// The end of a connection that lived this long is not a failure.
 const MIN_STABLE_LIFETIME: Duration = Duration::from_secs(10);
+/// After this time the user is told that a program is slow to start.
+const SLOW_START_TIMEOUT: Duration = Duration::from_secs(10);
 const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
 const MAX_BACKOFF: Duration = Duration::from_mins(1);
 /// Announced changes of a server's tools are gathered for this long, and handled no more often.
@@ -243,7 +244,7 @@ impl UpstreamServer {
     async fn connect(self: &Arc<Self>) -> Result<Arc<UpstreamConnection>, ServerError> {
         let hub = self.hub()?;
         let before = self.tools().and_then(|seen| seen.era);
-        let link = connect::connect(&hub, &self.server, before).await?;
+        let link = self.open_connection(&hub, before).await?;
         let listing = link.list(hub.options.list_timeout).await?;
         if before == Some(ProtocolEra::Modern) && link.era() == Some(ProtocolEra::Legacy) {
             hub.publish(ServerEvent::OlderProtocol {
@@ -262,6 +263,31 @@ impl UpstreamServer {
             link.attach(task.abort_handle());
         }
         Ok(link)
+    }
+
+    /// Opens a connection, and publishes an event when a program takes long to start.
+    async fn open_connection(
+        &self,
+        hub: &UpstreamHub,
+        before: Option<ProtocolEra>,
+    ) -> Result<UpstreamConnection, ServerError> {
+        let context = ConnectContext {
+            options: &hub.options,
+            vault: &hub.vault,
+        };
+        let mut connecting = connection::connect(context, &self.server, before);
+        if !matches!(self.server.source, ServerKind::Program(_)) {
+            return connecting.await;
+        }
+        if let Ok(connected) = tokio::time::timeout(SLOW_START_TIMEOUT, &mut connecting).await {
+            return connected;
+        }
+        hub.publish(ServerEvent::SlowStart {
+            server: self.name().to_owned(),
+            after: SLOW_START_TIMEOUT,
+            within: hub.options.start_timeout,
+        });
+        connecting.await
     }
 
     /// Stores a new listing, in memory and on disk, and reports what changed.
@@ -290,7 +316,7 @@ impl UpstreamServer {
         if !same && let Err(error) = hub.cache.write(&self.server, era, new.listing.clone()) {
             tracing::warn!(
                 server = self.name(),
-                error = crate::mcp_client::error_chain(&error),
+                error = crate::error_text::error_chain(&error),
                 "a listing is not remembered"
             );
         }

@@ -4,17 +4,18 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use ringfence_engine::{JobLanguage, OperationError, RunProgram, RunRequest, WaitError};
-use ringfence_journal::{ApprovalId, ExecutionId, Principal};
-use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject};
-use rmcp::service::{RequestContext, RoleServer};
-use serde_json::Value;
+use ringfence_journal::{ApprovalId, ExecutionId};
+use ringfence_policy::AllowedPrograms;
+use rmcp::model::{CallToolResponse, JsonObject, ToolAnnotations};
+use serde_json::{Value, json};
 
-use super::arguments::{CallArguments, wrong_argument};
-use super::elicitation::{self, CallElicitation};
-use super::fault::McpFault;
-use super::handler::McpHandler;
-use super::wait::{self, OnDisconnect, WaitOptions, WaitOutcome};
-use super::{call_result, client_trace, files, task, tools};
+use super::schema::{execution_schema, language_schema, nullable_schema, property_names};
+use super::{BuiltinTool, ToolCall, ToolLoading};
+use crate::mcp::arguments::{CallArguments, wrong_argument};
+use crate::mcp::elicitation::{self, CallElicitation};
+use crate::mcp::fault::McpFault;
+use crate::mcp::wait::{self, OnDisconnect, WaitOptions, WaitOutcome};
+use crate::mcp::{call_result, client_trace, files, task};
 
 /// How long a call waits for its run: clients time out after about a minute.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(45);
@@ -29,85 +30,181 @@ pub(super) const LANGUAGES: &[(&str, &[&str])] = &[
     ("bash", &[]),
 ];
 
+/// The possible statuses of a run.
+const STATUSES: [&str; 9] = [
+    "running",
+    "completed",
+    "failed",
+    "timed_out",
+    "killed",
+    "cancelled",
+    "refused",
+    "waiting_approval",
+    "lost",
+];
+
+pub(super) static RUN: BuiltinTool = BuiltinTool {
+    name: "sandboxed_code_run",
+    alias: Some("sandboxed_code.run"),
+    title: "Run code in a sandbox",
+    description: |programs| {
+        let shell = match programs {
+            AllowedPrograms::All => "; also instead of a shell (language shell)",
+            AllowedPrograms::None => "",
+        };
+        format!(
+            "Run a program in a fresh sandbox{shell}. Do many tool calls, loops and filters in one \
+             program: only its result comes back.\n{RUN_MORE}"
+        )
+        .into()
+    },
+    input: |programs| {
+        json!({
+            "type": "object",
+            "properties": {
+                "code": { "type": "string" },
+                "language": language_schema(programs),
+                "session_id": { "type": "string", "description": "keep /workspace between runs: an id from a result, or any name" },
+                "files": { "type": "object", "description": "{name: text} or {name: {base64}}, put into /workspace" },
+                "timeout": { "type": "string", "description": "e.g. 30s, waiting included" },
+                "sandbox_policy": {
+                    "type": "object",
+                    "description": "other limits for this run, e.g. {\"proc\":{\"mem_limit\":\"256MiB\"}}; never above the operator's",
+                },
+            },
+            "required": ["code", "language"],
+        })
+    },
+    output: || {
+        let mut output = execution_schema();
+        output["properties"]["status"]["enum"] = json!(STATUSES);
+        output["properties"]["error"]["anyOf"][0]["properties"] = json!({
+            "code": { "type": "string" },
+            "message": { "type": "string" },
+            "hint": nullable_schema("string"),
+            "rule": nullable_schema("string"),
+        });
+        output
+    },
+    annotations: || {
+        ToolAnnotations::new()
+            .read_only(false)
+            .destructive(true)
+            .idempotent(false)
+            .open_world(true)
+    },
+    loading: ToolLoading::Eager,
+    answer: |call| Box::pin(call_run(call)),
+};
+
+/// The part of the description of runs that does not depend on the allowed programs.
+const RUN_MORE: &str = "\
+TypeScript: `const all = await tools.github.list_issues({owner: \"o\", repo: \"r\"}); all.filter(i => i.open).length` \
+(the last expression is the value; console.log prints).\n\
+Python: `from tools import github`, `await github.list_issues(owner=\"o\", repo=\"r\")`; last expression is the value.\n\
+No network, no packages, only /workspace and /tmp are writable, unless the policy says more. \
+`emit(\"plot.png\")` sends a file out. Returns status, value, stdout, stderr, error, calls, files. \
+status running: call wait_run. waiting_approval: a person decides; call wait_run later, do not run again. failed: fix what error.hint says. refused: the policy forbids it, change the plan.";
+
+pub(super) static WAIT: BuiltinTool = BuiltinTool {
+    name: "wait_run",
+    alias: None,
+    title: "Wait for a run",
+    description: |_| "Wait for a run that still goes on: its new output, and its result once it ends.".into(),
+    input: |_| {
+        json!({
+            "type": "object",
+            "properties": {
+                "execution_id": { "type": "string" },
+                "wait": { "type": "string", "description": "at most 45s" },
+                "cancel": { "type": "boolean", "description": "kill it" },
+            },
+            "required": ["execution_id"],
+        })
+    },
+    output: execution_schema,
+    annotations: || {
+        ToolAnnotations::new()
+            .read_only(false)
+            .destructive(true)
+            .idempotent(true)
+            .open_world(false)
+    },
+    loading: ToolLoading::Deferrable,
+    answer: |call| Box::pin(call_wait(call)),
+};
+
 /// Handles a call of `sandboxed_code_run`.
-pub(super) async fn call_run(
-    face: &McpHandler,
-    who: Principal,
-    given: Option<JsonObject>,
-    context: &RequestContext<RoleServer>,
-) -> Result<CallToolResponse, McpFault> {
-    let mut ask = parse_run_request(given)?;
-    ask.trace = Some(client_trace::client_trace(context));
-    let id = face.shared.engine.runs().begin(who, ask).await?;
-    face.add_started(id);
-    follow_run(face, who, id, HashSet::new(), context).await
+async fn call_run(mut call: ToolCall<'_>) -> Result<CallToolResponse, McpFault> {
+    if let Some(answer) = resume_repeated_call(&call).await {
+        return answer;
+    }
+    let mut ask = run_request_from(RUN.parse_arguments(call.request.arguments.take())?)?;
+    ask.trace = Some(client_trace::client_trace(call.context));
+    let id = call.handler.shared.engine.runs().begin(call.who, ask).await?;
+    call.handler.add_started(id);
+    follow_run(&call, id, HashSet::new()).await
 }
 
 /// Handles a repeated call with the person's answers. It resumes waiting for its run, and starts none.
-pub(super) async fn resume_repeated_call(
-    face: &McpHandler,
-    who: Principal,
-    request: &CallToolRequestParams,
-    context: &RequestContext<RoleServer>,
-) -> Option<Result<CallToolResponse, McpFault>> {
-    let repeated = match elicitation::parse_repeated_call(request.request_state.as_deref()) {
+async fn resume_repeated_call(call: &ToolCall<'_>) -> Option<Result<CallToolResponse, McpFault>> {
+    let repeated = match elicitation::parse_repeated_call(call.request.request_state.as_deref()) {
         Ok(repeated) => repeated?,
         Err(fault) => return Some(Err(fault)),
     };
-    let answers = request.input_responses.as_ref();
+    let (engine, answers) = (&call.handler.shared.engine, call.request.input_responses.as_ref());
     if let Some(answers) = answers
-        && let Err(fault) = elicitation::accept_answers(&face.shared.engine, who, repeated.execution, answers).await
+        && let Err(fault) = elicitation::accept_answers(engine, call.who, repeated.execution, answers).await
     {
         return Some(Err(fault));
     }
-    Some(follow_run(face, who, repeated.execution, repeated.asked, context).await)
+    Some(follow_run(call, repeated.execution, repeated.asked).await)
 }
 
 /// Waits for an execution that this call started. The response is its result, a task, or its state so far.
 async fn follow_run(
-    face: &McpHandler,
-    who: Principal,
+    call: &ToolCall<'_>,
     id: ExecutionId,
     asked: HashSet<ApprovalId>,
-    context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, McpFault> {
-    let offers_tasks = context
+    let offers_tasks = call
+        .context
         .client_capabilities()
         .is_some_and(|client| client.supports_tasks());
     let stay = WaitOptions {
         timeout: if offers_tasks { TASK_AFTER } else { WAIT_TIMEOUT },
-        on_disconnect: face.on_disconnect(id),
+        on_disconnect: call.handler.on_disconnect(id),
         known_questions: None,
         is_single_call: false,
-        elicitation: CallElicitation::new(context, asked),
+        elicitation: CallElicitation::new(call.context, asked),
     };
-    match wait::wait_for_execution(face, who, id, stay, context).await? {
+    match wait::wait_for_execution(call.handler, call.who, id, stay, call.context).await? {
         // The client of a task sees the pending questions when it polls the task.
         WaitOutcome::StillRunning(_) | WaitOutcome::NeedsInput(_) if offers_tasks => Ok(task::created_task(id).into()),
         seen @ (WaitOutcome::StillRunning(_) | WaitOutcome::Ended(_) | WaitOutcome::NeedsInput(_)) => {
-            outcome_response(face, who, seen).await
+            outcome_response(call, seen).await
         }
     }
 }
 
-async fn outcome_response(face: &McpHandler, who: Principal, seen: WaitOutcome) -> Result<CallToolResponse, McpFault> {
+async fn outcome_response(call: &ToolCall<'_>, seen: WaitOutcome) -> Result<CallToolResponse, McpFault> {
     match seen {
-        WaitOutcome::Ended(execution) => Ok(call_result::ended_result(&face.shared.engine, who, &execution)
-            .await?
-            .into()),
+        WaitOutcome::Ended(execution) => {
+            let result = call_result::ended_result(&call.handler.shared.engine, call.who, &execution).await?;
+            Ok(result.into())
+        }
         WaitOutcome::StillRunning(running) => Ok(call_result::running_result(running).into()),
         WaitOutcome::NeedsInput(question) => Ok(CallToolResponse::InputRequired(*question)),
     }
 }
 
 /// Waits for a running execution, or cancels it.
-pub(super) async fn call_wait(
-    face: &McpHandler,
-    who: Principal,
-    given: Option<JsonObject>,
-    context: &RequestContext<RoleServer>,
-) -> Result<CallToolResponse, McpFault> {
-    let mut given = CallArguments::new(given, tools::WAIT_ARGUMENTS)?;
+async fn call_wait(mut call: ToolCall<'_>) -> Result<CallToolResponse, McpFault> {
+    if let Some(answer) = resume_repeated_call(&call).await {
+        return answer;
+    }
+    let (engine, who) = (&call.handler.shared.engine, call.who);
+    let mut given = WAIT.parse_arguments(call.request.arguments.take())?;
     let text = given.take_required("execution_id", "give the `execution_id` of a run that goes on")?;
     let id: ExecutionId = text.parse().map_err(|error| {
         let hint = "use the `execution_id` that sandboxed_code_run returned";
@@ -115,26 +212,36 @@ pub(super) async fn call_wait(
     })?;
     let at_most = given.take_duration("wait")?.unwrap_or(WAIT_TIMEOUT).min(WAIT_TIMEOUT);
     if given.take_flag("cancel")? {
-        face.shared.engine.runs().cancel(who, id).await?;
+        engine.runs().cancel(who, id).await?;
     }
     let stay = WaitOptions {
         timeout: at_most,
         on_disconnect: OnDisconnect::Detach,
-        known_questions: Some(face.shared.engine.runs().pending_approval_ids(who, id).await?),
+        known_questions: Some(engine.runs().pending_approval_ids(who, id).await?),
         is_single_call: false,
-        elicitation: CallElicitation::new(context, HashSet::new()),
+        elicitation: CallElicitation::new(call.context, HashSet::new()),
     };
-    outcome_response(face, who, wait::wait_for_execution(face, who, id, stay, context).await?).await
+    let seen = wait::wait_for_execution(call.handler, who, id, stay, call.context).await?;
+    outcome_response(&call, seen).await
 }
 
-/// Parses the arguments of a call.
-fn parse_run_request(given: Option<JsonObject>) -> Result<RunRequest, McpFault> {
-    run_request_from(CallArguments::new(given, tools::RUN_ARGUMENTS)?)
+/// The schema of an API request, which also has the inputs of a stored program: the API's clients are programs.
+pub(crate) fn api_run_schema() -> Value {
+    let mut schema = RUN.input_schema();
+    let text = json!({ "type": "string" });
+    schema["properties"]["args"] =
+        json!({ "type": "array", "items": text, "description": "what the program finds as arguments" });
+    schema["properties"]["stdin"] =
+        json!({ "type": "string", "description": "what it reads from its standard input; for `shell` and `bash`" });
+    schema["properties"]["env"] = json!({
+        "type": "object", "additionalProperties": text, "description": "variables, as `env` of `sandbox_policy` has them",
+    });
+    schema
 }
 
-/// Parses the body of an API request, which also accepts the inputs of a stored program.
+/// Parses the body of an API request.
 pub(crate) fn parse_api_run_request(given: JsonObject) -> Result<RunRequest, McpFault> {
-    let mut given = CallArguments::new(Some(given), tools::API_RUN_ARGUMENTS)?;
+    let mut given = CallArguments::new(Some(given), property_names(&api_run_schema()))?;
     let args = given.take_texts("args")?.unwrap_or_default();
     if args.iter().any(|arg| arg.contains('\0')) {
         let message = "`args`: an argument of a program cannot have a NUL in it";

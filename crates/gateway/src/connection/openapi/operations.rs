@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::body::BodyEncoding;
 use super::{ArgumentLocation, Operation, ParameterStyle, Place};
+use crate::connection::mcp_client::gathered_tools::GatheredTools;
 use crate::error::ServerError;
-use crate::mcp_client::gathered_tools::GatheredTools;
 
 /// Most references that are followed for one schema, and its greatest depth.
 const MAX_DEFINITIONS: usize = 200;
@@ -31,12 +31,8 @@ pub(super) fn read_operations(
         let item = resolve_reference(document, item);
         for method in ["get", "put", "post", "delete", "patch", "head", "options"] {
             let Some(operation) = item.get(method) else { continue };
-            let (definition, operation) = read_operation(
-                InputSchemaBuilder::new(document, given),
-                (path, method),
-                item,
-                operation,
-            );
+            let (definition, operation) =
+                read_operation(InputSchemaBuilder::new(document, given), path, method, item, operation);
             if operations.contains_key(&definition.name) || !path.starts_with('/') {
                 tracing::warn!(
                     server,
@@ -78,7 +74,8 @@ fn resolve_reference<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
 
 fn read_operation(
     mut shape: InputSchemaBuilder<'_>,
-    (path, method): (&str, &str),
+    path: &str,
+    method: &str,
     item: &Value,
     operation: &Value,
 ) -> (ToolDefinition, Operation) {
@@ -258,7 +255,15 @@ impl<'a> InputSchemaBuilder<'a> {
         let required =
             spot == ArgumentLocation::Path || parameter.get("required").and_then(Value::as_bool) == Some(true);
         let style = ParameterStyle::of_parameter(parameter, spot);
-        self.add_argument(called, (spot, style), schema, required);
+        self.add_argument(
+            Place {
+                spot,
+                called: called.to_owned(),
+                style,
+            },
+            schema,
+            required,
+        );
     }
 
     /// Adds the arguments of a body, and returns how the body is written.
@@ -267,12 +272,7 @@ impl<'a> InputSchemaBuilder<'a> {
         let needed = body.get("required").and_then(Value::as_bool) == Some(true);
         let (kind, schema) = match media(document, body) {
             Some((kind @ BodyEncoding::Text(_), _)) => {
-                self.add_argument(
-                    "body",
-                    (ArgumentLocation::Body, ParameterStyle::Json),
-                    json!({ "type": "string" }),
-                    needed,
-                );
+                self.add_argument(whole_body(), json!({ "type": "string" }), needed);
                 return kind;
             }
             Some((kind, Some(schema))) => (kind, schema),
@@ -295,35 +295,31 @@ impl<'a> InputSchemaBuilder<'a> {
                 .collect();
             for (name, schema) in properties {
                 let schema = self.definitions.collect(schema, 0);
-                self.add_argument(
-                    name,
-                    (ArgumentLocation::Field, ParameterStyle::Json),
-                    schema,
-                    needed && wanted.contains(name.as_str()),
-                );
+                let place = Place {
+                    spot: ArgumentLocation::Field,
+                    called: name.clone(),
+                    style: ParameterStyle::Json,
+                };
+                self.add_argument(place, schema, needed && wanted.contains(name.as_str()));
             }
         } else {
             let schema = self.definitions.collect(schema, 0);
-            self.add_argument("body", (ArgumentLocation::Body, ParameterStyle::Json), schema, needed);
+            self.add_argument(whole_body(), schema, needed);
         }
         kind
     }
 
-    fn add_argument(
-        &mut self,
-        called: &str,
-        (spot, style): (ArgumentLocation, ParameterStyle),
-        schema: Value,
-        required: bool,
-    ) {
-        let prefix = match spot {
+    fn add_argument(&mut self, place: Place, schema: Value, required: bool) {
+        let called = place.called.as_str();
+        let prefix = match place.spot {
             ArgumentLocation::Path => "path_",
             ArgumentLocation::Query => "query_",
             ArgumentLocation::Header => "header_",
             ArgumentLocation::Cookie => "cookie_",
             ArgumentLocation::Field | ArgumentLocation::Body => "body_",
         };
-        let again = |known: Option<&Place>| known.is_some_and(|known| known.spot == spot && known.called == called);
+        let again =
+            |known: Option<&Place>| known.is_some_and(|known| known.spot == place.spot && known.called == called);
         let taken = self.places.contains_key(called) && !again(self.places.get(called));
         let name = if taken {
             format!("{prefix}{called}")
@@ -334,8 +330,7 @@ impl<'a> InputSchemaBuilder<'a> {
             self.required.insert(name.clone());
         }
         self.properties.insert(name.clone(), schema);
-        let called = called.to_owned();
-        self.places.insert(name, Place { spot, called, style });
+        self.places.insert(name, place);
     }
 
     fn finish(self) -> (Value, BTreeMap<String, Place>) {
@@ -344,6 +339,15 @@ impl<'a> InputSchemaBuilder<'a> {
         });
         self.definitions.attach_to(&mut schema);
         (schema, self.places)
+    }
+}
+
+/// The place of a body that is one argument.
+fn whole_body() -> Place {
+    Place {
+        spot: ArgumentLocation::Body,
+        called: "body".to_owned(),
+        style: ParameterStyle::Json,
     }
 }
 

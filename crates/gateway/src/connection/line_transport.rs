@@ -18,7 +18,7 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
 
-use crate::conversation::ConversationState;
+use crate::connection::conversation::ConversationState;
 use crate::json_tree;
 
 /// Most bytes of one message: the largest result, plus its envelope.
