@@ -84,7 +84,9 @@ async fn an_order_brings_its_pipe_and_the_next_one_replaces_it() {
         assert_eq!(&echoed.await.unwrap(), b"there and back");
     }
     drop(control);
-    worker.join().unwrap();
+    // The relay ends on this thread.
+    let worker = tokio::task::spawn_blocking(move || worker.join().unwrap());
+    worker.await.unwrap();
 }
 
 #[tokio::test]
