@@ -267,3 +267,6 @@ pub fn remove_leftover_groups(name: &str) -> u64 {
 pub fn remove_group(folder: &Path) {
     native::remove_group(folder);
 }
+
+#[cfg(test)]
+mod tests;

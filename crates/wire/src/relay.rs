@@ -76,9 +76,11 @@ struct RelayHeader {
 
 impl RelayHeader {
     fn parse(bytes: [u8; HEADER_BYTES]) -> Result<RelayHeader, RelayError> {
-        let [kind, 0, 0, 0, a, b, c, d, e, f, g, h] = bytes else {
+        let field = |at: usize| bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
+        let (Some([kind, 0, 0, 0]), Some(length), Some(execution)) = (field(0), field(4), field(8)) else {
             return Err(RelayError::Header);
         };
+        let (length, execution) = (u32::from_le_bytes(*length), u32::from_le_bytes(*execution));
         let kind = match kind {
             0 => RelayFrameKind::Control,
             1 => RelayFrameKind::Data,
@@ -86,8 +88,6 @@ impl RelayHeader {
             3 => RelayFrameKind::Credit,
             _ => return Err(RelayError::Header),
         };
-        let length = u32::from_le_bytes([a, b, c, d]);
-        let execution = u32::from_le_bytes([e, f, g, h]);
         let fits = match kind {
             RelayFrameKind::Control | RelayFrameKind::Data => length > 0 && length as usize <= MAX_PAYLOAD,
             RelayFrameKind::End => length == 0,
@@ -107,9 +107,11 @@ impl RelayHeader {
     }
 
     fn to_bytes(self) -> [u8; HEADER_BYTES] {
-        let [a, b, c, d] = self.length.to_le_bytes();
-        let [e, f, g, h] = self.execution.to_le_bytes();
-        [self.kind as u8, 0, 0, 0, a, b, c, d, e, f, g, h]
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[0] = self.kind as u8;
+        bytes[4..8].copy_from_slice(&self.length.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.execution.to_le_bytes());
+        bytes
     }
 }
 

@@ -156,7 +156,11 @@ impl NativeBackend {
         )]
         let listener = tokio::io::unix::AsyncFd::new(listener).map_err(BackendLaunchError::Listener)?;
         let made = NativeSandbox::new(spec, jailed, listener, NativeParts { ids, group, leaf });
-        Ok(Sandbox::new(Arc::clone(spec), BackendSandbox::Native(made), control))
+        Ok(Sandbox::new(
+            Arc::clone(spec),
+            BackendSandbox::Native(Box::new(made)),
+            control,
+        ))
     }
 
     fn create_group(&self, number: u64) -> Result<Option<SandboxGroup>, CgroupError> {

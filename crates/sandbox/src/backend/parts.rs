@@ -20,7 +20,7 @@ use crate::verdict::{ExecutionLimit, Violation};
 #[derive(Debug)]
 pub(crate) enum BackendSandbox {
     /// A jail on this machine.
-    Native(NativeSandbox),
+    Native(Box<NativeSandbox>),
     /// An ordinary process that tests run.
     #[cfg(feature = "test-process")]
     TestProcess(ProcessSandbox),

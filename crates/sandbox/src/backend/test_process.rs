@@ -26,7 +26,7 @@ use super::{BackendLaunchError, BackendSupport, GroupLimit};
 use crate::control::ControlChannel;
 use crate::relay::spawn_relay;
 use crate::sandbox::Sandbox;
-use crate::spec::{EnforcementMechanism, RuleEnforcement, Spec};
+use crate::spec::{EnforcementMechanism, RuleEnforcement, Spec, WritablePlace};
 use crate::worker;
 pub(super) use sandbox::{ProcessParts, ProcessSandbox};
 
@@ -174,7 +174,7 @@ fn check_supported(spec: &Spec) -> Result<(), BackendLaunchError> {
     if spec.shows_host() {
         return unsupported("folders of the host");
     }
-    if spec.writable.iter().any(|place| place.is_on_disk()) {
+    if spec.writable.iter().any(WritablePlace::is_on_disk) {
         return unsupported("places on disk");
     }
     Ok(())

@@ -56,7 +56,7 @@ fn tested_kind() -> BackendKind {
     match std::env::var_os("RINGFENCE_TEST_BACKEND") {
         None => BackendKind::default(),
         Some(name) if name == TEST_PROCESS => BackendKind::TestProcess,
-        Some(name) => BackendKind::from_name(name.to_str().unwrap()).expect("a backend of this name"),
+        Some(name) => BackendKind::from_name(name.to_str().unwrap()).unwrap(),
     }
 }
 

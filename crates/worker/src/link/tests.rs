@@ -89,7 +89,7 @@ fn a_pipe_goes_both_ways_while_an_order_is_waited_for() {
     let child = thread::spawn(move || {
         let (mut child, mut question) = (child, [0; 8]);
         child.read_exact(&mut question).unwrap();
-        let much: Vec<u8> = (0..MUCH).map(|number| (number % 251) as u8).collect();
+        let much: Vec<u8> = (0..=250).cycle().take(MUCH).collect();
         child.write_all(&much).unwrap();
         question
     });
@@ -101,12 +101,7 @@ fn a_pipe_goes_both_ways_while_an_order_is_waited_for() {
     host.relay.queue_pipe(b"question");
     host.flush();
     let piped = host.read_until(|_, piped| piped.len() == MUCH);
-    assert!(
-        piped
-            .iter()
-            .enumerate()
-            .all(|(number, byte)| *byte == (number % 251) as u8)
-    );
+    assert!(piped.iter().copied().eq((0..=250).cycle().take(MUCH)));
     assert_eq!(&child.join().unwrap(), b"question");
     // The child has closed its end, which the host is told.
     host.read_until(|host, _| host.relay.is_pipe_over());
