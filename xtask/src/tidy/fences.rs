@@ -29,6 +29,14 @@ const FENCED_PACKAGES: [(&str, &[&str], &str); 9] = [
     ),
 ];
 
+/// Features of our crates that only tests may ask for, and the crates for development.
+const TEST_FEATURES: [(&str, &str, &str); 1] = [(
+    "sandbox",
+    "test-process",
+    "a backend that contains nothing is for tests alone",
+)];
+const TEST_CRATES: [&str; 2] = ["testkit", "xtask"];
+
 /// Async runtimes, and the crates that must not link any, directly or not.
 const ASYNC_RUNTIMES: [&str; 4] = ["tokio", "async-std", "smol", "async-executor"];
 const SYNCHRONOUS_CRATES: [&str; 6] = ["policy", "disk", "hygiene", "journal", "catalog", "wire"];
@@ -47,6 +55,7 @@ const BANNED_PACKAGES: [(&str, &str); 5] = [
 
 pub(super) fn check(graph: &DependencyGraph) -> Vec<RuleFinding> {
     let mut findings = check_fenced(graph);
+    findings.extend(check_features(graph));
     findings.extend(check_synchronous(graph));
     findings.extend(check_banned(graph));
     findings
@@ -65,6 +74,23 @@ fn check_fenced(graph: &DependencyGraph) -> Vec<RuleFinding> {
                     from,
                     format!("depends on `{package}`: {reason}"),
                 ));
+            }
+        }
+    }
+    findings
+}
+
+fn check_features(graph: &DependencyGraph) -> Vec<RuleFinding> {
+    let mut findings = Vec::new();
+    for (from, edges) in graph.members().filter(|(from, _)| !TEST_CRATES.contains(from)) {
+        for edge in edges.iter().filter(|edge| edge.kind != DependencyKind::Dev) {
+            let asked = |feature: &str| edge.features.iter().any(|asked| asked == feature);
+            let fence = TEST_FEATURES
+                .iter()
+                .find(|(package, feature, _)| *package == edge.to && asked(feature));
+            if let Some((package, feature, reason)) = fence {
+                let message = format!("asks for `{feature}` of `{package}`: {reason}");
+                findings.push(RuleFinding::fault(RULE, from, message));
             }
         }
     }

@@ -157,7 +157,7 @@ impl ProgramRun {
             stdin,
             place,
         } = self;
-        place.backend.require_available()?;
+        place.backend.kind()?;
         let config = Config::find(place.rules.config.as_deref(), settings, printer)?;
         let (mut policy, timeout) = policy_and_timeout(&place, &config)?;
         if place.learn.is_some() {

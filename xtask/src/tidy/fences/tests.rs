@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use super::super::graph::{DependencyGraph, DependencyKind};
 use super::check;
 
@@ -46,6 +48,26 @@ fn a_test_may_use_what_the_crate_may_not() {
     judge(
         &DependencyGraph::from_edges(&[("engine", &[("anyhow", DependencyKind::Dev)])], &[]),
         &[],
+    );
+}
+
+#[test]
+fn what_is_for_tests_is_not_shipped() {
+    let asking = |from: &str, kind: serde_json::Value| {
+        json!({ "id": from, "name": format!("ringfence-{from}"), "dependencies": [
+            { "name": "ringfence-sandbox", "kind": kind, "features": ["test-process"] },
+        ] })
+    };
+    let metadata = json!({
+        "workspace_members": ["cli", "probe", "testkit"],
+        "packages": [asking("cli", json!(null)), asking("probe", json!("dev")), asking("testkit", json!(null))],
+        "resolve": { "nodes": [] },
+    });
+    judge(
+        &DependencyGraph::parse(&metadata).unwrap(),
+        &[
+            "error[fences]: cli: asks for `test-process` of `sandbox`: a backend that contains nothing is for tests alone",
+        ],
     );
 }
 

@@ -6,6 +6,7 @@ fn edge(to: &str, kind: DependencyKind) -> DependencyEdge {
     DependencyEdge {
         to: to.to_owned(),
         kind,
+        features: Vec::new(),
     }
 }
 

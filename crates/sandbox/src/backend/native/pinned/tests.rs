@@ -12,9 +12,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use super::{
-    DeletedBytes, DeletedFiles, DescriptorOwners, DescriptorScan, DiskGrowth, FileId, Visibility, device_of,
+    DeletedBytes, DeletedFiles, DescriptorOwners, DescriptorScan, DiskGrowth, Visibility, device_of,
     has_queued_descriptors, has_unaccepted, mount_of, netlink_bytes, parse_mapping,
 };
+use crate::tree::FileId;
 
 /// A process that alone has a file of 1 MiB open; with its folder, its path and its number.
 struct Holder {

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use ringfence_sandbox::{BackendLaunchError, Spec, SpecOptions};
 
-use crate::harness::{backend, policy, run_in, shell, spec};
+use crate::harness::{policy, run_in, shell, spec};
+use crate::jail::backend;
 
 fn open_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ringfence_sandbox::{Backend, BackendKind, ExecutionLimit, Spec, SpecOptions, Verdict};
 
-use crate::harness::{Ran, backend, policy, run_in, shell, spec};
+use crate::harness::{Ran, policy, run_in, shell, spec};
+use crate::jail::backend;
 
 const LITTLE: &[(&str, &str)] = &[
     ("proc.mem_limit", "64MiB"),

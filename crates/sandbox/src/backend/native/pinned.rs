@@ -14,11 +14,8 @@ use rustix::net::{
     connect, getsockname, listen, sendmsg, socket_with,
 };
 
-use crate::sandbox::Sandbox;
-use crate::tree;
-
-/// A file on the host: its device and inode number.
-pub(crate) type FileId = (u64, u64);
+use super::jailed_place::JailedPlace;
+use crate::tree::{self, FileId};
 
 /// A sandbox with this few sockets cannot hold much memory in them, so they are not checked.
 const UNCHECKED_SOCKETS: u64 = 8;
@@ -45,7 +42,7 @@ impl HeldSocketMemory {
 }
 
 /// Bytes in a sandbox's sockets, as the kernel reports them.
-pub(crate) fn socket_memory(sandbox: &Sandbox) -> io::Result<HeldSocketMemory> {
+pub(crate) fn socket_memory(sandbox: &JailedPlace) -> io::Result<HeldSocketMemory> {
     let folder = format!("/proc/{}/net", sandbox.pid());
     let read = |name: &str| tree::unless_gone(fs::read_to_string(format!("{folder}/{name}")));
     // When its first process is gone, so is the sandbox.
@@ -107,7 +104,7 @@ pub(crate) struct DescriptorOwners {
 
 impl DescriptorOwners {
     /// The owners below the first process of a sandbox.
-    pub(crate) fn from_sandbox(sandbox: &Sandbox) -> io::Result<DescriptorOwners> {
+    pub(crate) fn from_sandbox(sandbox: &JailedPlace) -> io::Result<DescriptorOwners> {
         let first = sandbox.pid();
         let (mut mounts, mut devices) = (HashSet::new(), HashMap::new());
         // The handles refer to mounts of the sandbox.

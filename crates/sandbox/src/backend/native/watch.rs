@@ -1,4 +1,4 @@
-//! Checks the limits that the kernel does not enforce: at every tick, and once more at the end.
+//! Checks the limits of a jail that the kernel does not enforce: at every tick, and once more at the end.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,31 +6,21 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use ringfence_jail::cgroup::{Leaf, LeafMemory, LeafUsage};
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task;
 
-use crate::backend::filesystem_space;
+use super::filesystem_space;
+use super::jailed_place::JailedPlace;
+use super::locks::RecordLocks;
+use super::pinned::{self, DeletedFiles, DescriptorOwners, DiskGrowth};
+use crate::backend::parts::{FinalCounts, run_blocking};
 use crate::execution::ExecutionError;
-use crate::locks::RecordLocks;
-use crate::pinned::{self, DeletedFiles, DescriptorOwners, DiskGrowth, FileId};
-use crate::sandbox::Sandbox;
 use crate::spec::{WritableKind, WritablePlace};
-use crate::tree::{self, FolderUsage};
+use crate::tree::{self, FileId, FolderUsage};
 use crate::verdict::ExecutionLimit;
 
 /// How long the kernel has to reclaim memory that is not the program's, before the rest counts.
 const RECLAIM_TIMEOUT: Duration = Duration::from_millis(50);
 /// The next check of places on disk is delayed by this many times the duration of the last one.
 const REST_FACTOR: u32 = 4;
-
-/// What the host measured of an execution that is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct FinalCounts {
-    pub(crate) limit: Option<ExecutionLimit>,
-    pub(crate) cpu: Duration,
-    pub(crate) peak_memory: u64,
-    pub(crate) peak_tmpfs: u64,
-}
 
 /// Checks the limits of one execution.
 #[derive(Debug)]
@@ -55,7 +45,7 @@ pub(crate) struct LimitWatch {
 }
 
 impl LimitWatch {
-    pub(crate) fn new(sandbox: &Sandbox) -> LimitWatch {
+    pub(crate) fn new(sandbox: &JailedPlace) -> LimitWatch {
         let limits = &sandbox.spec.limits;
         let held: Vec<Option<FolderUsage>> = run_blocking(|| {
             let places = sandbox.places();
@@ -71,7 +61,7 @@ impl LimitWatch {
             cpu: Duration::ZERO,
             peak_program: 0,
             peak_tmpfs: 0,
-            tmpfs_at_first: tmpfs_bytes(sandbox),
+            tmpfs_at_first: sandbox.tmpfs_bytes(),
             locks: RecordLocks::new(),
             deleted: DeletedFiles::default(),
             // Where the file systems cannot be queried now, all that they hold later counts as growth.
@@ -88,7 +78,7 @@ impl LimitWatch {
     /// Checks the limits that are due; returns the limit that was reached, if any.
     pub(crate) fn check(
         &mut self,
-        sandbox: &Sandbox,
+        sandbox: &JailedPlace,
         leaf: Option<&Leaf>,
     ) -> Result<Option<ExecutionLimit>, ExecutionError> {
         let limit = match leaf {
@@ -119,7 +109,7 @@ impl LimitWatch {
     /// detected here.
     fn check_memory(
         &mut self,
-        sandbox: &Sandbox,
+        sandbox: &JailedPlace,
         leaf: &Leaf,
         usage: &LeafUsage,
     ) -> Result<Option<ExecutionLimit>, ExecutionError> {
@@ -138,7 +128,7 @@ impl LimitWatch {
         if uncounted == UncountedMemory::default() && usage.peak_memory.is_some_and(|peak| peak <= self.memory) {
             return Ok(None);
         }
-        let tmpfs = tmpfs_bytes(sandbox);
+        let tmpfs = sandbox.tmpfs_bytes();
         self.peak_tmpfs = self.peak_tmpfs.max(tmpfs);
         let mut memory = leaf.memory()?.unwrap_or_default();
         if used_memory(&memory, tmpfs, uncounted) > self.memory && memory.reclaimable.is_none() {
@@ -151,7 +141,7 @@ impl LimitWatch {
         Ok((used > self.memory).then_some(ExecutionLimit::Memory))
     }
 
-    fn check_places(&mut self, sandbox: &Sandbox) -> io::Result<Option<ExecutionLimit>> {
+    fn check_places(&mut self, sandbox: &JailedPlace) -> io::Result<Option<ExecutionLimit>> {
         let begun = Instant::now();
         let on_disk = begun >= self.next_check;
         let (mut named, mut held_on_disk, mut most_on_disk) = (HashMap::new(), 0u64, 0u64);
@@ -184,13 +174,17 @@ impl LimitWatch {
     }
 
     /// Records what the processes use now.
-    pub(crate) fn note_processes(&mut self, sandbox: &Sandbox) {
+    pub(crate) fn note_processes(&mut self, sandbox: &JailedPlace) {
         self.seen = self.seen.max_each(run_blocking(|| tree::process_totals(sandbox.pid())));
     }
 
     /// Checks the limits after the end and returns what was used.
-    pub(crate) fn final_counts(&self, sandbox: &Sandbox, leaf: Option<&Leaf>) -> Result<FinalCounts, ExecutionError> {
-        let tmpfs = tmpfs_bytes(sandbox).max(self.peak_tmpfs);
+    pub(crate) fn final_counts(
+        &self,
+        sandbox: &JailedPlace,
+        leaf: Option<&Leaf>,
+    ) -> Result<FinalCounts, ExecutionError> {
+        let tmpfs = sandbox.tmpfs_bytes().max(self.peak_tmpfs);
         let grown = tmpfs.saturating_sub(self.tmpfs_at_first);
         let (limit, cpu, peak_memory) = match leaf {
             Some(leaf) => {
@@ -220,7 +214,7 @@ impl LimitWatch {
     }
 
     /// Checks every place after the end, even if its next check is not due.
-    fn check_all_places(&self, sandbox: &Sandbox) -> io::Result<Option<ExecutionLimit>> {
+    fn check_all_places(&self, sandbox: &JailedPlace) -> io::Result<Option<ExecutionLimit>> {
         for ((place, handle), lowest) in sandbox.places().zip(&self.lowest) {
             let (limit, _) = check_place(place, handle, *lowest, &mut HashMap::new())?;
             if limit.is_some() {
@@ -243,7 +237,7 @@ impl LimitWatch {
     }
 
     /// Checks processes without control groups: adds up everything below the first process.
-    fn check_processes(&mut self, sandbox: &Sandbox) -> Result<Option<ExecutionLimit>, ExecutionError> {
+    fn check_processes(&mut self, sandbox: &JailedPlace) -> Result<Option<ExecutionLimit>, ExecutionError> {
         let sockets = pinned::socket_memory(sandbox).map_err(ExecutionError::Watch)?.total();
         if self.locks.is_due() {
             self.locks.update(sandbox.pid()).map_err(ExecutionError::Watch)?;
@@ -251,7 +245,7 @@ impl LimitWatch {
         let mut now = tree::process_totals(sandbox.pid());
         now.memory = now.memory.saturating_add(sockets).saturating_add(self.locks.bytes());
         self.seen = self.seen.max_each(now);
-        self.peak_tmpfs = self.peak_tmpfs.max(tmpfs_bytes(sandbox));
+        self.peak_tmpfs = self.peak_tmpfs.max(sandbox.tmpfs_bytes());
         self.cpu = self.seen.cpu;
         Ok(self.judge_peaks())
     }
@@ -276,18 +270,8 @@ impl LimitWatch {
     }
 }
 
-fn has_places_on_disk(sandbox: &Sandbox) -> bool {
+fn has_places_on_disk(sandbox: &JailedPlace) -> bool {
     sandbox.places().any(|(place, _)| place.is_on_disk())
-}
-
-/// Runs work whose duration depends on a program's files and processes; on a runtime with several threads, other tasks go on
-/// meanwhile.
-fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
-    let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
-    match flavor {
-        Ok(RuntimeFlavor::MultiThread) => task::block_in_place(work),
-        _ => work(),
-    }
 }
 
 /// What earlier executions left in a place on disk; `None`: it cannot be measured.
@@ -309,7 +293,7 @@ fn initial_floor(place: &WritablePlace, held: Option<FolderUsage>) -> FolderUsag
 }
 
 /// Bytes in use on the file systems of places on disk, by all their users.
-fn in_use_on_disk(sandbox: &Sandbox) -> io::Result<u64> {
+fn in_use_on_disk(sandbox: &JailedPlace) -> io::Result<u64> {
     let mut devices = HashMap::new();
     for (_, handle) in sandbox.places().filter(|(place, _)| place.is_on_disk()) {
         let space = filesystem_space(&handle)?;
@@ -337,13 +321,6 @@ fn used_memory(memory: &LeafMemory, tmpfs: u64, uncounted: UncountedMemory) -> u
     [memory.own, shared, kernel, sockets, uncounted.others]
         .into_iter()
         .fold(0, u64::saturating_add)
-}
-
-/// Bytes of files in memory.
-fn tmpfs_bytes(sandbox: &Sandbox) -> u64 {
-    let places = sandbox.places().filter(|(place, _)| place.kind == WritableKind::Memory);
-    let spaces = places.filter_map(|(_, handle)| filesystem_space(&handle).ok());
-    spaces.map(|space| space.bytes.saturating_sub(space.bytes_free)).sum()
 }
 
 fn check_place(

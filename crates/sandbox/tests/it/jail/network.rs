@@ -9,7 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use crate::harness::{Ran, backend, program, run_in, shell, spec};
+use crate::harness::{Ran, program, run_in, shell, spec};
+use crate::jail::backend;
 
 const NET: &[(&str, &str)] = &[("net.enabled", "true"), ("proc.open_files", "1024")];
 
