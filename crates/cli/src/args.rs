@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use ringfence_sandbox::BackendKind;
+
 use crate::fault::{self, CliFault};
 
 mod approvals;

@@ -138,7 +138,8 @@ async fn answer_discovery(call: ToolCall<'_>, question: DiscoveryQuery) -> Resul
     )]
     let discover = shared
         .engine
-        .tools().discover(who, session, Arc::clone(&shared.options.policy), Default::default());
+        .tools()
+        .discover(who, session, Arc::clone(&shared.options.policy), Default::default());
     let body = query.body.to_string();
     let answered = match question {
         DiscoveryQuery::Search => discover.answer_search(&body).await,
