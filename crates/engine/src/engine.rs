@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use ringfence_journal::{ExecutionId, SessionId};
 use ringfence_policy::{Policy, SupportedCapabilities};
 use ringfence_sandbox::{Backend, BackendKind, BackendLaunchError, WorkerProgram};
-use ringfence_store::{Lease, LeasedResource, Store};
+use ringfence_store::{Lease, LeasedResource, Store, remove_old_results, trim_recordings_rarely};
 use tokio::sync::mpsc;
 
 use crate::approvals::notifier::ApprovalNotifier;
@@ -238,7 +238,7 @@ async fn open_engine(config: EngineConfig) -> Result<Engine, EngineOpenError> {
     let store = Arc::new(Store::open_with_remotes(&config.home, &near, far).await?);
     let lease = Arc::new(Lease::acquire(&config.home)?);
     sweep::sweep_dead_processes(&store).await?;
-    sweep::remove_old_results(&config.home.join("results"));
+    remove_old_results(&config.home);
     let worker = worker.await.map_err(|_| BackendLaunchError::Abandoned)??;
     let backend = Arc::new(Backend::with_worker(worker, &sweep::group_name(lease.id()))?);
     for path in backend.leftover_folders() {
@@ -293,7 +293,7 @@ async fn shutdown_engine(engine: Engine) {
             tracing::warn!(%error, "the next start will sweep what is gone already");
         }
     }
-    sweep::trim_recordings(&store).await;
+    trim_recordings_rarely(&store).await;
     // A process that finds the lease dead resumes from the database, which is complete by then.
     store.close_for_exit().await;
     drop(lease);

@@ -6,23 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use jiff::Timestamp;
 use ringfence_journal::{CleanText, LeaseId, Principal, SessionState};
 use ringfence_sandbox::{folder, remove_leftover_groups};
-use ringfence_store::{LeasedResource, RecordingRetention, RemovedResources, Store, SweepError, retention_cutoff};
-
-use crate::workspaces::gc::{move_to_trash, trash_folder};
+use ringfence_store::{LeasedResource, RemovedResources, Store, SweepError, Trash, retention_cutoff};
 
 /// Lost sessions that one log line names.
 const MAX_NAMED_SESSIONS: usize = 8;
-/// How long full output is kept.
-const RESULT_RETENTION: Duration = Duration::from_hours(7 * 24);
-/// How often a command trims recordings that are too old or too large.
-const TRIM_INTERVAL: Duration = Duration::from_hours(1);
 /// Folder entries that a sweep removes while a command waits for it.
 const MAX_REMOVED_ENTRIES: u64 = 5_000;
-/// Results that one sweep removes.
-const MAX_REMOVED_RESULTS: usize = 1024;
 
 /// The name of a process's control groups: its lease identifies them even if it died before it recorded them.
 pub(crate) fn group_name(lease: LeaseId) -> String {
@@ -37,7 +28,7 @@ pub(crate) fn sweep_dead_processes(store: &Store) -> BoxFuture<'_, Result<(), Sw
 async fn sweep_dead_leases(store: &Store) -> Result<(), SweepError> {
     for dead in store.dead_leases().await? {
         let (name, resources) = (group_name(dead.id()), dead.resources().to_vec());
-        let trash = trash_folder(store.home());
+        let trash = Trash::new(store.home());
         // The programs of the process decide how long this takes.
         let swept = tokio::task::spawn_blocking(move || sweep_resources(&name, &resources, &trash)).await;
         let Ok((cgroups, folders)) = swept else {
@@ -68,38 +59,6 @@ async fn sweep_dead_leases(store: &Store) -> Result<(), SweepError> {
     Ok(())
 }
 
-/// Removes old full output of commands, a few results at a time.
-pub(crate) fn remove_old_results(results: &Path) {
-    let Ok(found) = fs::read_dir(results) else { return };
-    let is_old = |entry: &fs::DirEntry| {
-        let changed = entry.metadata().and_then(|found| found.modified());
-        changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > RESULT_RETENTION))
-    };
-    for entry in found.flatten().filter(is_old).take(MAX_REMOVED_RESULTS) {
-        if let Err(error) = fs::remove_dir_all(entry.path()) {
-            tracing::warn!(folder = %entry.path().display(), %error, "an old result could not be removed");
-        }
-    }
-}
-
-/// Deletes a part of the recordings that are too old or too large; at most once per interval, because a command waits.
-pub(crate) async fn trim_recordings(store: &Store) {
-    let mark = store.home().join("run/trimmed");
-    let changed = fs::metadata(&mark).and_then(|found| found.modified());
-    if changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age < TRIM_INTERVAL)) {
-        return;
-    }
-    if let Err(error) = fs::write(&mark, "") {
-        tracing::debug!(file = %mark.display(), %error, "the next command looks again");
-    }
-    if let Err(error) = store
-        .trim_recordings(RecordingRetention::default(), Timestamp::now())
-        .await
-    {
-        tracing::warn!(%error, "what past executions kept could not be trimmed");
-    }
-}
-
 /// Prunes a part of the records that are older than the front door's policy keeps them.
 pub(crate) async fn prune_records(store: &Store, keep: Duration) {
     let before = retention_cutoff(keep);
@@ -118,7 +77,7 @@ pub(crate) async fn prune_records(store: &Store, keep: Duration) {
 }
 
 /// Removes the groups and folders of a dead process; returns how many of each.
-fn sweep_resources(name: &str, resources: &[LeasedResource], trash: &Path) -> (u64, u64) {
+fn sweep_resources(name: &str, resources: &[LeasedResource], trash: &Trash) -> (u64, u64) {
     let (mut cgroups, mut folders) = (remove_leftover_groups(name), 0);
     let mut budget = MAX_REMOVED_ENTRIES;
     for resource in resources {
@@ -133,13 +92,13 @@ fn sweep_resources(name: &str, resources: &[LeasedResource], trash: &Path) -> (u
 }
 
 /// Moves a folder that is too large to remove now to the trash, which is emptied in steps.
-fn remove_folder(path: &Path, trash: &Path, budget: &mut u64) -> bool {
+fn remove_folder(path: &Path, trash: &Trash, budget: &mut u64) -> bool {
     let there = path.exists();
     let removed = folder::remove(path, budget).and_then(|is_gone| {
         if is_gone {
             return Ok(());
         }
-        move_to_trash(path, trash)
+        trash.add(path)
     });
     if let Err(error) = &removed {
         tracing::warn!(folder = %path.display(), %error, "what a dead process left could not be removed");

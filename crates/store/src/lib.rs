@@ -21,6 +21,7 @@ mod prune;
 mod query;
 mod recording;
 mod retention;
+mod rules_file;
 mod seal;
 mod session;
 mod sink;
@@ -28,6 +29,7 @@ mod skill;
 mod stop;
 mod sweep;
 mod token;
+mod trash;
 mod verify;
 mod wake;
 mod workspace;
@@ -46,7 +48,9 @@ pub use approval::{
 };
 pub use prune::{PruneError, PruneSummary, retention_cutoff};
 pub use recording::{NewRecording, RecordingState, RecordingStatus, StoredRecording};
-pub use retention::RecordingRetention;
+pub use retention::{RecordingRetention, remove_old_results, trim_recordings_rarely};
+pub use rules_file::{RulesFile, RulesFileVersion, RulesLockError, RulesWriter};
+pub use trash::Trash;
 pub use wake::{WakeEvent, WakeListener};
 pub use workspace::{NewWorkspace, StoredWorkspace};
 

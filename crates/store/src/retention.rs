@@ -1,5 +1,9 @@
 //! Retention of recordings after their executions have ended.
 
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use ringfence_journal::{ExecutionId, SessionId};
 
@@ -8,6 +12,12 @@ use crate::query::{QueryRow, query};
 use crate::writer::WriterCommand;
 use crate::{Store, SweepError};
 
+/// How long the full output of a truncated result is kept.
+const RESULT_RETENTION: Duration = Duration::from_hours(7 * 24);
+/// Results that one call removes.
+const MAX_REMOVED_RESULTS: usize = 1024;
+/// How often commands trim recordings that are too old or too large.
+const TRIM_INTERVAL: Duration = Duration::from_hours(1);
 /// How many of the oldest candidates of each kind one trim reads, unless it may forget more.
 const MAX_CANDIDATES: u32 = 1000;
 
@@ -102,6 +112,38 @@ impl Store {
         }
         let total = total.and_then(|total| u64::try_from(total).ok()).unwrap_or(0);
         Ok((total, past))
+    }
+}
+
+/// Trims recordings for a command, which waits for it: with the default retention, and at most once per interval for all commands.
+pub async fn trim_recordings_rarely(store: &Store) {
+    let mark = store.home().join("run/trimmed");
+    let changed = fs::metadata(&mark).and_then(|found| found.modified());
+    if changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age < TRIM_INTERVAL)) {
+        return;
+    }
+    if let Err(error) = fs::write(&mark, "") {
+        tracing::debug!(file = %mark.display(), %error, "the next command looks again");
+    }
+    let retention = RecordingRetention::default();
+    if let Err(error) = store.trim_recordings(retention, Timestamp::now()).await {
+        tracing::warn!(%error, "what past executions kept could not be trimmed");
+    }
+}
+
+/// Removes old full output of commands below a data folder, a few results at a time.
+pub fn remove_old_results(home: &Path) {
+    let Ok(found) = fs::read_dir(home.join("results")) else {
+        return;
+    };
+    let is_old = |entry: &fs::DirEntry| {
+        let changed = entry.metadata().and_then(|found| found.modified());
+        changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > RESULT_RETENTION))
+    };
+    for entry in found.flatten().filter(is_old).take(MAX_REMOVED_RESULTS) {
+        if let Err(error) = fs::remove_dir_all(entry.path()) {
+            tracing::warn!(folder = %entry.path().display(), %error, "an old result could not be removed");
+        }
     }
 }
 

@@ -1,91 +1,58 @@
 //! Permanent approval rules: `rules.yaml` in the data folder. Ringfence writes it and a person may edit it; the policy files of users are
 //! never touched.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use ringfence_journal::{ApprovalId, ApprovalScope, AskReason, EventKind, SessionId};
 use ringfence_policy::{CallHistory, RuleEffect, StandingRule, StandingRules, ToolHints, ToolName};
-use ringfence_store::{ApprovalState, QueryError, Store, StoredApproval};
+use ringfence_store::{
+    ApprovalState, QueryError, RulesFile, RulesFileVersion, RulesLockError, RulesWriter, Store, StoredApproval,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tokio::sync::MutexGuard;
 
 use crate::approvals::{self, AnswerError, AnswerReceipt, AnswerSubmission, policy_of_question};
 use crate::engine::lock;
 
 /// Bytes of an argument that a rule repeats.
 const MAX_ARGUMENT_BYTES: usize = 1024;
-/// Bytes of the rules file.
-const MAX_FILE_BYTES: u64 = 1 << 20;
-/// How long this process waits for the file lock of another one, and how often it tries.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long a writer waits in this process, where each writer before it may wait for the file lock.
-const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The rules file, parsed again when it has changed.
 #[derive(Debug, Clone)]
 pub(crate) struct StandingRulesFile {
-    path: PathBuf,
-    cached: Arc<Mutex<(Option<FileStamp>, StandingRules)>>,
+    file: RulesFile,
+    cached: Arc<Mutex<(Option<RulesFileVersion>, StandingRules)>>,
 }
-
-/// The modification time and size that identify a version of the file.
-type FileStamp = (SystemTime, u64);
 
 impl StandingRulesFile {
     pub(crate) fn new(home: &Path) -> StandingRulesFile {
         StandingRulesFile {
-            path: rules_path(home),
+            file: rules_file(home),
             cached: Arc::default(),
         }
     }
 
     /// The current rules. A file that cannot be read counts as empty: people are asked again.
     pub(crate) fn rules(&self) -> StandingRules {
-        let stamp = fs::metadata(&self.path)
-            .ok()
-            .and_then(|found| Some((found.modified().ok()?, found.len())));
+        let version = self.file.version();
         let mut read = lock(&self.cached);
-        if stamp.is_none() {
+        if version.is_none() {
             *read = (None, StandingRules::default());
-        } else if read.0 != stamp {
-            let rules = read_text(&self.path).and_then(|text| {
+        } else if read.0 != version {
+            let rules = self.file.read().and_then(|text| {
                 StandingRules::parse(&text)
                     .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
             });
             let rules = rules.unwrap_or_else(|error| {
-                tracing::warn!(file = %self.path.display(), %error, "answers given for good cannot be read; people are asked again");
+                tracing::warn!(file = %self.file.path().display(), %error, "answers given for good cannot be read; people are asked again");
                 StandingRules::default()
             });
-            *read = (stamp, rules);
+            *read = (version, rules);
         }
         read.1.clone()
-    }
-}
-
-fn rules_path(home: &Path) -> PathBuf {
-    home.join(StandingRules::FILE)
-}
-
-fn intent_path(home: &Path) -> PathBuf {
-    home.join("rules.intent")
-}
-
-fn read_text(path: &Path) -> io::Result<String> {
-    match fs::metadata(path) {
-        Ok(found) if found.len() > MAX_FILE_BYTES => {
-            Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB"))
-        }
-        Ok(_) => fs::read_to_string(path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(error),
     }
 }
 
@@ -118,7 +85,7 @@ pub async fn preview_rule(
     Ok(RulePreview {
         rule: serde_json::to_value(&draft.rule).unwrap_or(Value::Null),
         changes: draft.changes,
-        file: rules_path(home),
+        file: rules_file(home).path(),
     })
 }
 
@@ -139,8 +106,8 @@ pub async fn answer_always(
     say: AnswerSubmission,
     when: Option<&Value>,
 ) -> Result<AnswerReceipt, AnswerError> {
-    let _turn = lock_rules(home).await?;
-    let completed = complete_pending_rule(store, home).await;
+    let writer = lock_rules(home).await?;
+    let completed = complete_pending_rule(store, &writer).await;
     let approval = find_approval(store, id).await?;
     let say = AnswerSubmission {
         scope: ApprovalScope::Always,
@@ -157,9 +124,9 @@ pub async fn answer_always(
         .await?
         .rule;
     let intent = json!(PendingRule { question: id, rule }).to_string();
-    write_atomic(&intent_path(home), &intent).map_err(AnswerError::File)?;
+    writer.write_intent(&intent).map_err(AnswerError::File)?;
     let settled = approvals::answer_approval(store, id, say).await;
-    let completed = complete_pending_rule(store, home).await;
+    let completed = complete_pending_rule(store, &writer).await;
     let settled = settled?;
     completed.map_err(AnswerError::RuleNotWritten)?;
     Ok(settled)
@@ -167,22 +134,19 @@ pub async fn answer_always(
 
 /// Completes a permanent answer that a crash interrupted.
 pub(crate) async fn recover_pending_rule(store: &Store, home: &Path) -> Result<(), AnswerError> {
-    if !intent_path(home).exists() {
+    if !rules_file(home).has_intent() {
         return Ok(());
     }
-    let _turn = lock_rules(home).await?;
-    complete_pending_rule(store, home).await.map_err(AnswerError::File)
+    let writer = lock_rules(home).await?;
+    complete_pending_rule(store, &writer).await.map_err(AnswerError::File)
 }
 
 /// Writes the rule of an answer that was accepted; drops the rule of one that was not.
-async fn complete_pending_rule(store: &Store, home: &Path) -> io::Result<()> {
-    let left = intent_path(home);
-    let text = match fs::read_to_string(&left) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
+async fn complete_pending_rule(store: &Store, writer: &RulesWriter) -> io::Result<()> {
+    let Some(text) = writer.read_intent()? else {
+        return Ok(());
     };
-    // An incomplete file was still being written at the crash, so no answer was stored.
+    // An incomplete intent was still being written at the crash, so no answer was stored.
     if let Ok(intent) = serde_json::from_str::<PendingRule>(&text) {
         let approval = match store.approval(intent.question).await {
             Ok(approval) => approval,
@@ -192,75 +156,28 @@ async fn complete_pending_rule(store: &Store, home: &Path) -> io::Result<()> {
         };
         let said = approval.and_then(|approval| approval.answer);
         if said.is_some_and(|(said, _)| said.approve && said.scope == ApprovalScope::Always) {
-            write_rule(home, &intent.rule)?;
+            let text = StandingRules::append(&writer.file().read()?, &intent.rule);
+            let text = text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+            writer.replace(&text)?;
         }
     }
-    fs::remove_file(&left)
+    writer.remove_intent()
 }
 
-/// Writes a rule into the file atomically.
-fn write_rule(home: &Path, rule: &StandingRule) -> io::Result<()> {
-    let text = StandingRules::append(&read_text(&rules_path(home))?, rule);
-    let text = text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-    let new = rules_path(home).with_extension("new");
-    write_atomic(&new, &text)?;
-    fs::rename(&new, rules_path(home))
+fn rules_file(home: &Path) -> RulesFile {
+    RulesFile::new(home, StandingRules::FILE)
+}
+
+async fn lock_rules(home: &Path) -> Result<RulesWriter, AnswerError> {
+    rules_file(home).lock().await.map_err(|error| match error {
+        RulesLockError::Busy => AnswerError::Busy,
+        RulesLockError::File(error) => AnswerError::File(error),
+    })
 }
 
 async fn find_approval(store: &Store, id: ApprovalId) -> Result<StoredApproval, AnswerError> {
     let found = store.approval(id).await.map_err(AnswerError::Read)?;
     found.ok_or(AnswerError::Unknown(id))
-}
-
-/// The locks that are held while the rules are written.
-struct RulesWriteLock {
-    /// The file lock, against other processes.
-    _there: File,
-    /// The lock against other tasks of this process, in their order of arrival.
-    _here: MutexGuard<'static, ()>,
-}
-
-/// Serialises the writers of this process, whatever their data folder.
-static WRITE_LOCK: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-
-/// Locks the rules for writing. The wait never blocks a thread: the holder of the lock may need it.
-async fn lock_rules(home: &Path) -> Result<RulesWriteLock, AnswerError> {
-    let queued = tokio::time::timeout(QUEUE_TIMEOUT, WRITE_LOCK.lock()).await;
-    let here = queued.map_err(|_| AnswerError::Busy)?;
-    let there = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(home.join("run").join("rules.lock"))
-        .map_err(AnswerError::File)?;
-    let waited = tokio::time::timeout(LOCK_TIMEOUT, lock_file(&there)).await;
-    waited.map_err(|_| AnswerError::Busy)?.map_err(AnswerError::File)?;
-    Ok(RulesWriteLock {
-        _there: there,
-        _here: here,
-    })
-}
-
-async fn lock_file(file: &File) -> io::Result<()> {
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_POLL_INTERVAL).await,
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-    }
-}
-
-fn write_atomic(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::options()
-        .create(true)
-        .truncate(true)
-        .write(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }
 
 async fn draft_rule(
@@ -302,7 +219,7 @@ async fn draft_rule(
     if !rule.answers(&tool, &arguments) {
         return Err(unruly("the conditions do not hold for this very call".to_owned()));
     }
-    let text = read_text(&rules_path(home)).map_err(AnswerError::File)?;
+    let text = rules_file(home).read().map_err(AnswerError::File)?;
     let before = StandingRules::parse(&text).map_err(|error| unruly(error.to_string()))?;
     let text = StandingRules::append(&text, &rule).map_err(|error| unruly(error.to_string()))?;
     let after = StandingRules::parse(&text).map_err(|error| unruly(error.to_string()))?;

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use ringfence_gateway::Redactor;
 use ringfence_journal::{ApprovalId, AskReason, ExecutionId, ExecutionStatus, Principal, SessionId};
 use ringfence_policy::Policy;
-use ringfence_store::{ApprovalQuery, ApprovalQuestion, ApprovalState, PromisedRun};
+use ringfence_store::{ApprovalQuery, ApprovalQuestion, ApprovalState, PromisedRun, Trash};
 
 use crate::approvals::PendingApproval;
 use crate::approvals::broker::record_error;
 use crate::error::OperationError;
 use crate::records::SessionRecords;
 use crate::runs::registry::{TrackedRun, WaitError};
-use crate::workspaces::gc::{move_to_trash, trash_folder};
 
 impl SessionRecords {
     /// The redactor of a session, with the aliases from before this process had it.
@@ -125,7 +124,7 @@ impl SessionRecords {
         if !run.files.exists() {
             return;
         }
-        match move_to_trash(&run.files, &trash_folder(self.data.path())) {
+        match Trash::new(self.data.path()).add(&run.files) {
             Ok(()) => self.release_folder(&run.files),
             Err(error) => {
                 tracing::warn!(folder = %run.files.display(), %error, "files of an execution could not be removed");

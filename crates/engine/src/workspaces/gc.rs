@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use ringfence_journal::{CleanText, EventKind, ExecutionId, ExecutionStatus, RecordError, SessionId};
 use ringfence_sandbox::folder;
-use ringfence_store::AdoptError;
+use ringfence_store::{AdoptError, Trash};
 
 use crate::approvals::broker::record_error;
 use crate::error::OperationError;
@@ -19,9 +19,6 @@ pub(crate) struct SweepBudget {
     sessions: u32,
     pub(crate) entries: u64,
 }
-
-/// Names that are tried for a folder in the trash.
-const MAX_TRASH_NAMES: u32 = 64;
 
 impl SweepBudget {
     /// The budget while a command waits for its start.
@@ -211,21 +208,25 @@ impl Workspaces {
         if gone {
             self.records
                 .host_work
-                .remove_folder(&trash_folder(self.records.data.path()).join(id.to_string()))
+                .remove_folder(&self.trash().path().join(id.to_string()))
                 .await?;
             self.empty_trash(u64::MAX).await?;
         }
         Ok(gone)
     }
 
+    fn trash(&self) -> Trash {
+        Trash::new(self.records.data.path())
+    }
+
     async fn move_to_trash(&self, from: PathBuf) -> Result<(), OperationError> {
-        let trash = trash_folder(self.records.data.path());
-        run_blocking(move || move_to_trash(&from, &trash)).await
+        let trash = self.trash();
+        run_blocking(move || trash.add(&from)).await
     }
 
     /// Continues to remove files that nobody keeps, also folders of sessions whose process died as they ended.
     pub(crate) async fn empty_trash(&self, entries: u64) -> Result<(), OperationError> {
-        let (kept, trash) = (self.records.data.all_kept(), trash_folder(self.records.data.path()));
+        let (kept, trash) = (self.records.data.all_kept(), self.trash());
         let there = run_blocking(move || folder_names(&kept)).await?;
         let there = there.iter().filter_map(|name| name.parse::<SessionId>().ok());
         let there: Vec<SessionId> = there.collect();
@@ -244,8 +245,8 @@ impl Workspaces {
         }
         run_blocking(move || {
             let mut left = entries;
-            for name in folder_names(&trash)? {
-                if let Err(error) = folder::remove(&trash.join(&name), &mut left) {
+            for name in folder_names(trash.path())? {
+                if let Err(error) = folder::remove(&trash.path().join(&name), &mut left) {
                     log_not_removed(&name, &error.to_string());
                 }
             }
@@ -276,31 +277,6 @@ fn folder_names(folder: &Path) -> std::io::Result<Vec<String>> {
         found.extend(entry?.file_name().into_string().ok());
     }
     Ok(found)
-}
-
-/// The folder from which workspaces are removed in steps.
-pub(crate) fn trash_folder(home: &Path) -> PathBuf {
-    home.join("trash")
-}
-
-/// Moves a folder to the trash at once, however long its removal takes.
-pub(crate) fn move_to_trash(from: &Path, trash: &Path) -> std::io::Result<()> {
-    use std::io::ErrorKind;
-    std::fs::create_dir_all(trash)?;
-    let name = from.file_name().unwrap_or_default().to_string_lossy();
-    for attempt in 0..MAX_TRASH_NAMES {
-        let to = match attempt {
-            0 => trash.join(&*name),
-            attempt => trash.join(format!("{name}.{attempt}")),
-        };
-        match std::fs::rename(from, to) {
-            // An older folder of this name is still in the trash.
-            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {}
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => return Ok(()),
-        }
-    }
-    Err(ErrorKind::DirectoryNotEmpty.into())
 }
 
 #[cfg(test)]
