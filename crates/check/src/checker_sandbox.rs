@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ringfence_policy::{Ceiling, Draft, DraftRejection, ParseError};
-use ringfence_sandbox::{Spec, SpecError, SpecOptions, TaskKind};
+use ringfence_sandbox::{RunProgram, Spec, SpecError, SpecOptions};
 use serde_json::json;
 
 use crate::CheckerKind;
@@ -120,11 +120,11 @@ fn path_inside(kind: CheckerKind, program: &Path) -> String {
 }
 
 /// The task that starts the checker, with empty files called `names` on disk, and its arguments.
-pub(crate) fn checker_task(kind: CheckerKind, program: &Path, names: &BTreeSet<String>) -> (TaskKind, Vec<String>) {
+pub(crate) fn checker_task(kind: CheckerKind, program: &Path, names: &BTreeSet<String>) -> (RunProgram, Vec<String>) {
     let (config_name, config) = checker_config(kind);
     let (mode, program) = (kind.name().to_owned(), path_inside(kind, program));
     let args = [program, mode, config_name.to_owned(), config];
-    let start = TaskKind::Shell {
+    let start = RunProgram::Shell {
         file_name: "checker".to_owned(),
         source: START_SCRIPT.to_owned(),
     };

@@ -104,13 +104,9 @@ impl ResidentChecker {
         let heard = Arc::new(ListenerState::default());
         let (start, args) = checker_sandbox::checker_task(kind, &program, &names);
         let task = ExecutionTask {
-            kind: start,
             args,
             stdin: Some(stdin),
-            call_port: None,
-            wall: None,
-            network: None,
-            replay: None,
+            ..ExecutionTask::new(start)
         };
         let ear = CheckerListener {
             decoder: LspDecoder::default(),

@@ -10,7 +10,7 @@ use ringfence_journal::{
     CallOutcome, Event, EventError, ExecutionId, ExecutionStatus, Principal, Record, SessionId, SessionSummary,
 };
 use ringfence_policy::Policy;
-use ringfence_sandbox::JobLanguage;
+use ringfence_sandbox::{JobLanguage, RunProgram};
 use ringfence_store::{
     QueryError, RecordingState, RequiredTool, Skill, SkillBody, SkillError, SkillLanguage, SkillMeta, SkillName,
     SkillScope, Store,
@@ -18,7 +18,7 @@ use ringfence_store::{
 use serde_json::Value;
 
 use crate::recorded_request::{RecordedRequest, RecordedRequestError};
-use crate::request::{InputFile, InputSource, RunProgram};
+use crate::request::{InputFile, InputSource};
 use crate::skills::schema::{SchemaError, check_schemas};
 
 /// The prefix of tools that are skills themselves; those are looked up at each call.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ringfence_journal::ClientClaims;
-use ringfence_sandbox::{JobLanguage, ReplayState};
+use ringfence_sandbox::{JobLanguage, ReplayState, RunProgram};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::request::{InputFile, InputSource, RunProgram};
+use crate::request::{InputFile, InputSource};
 
 /// Bytes of the files of one recorded request, in all.
 pub(crate) const MAX_FILE_BYTES: u64 = 16 << 20;

@@ -4,9 +4,9 @@ use std::fmt;
 
 use ringfence_journal::{CleanText, EventKind};
 use ringfence_policy::{AllowedPrograms, Policy};
+use ringfence_sandbox::RunProgram;
 
 use crate::report::ErrorReport;
-use crate::request::RunProgram;
 
 /// A refusal, with the rule that refuses and a hint.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use ringfence_gateway::{CallLog, LoggedCall, ReplayDivergence};
 use ringfence_journal::{CleanText, ClientClaims, Event, ExecutionId, Recorder as _, SessionId};
 use ringfence_policy::{CallHistory, PastCallDecision, Policy, RuleEffect};
-use ringfence_sandbox::{CallPort, ExecutionTask, ReplayState, Stop, ToolCall, ToolReply};
+use ringfence_sandbox::{CallHandler, CallPort, ExecutionTask, ReplayState, Stop, ToolReply};
 use ringfence_store::RecordingState;
 use serde::Serialize;
-use tokio::sync::mpsc;
 
 use crate::approvals::broker::record_error;
 use crate::error::OperationError;
@@ -310,18 +309,16 @@ impl Replays {
         let (mut kept, happened) = OutputCapture::new(&mut nobody, ShownBytes::default(), None);
         let store = Arc::clone(&self.executions.records.store);
         let noted = tokio::spawn(record_notes(store, session.id, session.execution, false, happened));
-        let (door, calls, answers, _held) = CallPort::new(call_dispatch::CALL_QUEUE_CAPACITY);
+        let (door, handler) = CallPort::new(call_dispatch::CALL_QUEUE_CAPACITY);
         let task = ExecutionTask {
-            kind: report::task_kind(&request.program),
             args: request.args,
-            stdin: None,
             call_port: Some(door),
             wall: request.timeout,
-            network: None,
             replay: Some(again),
+            ..ExecutionTask::new(request.program.clone())
         };
         let run = async { sandbox.run(task, &mut kept, stop).await.map_err(OperationError::from) };
-        let (ended, diverged) = tokio::try_join!(run, self.answer_from_log(session, tape, calls, answers))?;
+        let (ended, diverged) = tokio::try_join!(run, self.answer_from_log(session, tape, handler))?;
         sandbox.confirm_finished().await?;
         let output = kept.into_output();
         noted.await.map_err(OperationError::NoteTask)??;
@@ -333,12 +330,11 @@ impl Replays {
         &self,
         session: &ExecutionContext,
         tape: &CallLog,
-        mut calls: mpsc::Receiver<ToolCall>,
-        answers: mpsc::Sender<ToolReply>,
+        mut handler: CallHandler,
     ) -> Result<Option<ReplayDivergence>, OperationError> {
         let sight = session.redactor.rules_for(&session.policy).await?;
         let mut first = None;
-        while let Some(asked) = calls.recv().await {
+        while let Some(asked) = handler.calls.recv().await {
             let answer = match tape.lookup_answer(asked.number, call_kind(&asked.ask), &asked.body) {
                 Ok(Some(answer)) => answer.clone().map_err(call_refusal),
                 Ok(None) => continue,
@@ -361,7 +357,7 @@ impl Replays {
                 answer,
             };
             // A program that has ended no longer listens.
-            let _ = answers.send(answered).await;
+            let _ = handler.replies.send(answered).await;
         }
         Ok(first)
     }

@@ -10,8 +10,8 @@ use ringfence_journal::{
 };
 use ringfence_policy::escape_invisible;
 use ringfence_sandbox::{
-    AdmissionError, CollectedFiles, ConcludedExecution, EnforcementMechanism, FileChange, JobLanguage, SkipCount,
-    SkipReason, SkippedFiles, SpecError, Stop, TaskKind, UncopiedFiles,
+    AdmissionError, CollectedFiles, ConcludedExecution, EnforcementMechanism, FileChange, JobLanguage, RunProgram,
+    SkipCount, SkipReason, SkippedFiles, SpecError, Stop, UncopiedFiles,
 };
 use serde_json::value::RawValue;
 
@@ -28,7 +28,7 @@ pub(crate) use lists::{MAX_LISTED, add_calls, fit_calls, fit_violations, memory_
 use crate::execution::call_dispatch::DIVERGED_HINT;
 use crate::outcome::{self, ExecutionEnd};
 use crate::refusal::RunRefusal;
-use crate::request::{ExecutionRequest, RunProgram};
+use crate::request::ExecutionRequest;
 use crate::sessions::context::ExecutionContext;
 
 pub(crate) fn started_event(session: &ExecutionContext, request: &ExecutionRequest) -> EventKind {
@@ -101,33 +101,6 @@ pub(crate) fn ended_event(
         policy: session.policy_ref.digest.clone(),
         truncated: execution.truncated,
         output,
-    }
-}
-
-pub(crate) fn task_kind(program: &RunProgram) -> TaskKind {
-    match program.clone() {
-        RunProgram::Code {
-            language,
-            file_name,
-            source,
-        } => TaskKind::Code {
-            language,
-            file_name,
-            source,
-        },
-        RunProgram::Function {
-            language,
-            file_name,
-            source,
-            input,
-        } => TaskKind::Function {
-            language,
-            file_name,
-            source,
-            input,
-        },
-        RunProgram::Shell { file_name, source } => TaskKind::Shell { file_name, source },
-        RunProgram::Named(program) => TaskKind::Program { program },
     }
 }
 

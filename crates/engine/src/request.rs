@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringfence_journal::ClientClaims;
 use ringfence_policy::{Policy, RelPath};
-use ringfence_sandbox::{ExistingFileAction, JobLanguage};
+use ringfence_sandbox::{ExistingFileAction, RunProgram};
 use tokio::sync::mpsc;
 
 /// A request to run something once.
@@ -82,91 +82,6 @@ pub enum OutputDestination {
     },
     /// Files go to an artifacts folder of the engine, which ends with this process.
     Artifacts(PathBuf),
-}
-
-/// The program that a request runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunProgram {
-    /// Source code in one of the languages.
-    Code {
-        /// The language of the source; not [`JobLanguage::Program`].
-        language: JobLanguage,
-        /// The file name that errors show.
-        file_name: String,
-        /// The text of the program.
-        source: String,
-    },
-    /// Source code that defines a function, and the input to call it with.
-    Function {
-        /// The language of the source; not [`JobLanguage::Program`].
-        language: JobLanguage,
-        /// The file name that errors show.
-        file_name: String,
-        /// The text of the program.
-        source: String,
-        /// The input, a JSON object as text.
-        input: String,
-    },
-    /// A shell script: for bash where its name ends in `.bash` or its first line says so, else for `sh`.
-    Shell {
-        /// The name that the script sees as `$0`.
-        file_name: String,
-        /// The text of the script.
-        source: String,
-    },
-    /// A program that the sandbox contains, by name.
-    Named(String),
-}
-
-impl RunProgram {
-    /// A script for bash, which the extension of its name says.
-    pub fn bash(file_name: &str, source: String) -> RunProgram {
-        let file_name = format!("{}.bash", file_name.trim_end_matches(".bash").trim_end_matches(".sh"));
-        RunProgram::Shell { file_name, source }
-    }
-
-    /// The language of its stubs; none where it cannot call tools.
-    pub(crate) fn stub_language(&self) -> Option<ringfence_catalog::StubLanguage> {
-        match self {
-            RunProgram::Code {
-                language: JobLanguage::Python,
-                ..
-            }
-            | RunProgram::Function {
-                language: JobLanguage::Python,
-                ..
-            } => Some(ringfence_catalog::StubLanguage::Python),
-            RunProgram::Code { .. } | RunProgram::Function { .. } => Some(ringfence_catalog::StubLanguage::TypeScript),
-            RunProgram::Shell { .. } | RunProgram::Named(_) => None,
-        }
-    }
-
-    /// The name that reports and approval requests show.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            RunProgram::Code { file_name, .. }
-            | RunProgram::Function { file_name, .. }
-            | RunProgram::Shell { file_name, .. } => file_name,
-            RunProgram::Named(name) => name,
-        }
-    }
-
-    /// The source, where it has one.
-    pub(crate) fn source(&self) -> Option<&str> {
-        match self {
-            RunProgram::Code { source, .. }
-            | RunProgram::Function { source, .. }
-            | RunProgram::Shell { source, .. } => Some(source),
-            RunProgram::Named(_) => None,
-        }
-    }
-
-    pub(crate) fn language(&self) -> JobLanguage {
-        match self {
-            RunProgram::Code { language, .. } | RunProgram::Function { language, .. } => *language,
-            RunProgram::Shell { .. } | RunProgram::Named(_) => JobLanguage::Program,
-        }
-    }
 }
 
 /// A file that is copied in.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use futures::future::BoxFuture;
 use ringfence_gateway::{SpawnError, SpawnRequest, SpawnedServer, Spawner};
 use ringfence_policy::{AllowedPrograms, Policy};
-use ringfence_sandbox::{Backend, ExecutionTask, InputWriter, OutputStreams, Spec, SpecOptions, Stop, TaskKind};
+use ringfence_sandbox::{Backend, ExecutionTask, InputWriter, OutputStreams, RunProgram, Spec, SpecOptions, Stop};
 use ringfence_store::{Lease, Store};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -78,15 +78,10 @@ impl SandboxedServers {
         let (outside, network) = ways.unzip();
         let (stdin, pieces) = mpsc::channel(16);
         let task = ExecutionTask {
-            kind: TaskKind::Program {
-                program: spawn.command.to_owned(),
-            },
             args: spawn.args.to_vec(),
             stdin: Some(pieces),
-            call_port: None,
-            wall: None,
             network,
-            replay: None,
+            ..ExecutionTask::new(RunProgram::Named(spawn.command.to_owned()))
         };
         let server = spawn.server.to_owned();
         let (mut words, stdout, stderr) = OutputStreams::new(switch.clone());

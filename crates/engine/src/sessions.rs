@@ -10,7 +10,7 @@ use ringfence_catalog::StubLanguage;
 use ringfence_gateway::{Egress, EgressSettings, SessionHistory, Tenants, Vault};
 use ringfence_journal::{ApprovalAnswer, ApprovalScope, EventKind, Principal, SessionId};
 use ringfence_policy::Policy;
-use ringfence_sandbox::NetworkAccess;
+use ringfence_sandbox::{NetworkAccess, RunProgram};
 use ringfence_store::ApprovalGrounds;
 
 use crate::approvals::broker::record_error;
@@ -19,13 +19,13 @@ use crate::error::OperationError;
 use crate::network::ExecutionEgress;
 use crate::records::SessionRecords;
 use crate::report::ErrorReport;
-use crate::request::RunProgram;
 use crate::runs::registry::RunRegistry;
 use crate::sandboxes::Sandboxes;
 use crate::sessions::context::ExecutionContext;
 use crate::sessions::open_session::{OpenSession, OpenSessions, SandboxSlot, SessionRef};
 use crate::sessions::rules::SessionRulesIndex;
 use crate::skills::manage::{no_session_report, refusal_report};
+use crate::tools::stub_language;
 use crate::workspaces::Workspaces;
 
 pub(crate) mod assign;
@@ -205,7 +205,7 @@ impl Sessions {
             None => self.open_session_egress(session)?,
         };
         let (outside, network) = ExecutionEgress::new(egress);
-        let has_tunnels = program.stub_language() != Some(StubLanguage::TypeScript);
+        let has_tunnels = stub_language(program) != Some(StubLanguage::TypeScript);
         Ok(Some((outside, has_tunnels.then_some(network))))
     }
 

@@ -7,6 +7,7 @@ use ringfence_catalog::{StubLanguage, ToolDefinition};
 use ringfence_gateway::{Gateway, ObservedTypes, RedactionRules, ServerCache, Spawner, UpstreamOptions, Upstreams};
 use ringfence_journal::{Principal, SessionId};
 use ringfence_policy::{Policy, ToolPattern};
+use ringfence_sandbox::{JobLanguage, RunProgram};
 use ringfence_store::Store;
 
 use crate::config::{EngineConfig, EngineOpenError};
@@ -123,5 +124,21 @@ impl Tools {
     /// Whether calls under a policy can need an approval. Only tools of servers change.
     pub(crate) fn may_need_approval(&self, policy: &Policy) -> bool {
         policy.may_ask() || self.tool_gateway().is_some() && policy.may_ask_for_drift()
+    }
+}
+
+/// The language of its stubs; none where it cannot call tools.
+pub(crate) fn stub_language(program: &RunProgram) -> Option<StubLanguage> {
+    match program {
+        RunProgram::Code {
+            language: JobLanguage::Python,
+            ..
+        }
+        | RunProgram::Function {
+            language: JobLanguage::Python,
+            ..
+        } => Some(StubLanguage::Python),
+        RunProgram::Code { .. } | RunProgram::Function { .. } => Some(StubLanguage::TypeScript),
+        RunProgram::Shell { .. } | RunProgram::Named(_) => None,
     }
 }

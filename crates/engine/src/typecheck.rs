@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use ringfence_check::{TypeCheck, TypeCheckError, TypeErrorLocation};
 use ringfence_journal::Principal;
 use ringfence_policy::SKILLS_SERVER;
-use ringfence_sandbox::Backend;
+use ringfence_sandbox::{Backend, RunProgram};
 
 use crate::config::EngineConfig;
 use crate::engine::lock;
@@ -13,9 +13,9 @@ use crate::error::OperationError;
 use crate::records::SessionRecords;
 use crate::redact::ResultRenderer;
 use crate::report::{self, ExecutionReport};
-use crate::request::{ExecutionRequest, RunProgram};
+use crate::request::ExecutionRequest;
 use crate::sessions::context::ExecutionContext;
-use crate::tools::Tools;
+use crate::tools::{Tools, stub_language};
 
 /// Principals with running type checkers at once.
 const MAX_CHECKERS: usize = 4;
@@ -74,7 +74,7 @@ impl TypeChecks {
                 source,
             },
             Some(stubs_in),
-        ) = (program, program.stub_language())
+        ) = (program, stub_language(program))
         else {
             return Vec::new();
         };

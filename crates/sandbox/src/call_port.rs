@@ -1,8 +1,14 @@
 //! The call port: how a program's calls leave a sandbox and how their replies come back. The caller's handler decides what a
 //! call means.
 
+mod adaptive_spin;
+
+use std::collections::BTreeMap;
+
 use ringfence_wire as wire;
 use tokio::sync::{mpsc, watch};
+
+pub use adaptive_spin::AdaptiveSpin;
 
 /// The two bounded channels between an execution and its caller's handler. While the channel of calls is full, nothing more
 /// is read from the execution; when the handler is gone, every call is refused.
@@ -17,29 +23,64 @@ pub struct CallPort {
     pub held: watch::Receiver<Option<usize>>,
 }
 
+/// The handler's ends of a call port.
+#[derive(Debug)]
+pub struct CallHandler {
+    /// The calls, in the order in which the program made them.
+    pub calls: OrderedCalls,
+    /// Where the replies go, in any order.
+    pub replies: mpsc::Sender<ToolReply>,
+    /// Set to `Some(n)` when all `n` unanswered calls wait for a person.
+    pub held: watch::Sender<Option<usize>>,
+}
+
 impl CallPort {
-    /// A port and the handler's ends of it; each channel holds `room` messages.
-    pub fn new(
-        room: usize,
-    ) -> (
-        CallPort,
-        mpsc::Receiver<ToolCall>,
-        mpsc::Sender<ToolReply>,
-        watch::Sender<Option<usize>>,
-    ) {
-        let (asked, calls) = mpsc::channel(room);
-        let (answerer, answers) = mpsc::channel(room);
+    /// A port and its handler's ends; each channel holds `room` messages.
+    pub fn new(room: usize) -> (CallPort, CallHandler) {
+        let (called, calls) = mpsc::channel(room);
+        let (replies, replied) = mpsc::channel(room);
         let (holder, held) = watch::channel(None);
-        (
-            CallPort {
-                calls: asked,
-                replies: answers,
-                held,
-            },
-            calls,
-            answerer,
-            holder,
-        )
+        let port = CallPort {
+            calls: called,
+            replies: replied,
+            held,
+        };
+        let handler = CallHandler {
+            calls: OrderedCalls::new(calls),
+            replies,
+            held: holder,
+        };
+        (port, handler)
+    }
+}
+
+/// Receives calls in the order of their numbers: a large call can arrive after later ones.
+#[derive(Debug)]
+pub struct OrderedCalls {
+    arrived: mpsc::Receiver<ToolCall>,
+    last: u32,
+    early: BTreeMap<u32, ToolCall>,
+}
+
+impl OrderedCalls {
+    fn new(arrived: mpsc::Receiver<ToolCall>) -> OrderedCalls {
+        OrderedCalls {
+            arrived,
+            last: 0,
+            early: BTreeMap::new(),
+        }
+    }
+
+    /// The next call; none once the program makes no more. Nothing is lost if the future is dropped.
+    pub async fn recv(&mut self) -> Option<ToolCall> {
+        loop {
+            if let Some(next) = self.early.remove(&(self.last + 1)) {
+                self.last += 1;
+                return Some(next);
+            }
+            let call = self.arrived.recv().await?;
+            self.early.insert(call.number, call);
+        }
     }
 }
 

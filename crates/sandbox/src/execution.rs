@@ -26,7 +26,7 @@ const READY_TIMEOUT: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct ExecutionTask {
     /// The code, script or program to run.
-    pub kind: TaskKind,
+    pub program: RunProgram,
     /// The arguments of the program.
     pub args: Vec<String>,
     /// Standard input in pieces; `None`: empty.
@@ -102,9 +102,9 @@ pub struct NetworkAccess {
     pub tunnels: mpsc::Sender<ProgramTunnel>,
 }
 
-/// The kinds of task.
+/// What an execution runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TaskKind {
+pub enum RunProgram {
     /// Code that runs on an engine.
     Code {
         /// Any language except [`JobLanguage::Program`].
@@ -125,7 +125,7 @@ pub enum TaskKind {
         /// The argument of the function: a JSON object as text.
         input: String,
     },
-    /// A script that a shell runs.
+    /// A script: for bash where its name ends in `.bash` or its first line says so, else for `sh`.
     Shell {
         /// The script's name, which it sees as `$0`.
         file_name: String,
@@ -133,18 +133,61 @@ pub enum TaskKind {
         source: String,
     },
     /// A program by its name or path.
-    Program {
-        /// The name or path of the program.
-        program: String,
-    },
+    Named(String),
+}
+
+impl RunProgram {
+    /// A script for bash, which the extension of its name says.
+    pub fn bash(file_name: &str, source: String) -> RunProgram {
+        let file_name = format!("{}.bash", file_name.trim_end_matches(".bash").trim_end_matches(".sh"));
+        RunProgram::Shell { file_name, source }
+    }
+
+    /// The name that reports and approval requests show.
+    pub fn name(&self) -> &str {
+        match self {
+            RunProgram::Code { file_name, .. }
+            | RunProgram::Function { file_name, .. }
+            | RunProgram::Shell { file_name, .. } => file_name,
+            RunProgram::Named(name) => name,
+        }
+    }
+
+    /// The source, where it has one.
+    pub fn source(&self) -> Option<&str> {
+        match self {
+            RunProgram::Code { source, .. }
+            | RunProgram::Function { source, .. }
+            | RunProgram::Shell { source, .. } => Some(source),
+            RunProgram::Named(_) => None,
+        }
+    }
+
+    /// The engine that it runs on; [`JobLanguage::Program`] for scripts and programs.
+    pub fn language(&self) -> JobLanguage {
+        match self {
+            RunProgram::Code { language, .. } | RunProgram::Function { language, .. } => *language,
+            RunProgram::Shell { .. } | RunProgram::Named(_) => JobLanguage::Program,
+        }
+    }
 }
 
 impl ExecutionTask {
-    pub(crate) fn language(&self) -> JobLanguage {
-        match &self.kind {
-            TaskKind::Code { language, .. } | TaskKind::Function { language, .. } => *language,
-            TaskKind::Shell { .. } | TaskKind::Program { .. } => JobLanguage::Program,
+    /// A task without arguments, input, calls or network, under the policy's own limits.
+    pub fn new(program: RunProgram) -> ExecutionTask {
+        ExecutionTask {
+            program,
+            args: Vec::new(),
+            stdin: None,
+            call_port: None,
+            wall: None,
+            network: None,
+            replay: None,
         }
+    }
+
+    pub(crate) fn language(&self) -> JobLanguage {
+        self.program.language()
     }
 }
 

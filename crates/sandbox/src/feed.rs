@@ -8,7 +8,7 @@ use ringfence_wire::{
 };
 use tokio::sync::mpsc;
 
-use crate::execution::{ExecutionError, ExecutionTask, ReplayState, TaskKind};
+use crate::execution::{ExecutionError, ExecutionTask, ReplayState, RunProgram};
 use crate::files::WORKSPACE;
 use crate::pipe::{HostPipe, PipeError};
 use crate::sandbox::Sandbox;
@@ -42,7 +42,7 @@ impl InputFeed {
         if let Some(network) = task.network {
             pipe.allow_tunnels(network.tunnels);
         }
-        let source_open = !matches!(task.kind, TaskKind::Program { .. });
+        let source_open = !matches!(task.program, RunProgram::Named(_));
         Ok(InputFeed {
             source,
             sent: 0,
@@ -99,8 +99,8 @@ fn build_job(sandbox: &Sandbox, task: &ExecutionTask) -> Result<(Job, Vec<u8>), 
         .iter()
         .map(|one| text(one, "arguments"))
         .collect::<Result<Vec<_>, _>>()?;
-    let (kind, source) = match &task.kind {
-        TaskKind::Code {
+    let (kind, source) = match &task.program {
+        RunProgram::Code {
             language,
             file_name,
             source,
@@ -108,7 +108,7 @@ fn build_job(sandbox: &Sandbox, task: &ExecutionTask) -> Result<(Job, Vec<u8>), 
             let args = BoundedList::new(args).map_err(|_| too_large("arguments"))?;
             code_job(task, (*language, file_name), args, (source, None))
         }
-        TaskKind::Function {
+        RunProgram::Function {
             language,
             file_name,
             source,
@@ -117,7 +117,7 @@ fn build_job(sandbox: &Sandbox, task: &ExecutionTask) -> Result<(Job, Vec<u8>), 
             let args = BoundedList::new(args).map_err(|_| too_large("arguments"))?;
             code_job(task, (*language, file_name), args, (source, Some(input)))
         }
-        TaskKind::Shell { file_name, source } => {
+        RunProgram::Shell { file_name, source } => {
             let args = BoundedList::new(args).map_err(|_| too_large("arguments"))?;
             let source_bytes = source.len() as u64;
             (
@@ -129,7 +129,7 @@ fn build_job(sandbox: &Sandbox, task: &ExecutionTask) -> Result<(Job, Vec<u8>), 
                 source.clone().into_bytes(),
             )
         }
-        TaskKind::Program { program } => {
+        RunProgram::Named(program) => {
             args.insert(0, text(program, "the program's name")?);
             let all = BoundedList::new(args).map_err(|_| too_large("arguments"))?;
             (JobKind::Program { argv: all }, Vec::new())

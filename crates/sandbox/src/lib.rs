@@ -41,10 +41,12 @@ pub use budget::{
     Admission, AdmissionError, Budget, BudgetLimits, BudgetOverrides, BudgetRequest, MachineMemory, MemorySource,
     Shortage,
 };
-pub use call_port::{CallPort, ToolCall, ToolCallKind, ToolRefusal, ToolReply};
+pub use call_port::{
+    AdaptiveSpin, CallHandler, CallPort, OrderedCalls, ToolCall, ToolCallKind, ToolRefusal, ToolReply,
+};
 pub use execution::{
-    ConcludedExecution, ExecutionError, ExecutionTask, NetworkAccess, OutputSink, ReplayState, StandardStream, Stop,
-    TaskKind, fixed_stdin,
+    ConcludedExecution, ExecutionError, ExecutionTask, NetworkAccess, OutputSink, ReplayState, RunProgram,
+    StandardStream, Stop, fixed_stdin,
 };
 pub use feed::{NETWORK_PORT, NETWORK_TRUST};
 pub use files::{

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use ringfence_policy::{Ceiling, Draft};
 use ringfence_sandbox::{
-    ConcludedExecution, ExecutionTask, JobLanguage, OutputSink, Sandbox, Spec, SpecOptions, StandardStream, Stop,
-    TaskKind, Verdict,
+    ConcludedExecution, ExecutionTask, JobLanguage, OutputSink, RunProgram, Sandbox, Spec, SpecOptions, StandardStream,
+    Stop, Verdict,
 };
 
 struct SilentOutput;
@@ -28,26 +28,14 @@ pub async fn run_line(
     source: &str,
     value: &str,
 ) -> Result<ConcludedExecution> {
-    let kind = TaskKind::Code {
+    let kind = RunProgram::Code {
         language,
         file_name: "line".to_owned(),
         source: source.to_owned(),
     };
     let (_switch, mut stop) = Stop::new();
     let ended = sandbox
-        .run(
-            ExecutionTask {
-                kind,
-                args: Vec::new(),
-                stdin: None,
-                call_port: None,
-                wall: None,
-                network: None,
-                replay: None,
-            },
-            &mut SilentOutput,
-            &mut stop,
-        )
+        .run(ExecutionTask::new(kind), &mut SilentOutput, &mut stop)
         .await?;
     ensure!(ended.verdict == Verdict::Finished, "{ended:?}");
     ensure!(ended.value == value.as_bytes(), "{ended:?}");

@@ -6,7 +6,7 @@ use super::graph::{DependencyGraph, DependencyKind};
 const RULE: &str = "fences";
 
 /// Fenced packages: only the named crates may depend on them, tests aside.
-const FENCED_PACKAGES: [(&str, &[&str], &str); 9] = [
+const FENCED_PACKAGES: [(&str, &[&str], &str); 8] = [
     (
         "rmcp",
         &["gateway", "company", "server", "testkit"],

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use ringfence_policy::Policy;
 use ringfence_sandbox::{
-    Backend, BackendKind, BackendSupport, ExecutionTask, JobLanguage, OutputSink, Spec, SpecOptions, StandardStream,
-    Stop, TaskKind,
+    Backend, BackendKind, BackendSupport, ExecutionTask, JobLanguage, OutputSink, RunProgram, Spec, SpecOptions,
+    StandardStream, Stop,
 };
 use serde::Serialize;
 
@@ -95,7 +95,7 @@ impl InspectionSandbox {
     }
 
     /// Runs `kind` in a fresh sandbox and returns its standard output.
-    async fn run(&self, kind: TaskKind) -> Result<String, CliFault> {
+    async fn run(&self, kind: RunProgram) -> Result<String, CliFault> {
         let failed =
             |error: &ringfence_sandbox::ExecutionError| CliFault::internal("sandbox.failed", error_chain(error));
         let mut sandbox = self
@@ -105,21 +105,7 @@ impl InspectionSandbox {
             .map_err(|error| launch_fault(&error))?;
         let (_switch, mut stop) = Stop::new();
         let mut heard = CapturedOutput::default();
-        let ended = sandbox
-            .run(
-                ExecutionTask {
-                    kind,
-                    args: Vec::new(),
-                    stdin: None,
-                    call_port: None,
-                    wall: None,
-                    network: None,
-                    replay: None,
-                },
-                &mut heard,
-                &mut stop,
-            )
-            .await;
+        let ended = sandbox.run(ExecutionTask::new(kind), &mut heard, &mut stop).await;
         let ended = ended.map_err(|error| failed(&error))?;
         sandbox.end().await.map_err(|error| failed(&error))?;
         match ended.outcome.and_then(|outcome| outcome.error) {
@@ -134,7 +120,7 @@ pub(crate) async fn inspect_sandbox(policy: &Policy, python: Option<&Path>) -> R
     let started = Instant::now();
     let visit = InspectionSandbox::new(policy, python)?;
     let text = visit
-        .run(TaskKind::Shell {
+        .run(RunProgram::Shell {
             file_name: "look".to_owned(),
             source: INSPECT_SCRIPT.to_owned(),
         })
@@ -160,7 +146,7 @@ pub(crate) async fn inspect_sandbox(policy: &Policy, python: Option<&Path>) -> R
 pub(crate) async fn python_version(policy: &Policy, configured: Option<&Path>) -> Result<String, CliFault> {
     let source = "import platform\nprint(platform.python_implementation(), platform.python_version())".to_owned();
     let visit = InspectionSandbox::new(policy, configured)?;
-    let kind = TaskKind::Code {
+    let kind = RunProgram::Code {
         language: JobLanguage::Python,
         file_name: "version.py".to_owned(),
         source,

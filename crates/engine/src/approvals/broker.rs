@@ -10,12 +10,12 @@ use ringfence_journal::{
     ApprovalAnswer, ApprovalId, CleanText, ContentHash, Event, EventKind, ExecutionId, Principal, RecordError,
     Recorder as _, ReplayEntry, ReplayEntryKind, SessionId,
 };
+use ringfence_sandbox::RunProgram;
 use ringfence_store::{ApprovalGrounds, ApprovalQuestion, ApprovalState, QueryError, Store, StoredApproval};
 
 use crate::approvals::notifier::{ApprovalEvent, ApprovalNotifier};
 use crate::approvals::standing_rules::StandingRulesFile;
 use crate::approvals::{PendingApproval, source_head};
-use crate::request::RunProgram;
 
 /// How long an approval request stays open where the policy does not say.
 const DEFAULT_APPROVAL_TIMEOUT: Duration = Duration::from_mins(10);

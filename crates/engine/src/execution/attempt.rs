@@ -10,7 +10,7 @@ use ringfence_sandbox::{
 use tokio::sync::watch;
 
 use super::Executions;
-use super::call_dispatch::{self, CallChannels, CallDispatcher, SuspendState};
+use super::call_dispatch::{self, CallDispatcher, SuspendState};
 use crate::approvals::broker::{ApprovalBroker, ProgramSource};
 use crate::error::OperationError;
 use crate::host_work::Digests;
@@ -24,6 +24,7 @@ use crate::runs::registry::TrackedRun;
 use crate::sessions::context::ExecutionContext;
 use crate::sessions::rules::LiveExecution;
 use crate::skills::nested::{self, NestedSettings, SkillCallReceiver, SkillRunner};
+use crate::tools::stub_language;
 
 /// An execution on its way: what it belongs to, what it is to do, and what it has met so far.
 pub(crate) struct ActiveExecution<'a> {
@@ -186,7 +187,7 @@ impl Executions {
             draft: session.draft.clone(),
         };
         let _rules = self.sessions.register_execution(session, live).await;
-        let (port, calls, answers, release) = CallPort::new(call_dispatch::CALL_QUEUE_CAPACITY);
+        let (port, handler) = CallPort::new(call_dispatch::CALL_QUEUE_CAPACITY);
         let port = dispatcher.is_some().then_some(port);
         let task = execution_task(request, attempt, port, network.flatten());
         let stop_copy = stop.clone();
@@ -197,17 +198,12 @@ impl Executions {
                 (ended, CallsMade::default(), crossed)
             }
             (Some((dispatcher, skill_calls)), outside) => {
-                let channels = CallChannels {
-                    calls,
-                    answers,
-                    release,
-                };
                 let skills = SkillRunner {
                     executions: self,
                     caller: session,
                     settings: NestedSettings::from_request(request),
                 };
-                let answers = dispatcher.dispatch_calls(channels, *tracked);
+                let answers = dispatcher.dispatch_calls(handler, *tracked);
                 let run = Box::pin(dispatcher.run_program(run, answers, stop_copy));
                 let (ended, crossed) = tokio::select! {
                     ended = Box::pin(network::run_with_egress(outside, run)) => ended?,
@@ -247,7 +243,7 @@ impl Executions {
         attempt: &ExecutionAttempt,
         egress: Option<&Arc<Egress>>,
     ) -> Option<(CallDispatcher, SkillCallReceiver)> {
-        let language = request.program.stub_language()?;
+        let language = stub_language(&request.program)?;
         let (gateway, policy) = (Arc::clone(self.tools.gateway()), Arc::clone(&session.policy));
         let discover = self.tools.discover_in(session, language);
         let ids = (session.id, session.execution);
@@ -294,12 +290,12 @@ fn execution_task(
     network: Option<NetworkAccess>,
 ) -> ExecutionTask {
     ExecutionTask {
-        kind: report::task_kind(&request.program),
         args: request.args.clone(),
         stdin: request.stdin.take(),
         call_port,
         wall: request.timeout,
         network,
         replay: attempt.replay.clone(),
+        ..ExecutionTask::new(request.program.clone())
     }
 }

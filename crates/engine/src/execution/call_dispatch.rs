@@ -2,16 +2,14 @@
 //!
 //! Each call is a task of its own, so that a program's parallel calls run in parallel.
 
-mod adaptive_spin;
-
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adaptive_spin::AdaptiveSpin;
 use ringfence_gateway::{CallErrorBody, CallKind, CallsMade, Egress, Pass, PassError, ReplayDivergence, WaitingCalls};
 use ringfence_journal::{ExecutionId, RecordError, SessionId};
-use ringfence_sandbox::{ConcludedExecution, Stop, ToolCall, ToolCallKind, ToolRefusal, ToolReply, Verdict};
+use ringfence_sandbox::{
+    AdaptiveSpin, CallHandler, ConcludedExecution, Stop, ToolCall, ToolCallKind, ToolRefusal, ToolReply, Verdict,
+};
 use ringfence_store::Store;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -56,14 +54,6 @@ pub(crate) struct CallDispatcher {
     diverged: std::sync::Mutex<Option<ReplayDivergence>>,
 }
 
-/// The channels between a sandbox and the call dispatcher.
-#[derive(Debug)]
-pub(crate) struct CallChannels {
-    pub(crate) calls: mpsc::Receiver<ToolCall>,
-    pub(crate) answers: mpsc::Sender<ToolReply>,
-    pub(crate) release: watch::Sender<Option<usize>>,
-}
-
 /// The result of a call's task.
 type CallCompletion = Result<(), RecordError>;
 
@@ -94,20 +84,19 @@ impl CallDispatcher {
     /// Answers calls until the program makes no more and each call has ended; stops early when a call cannot be recorded.
     pub(crate) async fn dispatch_calls(
         self: &Arc<Self>,
-        mut ways: CallChannels,
+        mut handler: CallHandler,
         run: Option<&TrackedRun>,
     ) -> Result<(), OperationError> {
         let mut under_way = JoinSet::new();
         let mut waiting = self.pass.watch_waiting();
         let mut still = IdleTimer::new(&self.suspend, run);
-        let mut order = CallSequencer::default();
         let mut brisk = AdaptiveSpin::new();
         loop {
             let all_wait = all_wait_for_approval(under_way.len(), *waiting.borrow_and_update());
             if !all_wait {
-                still.reset(&ways.release);
+                still.reset(&handler.held);
             } else if still.is_elapsed() {
-                self.handle_idle(under_way.len(), &ways.release, &mut still).await?;
+                self.handle_idle(under_way.len(), &handler.held, &mut still).await?;
             }
             tokio::select! {
                 biased;
@@ -115,16 +104,14 @@ impl CallDispatcher {
                     brisk.record_arrival();
                     check_completion(done)?;
                 }
-                asked = ways.calls.recv() => match asked {
+                asked = handler.calls.recv() => match asked {
                     Some(asked) => {
                         brisk.record_arrival();
                         // In the program's order, which the tasks do not keep: after a call that diverges, no call is made.
-                        for asked in order.push_in_order(asked) {
-                            self.pass.call_log().append_trace(&asked.trace);
-                            self.compare_with_log(&asked);
-                            let (keeper, answers) = (Arc::clone(self), ways.answers.clone());
-                            under_way.spawn(async move { keeper.answer_call(asked, &answers).await });
-                        }
+                        self.pass.call_log().append_trace(&asked.trace);
+                        self.compare_with_log(&asked);
+                        let (dispatcher, replies) = (Arc::clone(self), handler.replies.clone());
+                        under_way.spawn(async move { dispatcher.answer_call(asked, &replies).await });
                     }
                     None => break,
                 },
@@ -339,26 +326,6 @@ impl<'a> IdleTimer<'a> {
             Some(long) => tokio::time::sleep_until(long).await,
             None => std::future::pending().await,
         }
-    }
-}
-
-/// Puts calls in the order of their numbers: a large call can arrive after later ones.
-#[derive(Debug, Default)]
-struct CallSequencer {
-    last: u32,
-    early: BTreeMap<u32, ToolCall>,
-}
-
-impl CallSequencer {
-    /// Adds a call and returns the calls that are now next in order.
-    fn push_in_order(&mut self, asked: ToolCall) -> Vec<ToolCall> {
-        self.early.insert(asked.number, asked);
-        let mut ready = Vec::with_capacity(1);
-        while let Some(asked) = self.early.remove(&(self.last + 1)) {
-            self.last += 1;
-            ready.push(asked);
-        }
-        ready
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ringfence_journal::Principal;
 use ringfence_policy::RelPath;
-use ringfence_sandbox::{Admission, Sandbox, Spec};
+use ringfence_sandbox::{Admission, RunProgram, Sandbox, Spec};
 
 use super::Executions;
 use super::attempt::{ActiveExecution, AttemptKind, AttemptOutcome};
@@ -14,7 +14,7 @@ use crate::host_work::Digests;
 use crate::recorded_request::{self, RecordedRequestError};
 use crate::records::recording::{NOT_CODE, TOO_MANY_FILES};
 use crate::refusal::RunRefusal;
-use crate::request::{InputFile, InputSource, RunProgram};
+use crate::request::{InputFile, InputSource};
 use crate::sessions::open_session::{OpenSession, SandboxSlot, SessionTurn};
 
 /// Where an execution gets its sandboxes.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ringfence_gateway::CallLog;
 use ringfence_journal::{Event, EventKind, ExecutionId, ExecutionStatus, Recorder as _};
-use ringfence_sandbox::ReplayState;
+use ringfence_sandbox::{ReplayState, RunProgram};
 use ringfence_store::NewRecording;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ use crate::output::ShownBytes;
 use crate::recorded_request::{self, RecordedRequest, RecordedRequestError, RequestSettings};
 use crate::records::SessionRecords;
 use crate::report::{self, ExecutionReport};
-use crate::request::{ExecutionRequest, InputFile, InputSource, RunProgram};
+use crate::request::{ExecutionRequest, InputFile, InputSource};
 use crate::sessions::context::ExecutionContext;
 
 /// How an execution ended, to compare with when it is run again.

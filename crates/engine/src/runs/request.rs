@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use ringfence_journal::{CleanText, ClientClaims};
 use ringfence_policy::{Ceiling, Draft, DraftRejection, ParseError, Policy, RelPath};
-use ringfence_sandbox::BudgetOverrides;
+use ringfence_sandbox::{BudgetOverrides, RunProgram};
 use serde_json::{Value, json};
 
 use crate::refusal::RunRefusal;
-use crate::request::RunProgram;
 use crate::sessions::open_session::OpenSession;
 
 /// What applies to requests that come through a front door.

@@ -15,7 +15,7 @@ use ringfence_catalog::SchemaChecker;
 use ringfence_gateway::{BuiltinAnswer, BuiltinCall, BuiltinServer, RequestRefusal};
 use ringfence_journal::{CallOutcome, ExecutionId, ExecutionStatus, Principal};
 use ringfence_policy::SKILLS_SERVER;
-use ringfence_sandbox::{JobLanguage, Spec, Stop, fixed_stdin};
+use ringfence_sandbox::{JobLanguage, RunProgram, Spec, Stop, fixed_stdin};
 use ringfence_store::{Skill, SkillBody, SkillLanguage};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -28,7 +28,7 @@ use crate::execution::attempt::{ActiveExecution, AttemptOutcome};
 use crate::execution::attempts::RunPermit;
 use crate::execution::sandbox_source::copy_in;
 use crate::report::{self, ExecutionReport};
-use crate::request::{ExecutionRequest, InputFile, InputSource, OutputDestination, ResultAudience, RunProgram};
+use crate::request::{ExecutionRequest, InputFile, InputSource, OutputDestination, ResultAudience};
 use crate::sessions::context::ExecutionContext;
 use crate::workspaces::DiskFolders;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ringfence_policy::{Ceiling, Draft};
 use ringfence_sandbox::{
-    Backend, BackendKind, ExecutionTask, OutputSink, Spec, SpecOptions, StandardStream, Stop, TaskKind,
+    Backend, BackendKind, ExecutionTask, OutputSink, RunProgram, Spec, SpecOptions, StandardStream, Stop,
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,18 +45,10 @@ pub(super) fn run_supervisor(name: &str) -> io::Result<()> {
             remains: backend.leftover_folders(),
         })?;
         let source = "(setsid sleep 300 </dev/null >/dev/null 2>&1 &)\nsleep 300 &\nsleep 300\n".to_owned();
-        let task = ExecutionTask {
-            kind: TaskKind::Shell {
-                file_name: "outlive".to_owned(),
-                source,
-            },
-            args: Vec::new(),
-            stdin: None,
-            call_port: None,
-            wall: None,
-            network: None,
-            replay: None,
-        };
+        let task = ExecutionTask::new(RunProgram::Shell {
+            file_name: "outlive".to_owned(),
+            source,
+        });
         let (_switch, mut stop) = Stop::new();
         sandbox
             .run(task, &mut IgnoredOutput, &mut stop)

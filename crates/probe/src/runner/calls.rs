@@ -1,6 +1,6 @@
 //! Many large calls at once: calls must not wait for replies, nor replies for calls.
 
-use ringfence_sandbox::{CallPort, ExecutionError, ExecutionTask, JobLanguage, TaskKind, ToolReply, Verdict};
+use ringfence_sandbox::{CallPort, ExecutionError, ExecutionTask, JobLanguage, RunProgram, ToolReply, Verdict};
 
 use super::probe_run::{CollectedOutput, run_in_sandbox};
 use super::{ProbeError, ProbeJudgement, ProbeRunner};
@@ -53,32 +53,27 @@ async fn all_at_once(
 ) -> Result<super::probe_run::ProbeRun, ProbeError> {
     const DOOR_CAPACITY: usize = 64;
     let mut sandbox = drive.launch_sandbox(&[]).await?;
-    let (door, mut calls, answers, _held) = CallPort::new(DOOR_CAPACITY);
+    let (door, mut handler) = CallPort::new(DOOR_CAPACITY);
     let behind = tokio::spawn(async move {
-        while let Some(asked) = calls.recv().await {
+        while let Some(asked) = handler.calls.recv().await {
             let answer = ToolReply {
                 number: asked.number,
                 answer: Ok(asked.body),
             };
             // An execution that is over takes no replies.
-            if answers.send(answer).await.is_err() {
+            if handler.replies.send(answer).await.is_err() {
                 return;
             }
         }
     });
-    let kind = TaskKind::Code {
+    let kind = RunProgram::Code {
         language,
         file_name: file_name.to_owned(),
         source: source.replace("CALLS", &CALL_COUNT.to_string()),
     };
     let task = ExecutionTask {
-        kind,
-        args: Vec::new(),
-        stdin: None,
         call_port: Some(door),
-        wall: None,
-        network: None,
-        replay: None,
+        ..ExecutionTask::new(kind)
     };
     let shot = run_in_sandbox(&mut sandbox, task, &mut CollectedOutput::new()).await;
     behind.abort();

@@ -1,6 +1,6 @@
 //! The same attempts by code on an engine: what a JavaScript or Python program can reach.
 
-use ringfence_sandbox::{ExecutionTask, JobLanguage, TaskKind, Verdict};
+use ringfence_sandbox::{ExecutionTask, JobLanguage, RunProgram, Verdict};
 
 use super::{ProbeError, ProbeRunner};
 use crate::attempt::{AttemptLine, ReportedOutcome};
@@ -109,25 +109,12 @@ async fn try_code(
     } else {
         "probe.js"
     };
-    let kind = TaskKind::Code {
+    let kind = RunProgram::Code {
         language,
         file_name: file_name.to_owned(),
         source: source.to_owned(),
     };
-    let shot = drive
-        .run_task(
-            &[],
-            ExecutionTask {
-                kind,
-                args: Vec::new(),
-                stdin: None,
-                call_port: None,
-                wall: None,
-                network: None,
-                replay: None,
-            },
-        )
-        .await?;
+    let shot = drive.run_task(&[], ExecutionTask::new(kind)).await?;
     let found: Option<Vec<(String, String)>> = serde_json::from_slice(&shot.ended.value).ok();
     let said = |id: u16| -> (ReportedOutcome, String) {
         let Some(found) = found.as_ref().filter(|_| shot.ended.verdict == Verdict::Finished) else {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use ringfence_sandbox::{ConcludedExecution, ExecutionTask, OutputSink, Sandbox, StandardStream, Stop, TaskKind};
+use ringfence_sandbox::{ConcludedExecution, ExecutionTask, OutputSink, RunProgram, Sandbox, StandardStream, Stop};
 
 use super::{ProbeError, ProbeRunner};
 use crate::attempt::AttemptLine;
@@ -75,33 +75,18 @@ impl OutputSink for CollectedOutput<'_> {
 /// A task that runs a program by its path.
 pub(crate) fn program_task(path: &str, args: Vec<String>) -> ExecutionTask {
     ExecutionTask {
-        kind: TaskKind::Program {
-            program: path.to_owned(),
-        },
         args,
-        stdin: None,
-        call_port: None,
-        wall: None,
-        network: None,
-        replay: None,
+        ..ExecutionTask::new(RunProgram::Named(path.to_owned()))
     }
 }
 
 /// A task that runs a shell script.
 pub(crate) fn shell_task(source: &str) -> ExecutionTask {
-    let kind = TaskKind::Shell {
+    let kind = RunProgram::Shell {
         file_name: "probe".to_owned(),
         source: source.to_owned(),
     };
-    ExecutionTask {
-        kind,
-        args: Vec::new(),
-        stdin: None,
-        call_port: None,
-        wall: None,
-        network: None,
-        replay: None,
-    }
+    ExecutionTask::new(kind)
 }
 
 impl ProbeRunner<'_> {

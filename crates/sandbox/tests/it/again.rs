@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ringfence_sandbox::{
-    CallPort, ExecutionTask, JobLanguage, JobOutcomeKind, ReplayState, Stop, ToolCall, ToolCallKind, ToolRefusal,
-    ToolReply, Verdict,
+    CallHandler, CallPort, ExecutionTask, JobLanguage, JobOutcomeKind, ReplayState, Stop, ToolCall, ToolCallKind,
+    ToolRefusal, ToolReply, Verdict,
 };
-use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::harness::{Ran, backend, code, run, run_in, run_until, shell, spec};
@@ -37,21 +36,15 @@ impl Seen {
 }
 
 /// The handler's ends of a call port.
-struct Post {
-    calls: mpsc::Receiver<ToolCall>,
-    answers: mpsc::Sender<ToolReply>,
-    held: watch::Sender<Option<usize>>,
-}
-
-fn at_a_door(mut task: ExecutionTask) -> (ExecutionTask, Post) {
-    let (door, calls, answers, held) = CallPort::new(256);
+fn at_a_door(mut task: ExecutionTask) -> (ExecutionTask, CallHandler) {
+    let (door, handler) = CallPort::new(256);
     task.call_port = Some(door);
-    (task, Post { calls, answers, held })
+    (task, handler)
 }
 
 /// Replies to known calls, and to others except those of tools called `wait`: when nothing else is open, these wait for a
 /// person.
-fn keep(mut post: Post, known: BTreeMap<u32, Answer>) -> JoinHandle<Seen> {
+fn keep(mut post: CallHandler, known: BTreeMap<u32, Answer>) -> JoinHandle<Seen> {
     tokio::spawn(async move {
         let mut seen = Seen::default();
         let mut waiting = 0;
@@ -66,7 +59,7 @@ fn keep(mut post: Post, known: BTreeMap<u32, Answer>) -> JoinHandle<Seen> {
             seen.calls.push(asked);
             if let Some(answer) = answer {
                 seen.answers.insert(number, answer.clone());
-                if post.answers.send(ToolReply { number, answer }).await.is_err() {
+                if post.replies.send(ToolReply { number, answer }).await.is_err() {
                     break;
                 }
             } else {
@@ -186,7 +179,7 @@ async fn check_stays(source: &str, held: usize) -> Ran {
         post.held.send_replace(Some(held));
         tokio::time::sleep(Duration::from_millis(400)).await;
         switch.send_replace(true);
-        post.answers.closed().await;
+        post.replies.closed().await;
     });
     let ran = run_until(task, &[], stop).await;
     keeper.await.unwrap();
@@ -258,9 +251,9 @@ async fn a_wait_that_ends_again_keeps_the_program() {
             post.held.send_replace(Some(1));
             post.held.send_replace(None);
             let (number, answer) = (asked.number, Ok("1".to_owned()));
-            post.answers.send(ToolReply { number, answer }).await.unwrap();
+            post.replies.send(ToolReply { number, answer }).await.unwrap();
         }
-        post.answers.closed().await;
+        post.replies.closed().await;
     });
     let ran = run(task, &[]).await;
     keeper.await.unwrap();
@@ -327,7 +320,7 @@ async fn a_trace_that_grows_too_long_is_given_up() {
                 tokio::time::sleep(Duration::from_millis(300)).await;
             }
             let answer = Ok("1".to_owned());
-            post.answers.send(ToolReply { number, answer }).await.unwrap();
+            post.replies.send(ToolReply { number, answer }).await.unwrap();
         }
         traces
     });

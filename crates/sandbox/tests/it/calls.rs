@@ -3,14 +3,15 @@
 use std::time::{Duration, Instant};
 
 use ringfence_sandbox::{
-    CallPort, ExecutionLimit, ExecutionTask, JobLanguage, Stop, ToolCall, ToolCallKind, ToolRefusal, ToolReply, Verdict,
+    CallPort, ExecutionLimit, ExecutionTask, JobLanguage, OrderedCalls, Stop, ToolCall, ToolCallKind, ToolRefusal,
+    ToolReply, Verdict,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::harness::{Ran, code, run, run_until};
 
-type Calls = mpsc::Receiver<ToolCall>;
+type Calls = OrderedCalls;
 type Answers = mpsc::Sender<ToolReply>;
 
 /// Runs `task` with a call port that `behind` serves.
@@ -30,9 +31,9 @@ fn at_a_door(
     room: usize,
     behind: impl FnOnce(Calls, Answers) -> JoinHandle<()>,
 ) -> (ExecutionTask, JoinHandle<()>) {
-    let (door, calls, answers, _held) = CallPort::new(room);
+    let (door, handler) = CallPort::new(room);
     task.call_port = Some(door);
-    (task, behind(calls, answers))
+    (task, behind(handler.calls, handler.replies))
 }
 
 /// Replies to every call with the result of `answer`.

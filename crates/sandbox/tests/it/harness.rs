@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ringfence_policy::{Ceiling, Draft, Policy};
 use ringfence_sandbox::{
-    Backend, BackendKind, ConcludedExecution, ExecutionTask, JobLanguage, OutputSink, Sandbox, Spec, SpecOptions,
-    StandardStream, Stop, TaskKind,
+    Backend, BackendKind, ConcludedExecution, ExecutionTask, JobLanguage, OutputSink, RunProgram, Sandbox, Spec,
+    SpecOptions, StandardStream, Stop,
 };
 
 /// The result of a run.
@@ -115,48 +115,25 @@ pub(crate) fn code(language: JobLanguage, source: &str) -> ExecutionTask {
         JobLanguage::JavaScript => "main.js",
         JobLanguage::TypeScript | JobLanguage::Program => "main.ts",
     };
-    let kind = TaskKind::Code {
+    let kind = RunProgram::Code {
         language,
         file_name: file_name.to_owned(),
         source: source.to_owned(),
     };
-    ExecutionTask {
-        kind,
-        args: Vec::new(),
-        stdin: None,
-        call_port: None,
-        wall: None,
-        network: None,
-        replay: None,
-    }
+    ExecutionTask::new(kind)
 }
 
 pub(crate) fn shell(source: &str) -> ExecutionTask {
-    ExecutionTask {
-        kind: TaskKind::Shell {
-            file_name: "script".to_owned(),
-            source: source.to_owned(),
-        },
-        args: Vec::new(),
-        stdin: None,
-        call_port: None,
-        wall: None,
-        network: None,
-        replay: None,
-    }
+    ExecutionTask::new(RunProgram::Shell {
+        file_name: "script".to_owned(),
+        source: source.to_owned(),
+    })
 }
 
 pub(crate) fn program(argv: &[&str]) -> ExecutionTask {
     let (program, rest) = argv.split_first().unwrap();
     ExecutionTask {
-        kind: TaskKind::Program {
-            program: (*program).to_owned(),
-        },
         args: rest.iter().map(|one| (*one).to_owned()).collect(),
-        stdin: None,
-        call_port: None,
-        wall: None,
-        network: None,
-        replay: None,
+        ..ExecutionTask::new(RunProgram::Named((*program).to_owned()))
     }
 }

@@ -9,8 +9,8 @@ use ringfence_journal::{
     CleanText, ContentHash, Event, EventKind, ExecutionId, PolicyRef, Principal, RecordedLimits, SessionId,
 };
 use ringfence_sandbox::{
-    Backend, BackendKind, CallPort, ConcludedExecution, ExecutionTask, JobLanguage, OutputSink, ReplayState,
-    StandardStream, Stop, TaskKind, ToolReply, Verdict,
+    Backend, BackendKind, CallHandler, CallPort, ConcludedExecution, ExecutionTask, JobLanguage, OutputSink,
+    ReplayState, RunProgram, StandardStream, Stop, ToolReply, Verdict,
 };
 use ringfence_store::{Lease, NewRecording, NewSession, Store};
 
@@ -88,19 +88,20 @@ async fn run_until_released(sandbox: &mut ringfence_sandbox::Sandbox) -> Result<
         "for (let i = 0; i < {CALLS}; i++) await tools.echo.echo({{ text: `number ${{i}}` }});\n\
          await tools.echo.ask({{}})"
     );
-    let (door, mut calls, answers, held) = CallPort::new(64);
+    let (door, handler) = CallPort::new(64);
+    let CallHandler {
+        mut calls,
+        replies: answers,
+        held,
+    } = handler;
     let task = ExecutionTask {
-        kind: TaskKind::Code {
+        call_port: Some(door),
+        replay: Some(ReplayState::fresh()),
+        ..ExecutionTask::new(RunProgram::Code {
             language: JobLanguage::TypeScript,
             file_name: "program".to_owned(),
             source,
-        },
-        args: Vec::new(),
-        stdin: None,
-        call_port: Some(door),
-        wall: None,
-        network: None,
-        replay: Some(ReplayState::fresh()),
+        })
     };
     let behind = async move {
         for _ in 0..CALLS {

@@ -107,7 +107,7 @@ async fn what_does_more_than_wait_is_not_released() {
             post.held.send_replace(Some(1));
             tokio::time::sleep(Duration::from_millis(400)).await;
             switch.send_replace(true);
-            post.answers.closed().await;
+            post.replies.closed().await;
         });
         let ran = run_until(task, &[], stop).await;
         keeper.await.unwrap();
@@ -164,7 +164,7 @@ async fn a_wait_that_ends_again_keeps_the_program() {
             post.held.send_replace(Some(1));
             post.held.send_replace(None);
             let (number, answer) = (asked.number, Ok("1".to_owned()));
-            post.answers.send(ToolReply { number, answer }).await.unwrap();
+            post.replies.send(ToolReply { number, answer }).await.unwrap();
         }
     });
     let ran = run(task, &[]).await;

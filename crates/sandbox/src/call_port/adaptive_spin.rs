@@ -15,7 +15,7 @@ static SPINNING: AtomicBool = AtomicBool::new(false);
 
 /// How quickly calls and answers arrived of late.
 #[derive(Debug)]
-pub(super) struct AdaptiveSpin {
+pub struct AdaptiveSpin {
     last_arrival: Instant,
     streak: u32,
     /// With one processor, a spinning thread delays what it waits for.
@@ -23,7 +23,9 @@ pub(super) struct AdaptiveSpin {
 }
 
 impl AdaptiveSpin {
-    pub(super) fn new() -> AdaptiveSpin {
+    /// Nothing has arrived yet.
+    #[expect(clippy::new_without_default, reason = "it starts its clock")]
+    pub fn new() -> AdaptiveSpin {
         AdaptiveSpin {
             last_arrival: Instant::now(),
             streak: 0,
@@ -32,7 +34,7 @@ impl AdaptiveSpin {
     }
 
     /// Records the arrival of a call or an answer.
-    pub(super) fn record_arrival(&mut self) {
+    pub fn record_arrival(&mut self) {
         let now = Instant::now();
         let is_in_time = now.duration_since(self.last_arrival) <= SPIN_INTERVAL;
         self.streak = if is_in_time { self.streak.saturating_add(1) } else { 0 };
@@ -40,7 +42,7 @@ impl AdaptiveSpin {
     }
 
     /// Spins for the interval where that pays; then, or else, sleeps forever.
-    pub(super) async fn spin_or_sleep(&self) -> Infallible {
+    pub async fn spin_or_sleep(&self) -> Infallible {
         if self.is_multiprocessor && self.streak >= MIN_SPIN_STREAK && self.last_arrival.elapsed() <= SPIN_INTERVAL {
             let awake = SpinPermit::try_acquire();
             while awake.is_some() && self.last_arrival.elapsed() <= SPIN_INTERVAL {
