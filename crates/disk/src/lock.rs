@@ -58,7 +58,7 @@ impl FileLock {
         }
     }
 
-    /// The locked file.
+    /// The file that is locked.
     pub fn file(&self) -> &File {
         &self.file
     }

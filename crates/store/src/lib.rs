@@ -57,7 +57,7 @@ pub use workspace::{NewWorkspace, StoredWorkspace};
 pub use lease::{DeadLease, Lease, LeaseError, LeaseHolder, LeasedResource};
 pub use stop::{StopListener, StopOwner, StopRequest, StopTarget};
 pub use sweep::{RemovedResources, SweepError};
-pub use token::{AccessScope, AccessToken, TokenError, TokenSecret};
+pub use token::{AccessScope, AccessToken, AccessTokens, TokenError, TokenSecret};
 
 pub use skill::{
     DamagedSkill, MAX_DESCRIPTION, RequiredTool, Skill, SkillArchive, SkillBody, SkillError, SkillExtra, SkillLanguage,

@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use ringfence_journal::{
@@ -19,6 +18,7 @@ use crate::loss::{self, JournalLoss, LossHandling};
 use crate::query::ReadConnection;
 use crate::seal::SealKeyring;
 use crate::sink::{RemoteSink, SinkConfig, SinkError, SinkSet};
+use crate::token::AccessTokens;
 use crate::writer::{DatabaseLag, JournalWriter, ShutdownMode, WriterCommand};
 use crate::{lease, write_ahead};
 
@@ -36,8 +36,7 @@ pub struct Store {
     pub(crate) seals: SealKeyring,
     /// The lease under which this process owns sessions.
     pub(crate) lease: std::sync::Mutex<Option<LeaseId>>,
-    /// The connection for access token queries.
-    pub(crate) gate: std::sync::Mutex<Option<Connection>>,
+    tokens: AccessTokens,
 }
 
 impl fmt::Debug for Store {
@@ -271,6 +270,7 @@ impl Store {
         let behind = DatabaseLag::default();
         tokio::spawn(JournalWriter::new(opened, sinks, seals.clone(), behind.clone()).run(inbox));
         Store {
+            tokens: AccessTokens::new(&home),
             home,
             key,
             loss,
@@ -279,7 +279,6 @@ impl Store {
             reader: Mutex::new(reader),
             seals,
             lease: std::sync::Mutex::new(None),
-            gate: std::sync::Mutex::new(None),
         }
     }
 
@@ -298,6 +297,11 @@ impl Store {
         self.home.path()
     }
 
+    /// The access tokens for the servers of this program.
+    pub fn access_tokens(&self) -> &AccessTokens {
+        &self.tokens
+    }
+
     /// Waits until everything is written and the database is closed. Later records are refused.
     pub async fn close(&self) {
         self.finish(ShutdownMode::Checkpoint).await;
@@ -310,7 +314,7 @@ impl Store {
     }
 
     async fn finish(&self, ending: ShutdownMode) {
-        drop(self.gate.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.tokens.close();
         self.reader.lock().await.close().await;
         let (reply, closed) = oneshot::channel();
         if self.commands.send(WriterCommand::Close { ending, reply }).await.is_ok() {

@@ -4,15 +4,16 @@
 //! revoked is refused at the next request.
 
 use std::fmt;
-use std::sync::PoisonError;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use ringfence_journal::{ContentHash, RecordError, TokenId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
 
-use crate::Store;
 use crate::database::{self, QueryError, SqliteErrorClass, record_error};
+use crate::home::Home;
 
 const TABLE: &str = "tokens";
 /// The prefix of every secret, so that a leaked one can be recognised.
@@ -143,9 +144,29 @@ impl TokenError {
     }
 }
 
-impl Store {
+/// The access tokens of a data folder, read over a connection of their own: every request authenticates, and must not wait behind a long
+/// query.
+#[derive(Debug)]
+pub struct AccessTokens {
+    database: PathBuf,
+    reader: Mutex<Option<Connection>>,
+}
+
+impl AccessTokens {
+    pub(crate) fn new(home: &Home) -> AccessTokens {
+        AccessTokens {
+            database: home.database_path(),
+            reader: Mutex::new(None),
+        }
+    }
+
+    /// Closes the connection; the next read opens another one.
+    pub(crate) fn close(&self) {
+        drop(self.reader.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
     /// Creates an access token. Only the caller gets the secret; it cannot be read again.
-    pub async fn create_token(&self, name: &str, scope: AccessScope) -> Result<(AccessToken, TokenSecret), TokenError> {
+    pub async fn create(&self, name: &str, scope: AccessScope) -> Result<(AccessToken, TokenSecret), TokenError> {
         let name = name.trim();
         if name.is_empty() || name.chars().count() > MAX_NAME_LENGTH || name.chars().any(char::is_control) {
             return Err(TokenError::Name {
@@ -184,7 +205,7 @@ impl Store {
     }
 
     /// All access tokens, also revoked ones, oldest first.
-    pub fn tokens(&self) -> Result<Vec<AccessToken>, QueryError> {
+    pub fn list(&self) -> Result<Vec<AccessToken>, QueryError> {
         let rows = self.with_connection(|connection| {
             let mut statement = connection.prepare_cached(&format!("{SELECT} ORDER BY id"))?;
             statement
@@ -197,7 +218,7 @@ impl Store {
     }
 
     /// Revokes an access token for every process at once. Returns when it was first revoked.
-    pub async fn revoke_token(&self, id: TokenId) -> Result<Timestamp, TokenError> {
+    pub async fn revoke(&self, id: TokenId) -> Result<Timestamp, TokenError> {
         let now = Timestamp::now();
         let updated = self.write_blocking(move |connection| {
             let sql = "UPDATE tokens SET revoked = coalesce(revoked, ?) WHERE id = ? RETURNING revoked";
@@ -212,7 +233,7 @@ impl Store {
     }
 
     /// The valid access token with this secret; `None` if there is none.
-    pub fn token_by_secret(&self, shown: &str) -> Result<Option<AccessToken>, QueryError> {
+    pub fn find_by_secret(&self, shown: &str) -> Result<Option<AccessToken>, QueryError> {
         let Some(id) = token_id_of_secret(shown) else {
             return Ok(None);
         };
@@ -224,7 +245,7 @@ impl Store {
     }
 
     /// The access token with this id, also if it is revoked.
-    pub fn token(&self, id: TokenId) -> Result<Option<AccessToken>, QueryError> {
+    pub fn get(&self, id: TokenId) -> Result<Option<AccessToken>, QueryError> {
         Ok(self.token_row(id)?.map(|(token, _)| token))
     }
 
@@ -236,21 +257,21 @@ impl Store {
         row.map(TokenRow::into_token).transpose()
     }
 
-    /// Reads on a separate connection: every request authenticates, and must not wait behind a long query.
+    /// Reads over the connection, which is opened at the first use.
     fn with_connection<T>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
     ) -> Result<T, QueryError> {
-        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = match gate.take() {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match reader.take() {
             Some(connection) => connection,
-            None => database::connect_reader(&self.home.database_path()).map_err(QueryError::Database)?,
+            None => database::connect_reader(&self.database).map_err(QueryError::Database)?,
         };
-        question(gate.insert(connection)).map_err(QueryError::Database)
+        question(reader.insert(connection)).map_err(QueryError::Database)
     }
 
     /// Notes that an access token was used now.
-    pub async fn note_token_used(&self, id: TokenId) -> Result<(), RecordError> {
+    pub async fn note_use(&self, id: TokenId) -> Result<(), RecordError> {
         let values = (Timestamp::now().to_string(), id.to_string());
         let updated = self
             .write_blocking(move |connection| connection.execute("UPDATE tokens SET used = ? WHERE id = ?", values));
@@ -262,7 +283,7 @@ impl Store {
         &self,
         change: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
     ) -> Result<Result<T, rusqlite::Error>, RecordError> {
-        let path = self.home.database_path();
+        let path = self.database.clone();
         let written =
             tokio::task::spawn_blocking(move || database::connect(&path).and_then(|connection| change(&connection)));
         written.await.map_err(|_| RecordError::Ended)

@@ -30,7 +30,16 @@ fn every_rule_has_its_say() {
     rules.dedup();
     assert_eq!(
         rules,
-        ["arrows", "fences", "sizes", "opening", "unsafe", "promises", "words"]
+        [
+            "arrows",
+            "fences",
+            "parameters",
+            "sizes",
+            "opening",
+            "unsafe",
+            "promises",
+            "words"
+        ]
     );
 }
 

@@ -32,7 +32,7 @@ async fn create_token(args: &TokenCreate, settings: &CliSettings, printer: &Prin
         TokenScope::Agent => AccessScope::Agent,
         TokenScope::Operator => AccessScope::Operator,
     };
-    let made = store.create_token(&args.name, scope).await;
+    let made = store.access_tokens().create(&args.name, scope).await;
     store.close_for_exit().await;
     let (token, secret) = made.map_err(|error| token_fault(&error))?;
     tracing::info!(token = %token.id, name = token.name, scope = %token.scope, "an access token was made");
@@ -56,7 +56,7 @@ async fn list_tokens(args: &TokenList, settings: &CliSettings, printer: &Printer
         Err(fault) if fault.code == "store.none" => Vec::new(),
         Err(fault) => return Err(fault),
         Ok(store) => {
-            let tokens = store.tokens();
+            let tokens = store.access_tokens().list();
             store.close_for_exit().await;
             tokens?
         }
@@ -99,7 +99,7 @@ async fn revoke_token(args: &TokenRevoke, settings: &CliSettings, printer: &Prin
             .with_exit(EXIT_CHECK_FAILED)
     })?;
     let store = open_store(settings).await?;
-    let revoked = store.revoke_token(id).await;
+    let revoked = store.access_tokens().revoke(id).await;
     store.close_for_exit().await;
     let at = revoked.map_err(|error| token_fault(&error))?;
     tracing::info!(token = %id, "an access token was revoked");

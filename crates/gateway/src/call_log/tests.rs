@@ -287,7 +287,9 @@ proptest! {
         }
         match CallLog::from_entries([ReplayEntry { number, kind, bytes }]) {
             Ok((read, _)) => prop_assert!(read.calls().len() <= 1 && read.answered_count() <= 1),
-            Err(error) => prop_assert_eq!(error.code(), "replay.damaged"),
+            // The bytes of a call or an answer can also say that it was left out.
+            Err(error) if kind == ReplayEntryKind::Trace => prop_assert_eq!(error.code(), "replay.damaged"),
+            Err(error) => prop_assert!(["replay.damaged", "replay.too_large"].contains(&error.code()), "{error}"),
         }
     }
 

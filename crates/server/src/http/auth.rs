@@ -82,7 +82,7 @@ impl Authenticator {
             let problem = HttpProblem::new(StatusCode::UNAUTHORIZED, "auth.missing", "an access token is needed");
             return Err(self.with_challenge(problem, headers, ""));
         };
-        let found = self.engine.store().token_by_secret(shown);
+        let found = self.engine.store().access_tokens().find_by_secret(shown);
         let found = found.map_err(|error| HttpProblem::internal("store.read", &error))?;
         let Some(token) = found else {
             let message = "the access token is unknown or revoked";
@@ -100,7 +100,7 @@ impl Authenticator {
     pub(crate) fn is_still_allowed(&self, caller: Caller) -> bool {
         match caller.principal {
             Principal::Local(_) => true,
-            Principal::Token(id) => match self.engine.store().token(id) {
+            Principal::Token(id) => match self.engine.store().access_tokens().get(id) {
                 Ok(token) => token.is_some_and(|token| token.revoked.is_none()),
                 Err(error) => {
                     tracing::error!(%error, "cannot tell whether an access token is still good; its stream ends");
@@ -179,7 +179,7 @@ impl Authenticator {
         }
         let engine = Arc::clone(&self.engine);
         tokio::spawn(async move {
-            if let Err(error) = engine.store().note_token_used(id).await {
+            if let Err(error) = engine.store().access_tokens().note_use(id).await {
                 tracing::warn!(%error, token = %id, "the last use of an access token was not noted");
             }
         });

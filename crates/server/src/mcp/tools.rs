@@ -70,7 +70,7 @@ pub(super) struct BuiltinTool {
 /// Whether clients that defer loading of tools are asked to load a tool eagerly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ToolLoading {
-    /// The client decides.
+    /// The client decides when.
     Deferrable,
     /// Eagerly, because the tool leads to the others.
     Eager,
@@ -130,7 +130,7 @@ impl BuiltinTool {
         CallArguments::new(given, schema::property_names(&self.input_schema()))
     }
 
-    /// Answers a call.
+    /// Answers a call of this tool.
     pub(super) async fn answer(&self, call: ToolCall<'_>) -> Result<CallToolResponse, McpFault> {
         (self.answer)(call).await
     }

@@ -213,7 +213,7 @@ async fn a_revoked_token_is_refused_at_the_next_request_and_its_streams_end() {
     assert_eq!(holder.get("/api/v1/runs").await.status, 200);
     let mut events = holder.events("/api/v1/events", &[]).await;
     // Another process revokes the token in the same way.
-    world.engine.store().revoke_token(holder.id).await.unwrap();
+    world.engine.store().access_tokens().revoke(holder.id).await.unwrap();
     let reply = holder.get("/api/v1/runs").await;
     assert_eq!((reply.status, reply.code().as_str()), (401, "auth.invalid"));
     assert!(
@@ -235,7 +235,8 @@ async fn the_use_of_a_token_is_noted() {
     while world
         .engine
         .store()
-        .token(holder.id)
+        .access_tokens()
+        .get(holder.id)
         .unwrap()
         .unwrap()
         .last_used

@@ -146,7 +146,7 @@ impl World {
     }
 
     pub(crate) async fn holder(&self, name: &str, scope: AccessScope) -> Holder {
-        let (token, secret) = self.engine.store().create_token(name, scope).await.unwrap();
+        let (token, secret) = self.engine.store().access_tokens().create(name, scope).await.unwrap();
         Holder {
             id: token.id,
             bearer: format!("Bearer {}", secret.reveal()),

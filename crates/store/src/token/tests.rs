@@ -1,4 +1,5 @@
 use super::*;
+use crate::Store;
 
 async fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
@@ -9,9 +10,16 @@ async fn store() -> (tempfile::TempDir, Store) {
 #[tokio::test]
 async fn a_secret_finds_its_token_and_nothing_else_does() {
     let (_folder, store) = store().await;
-    let (one, secret) = store.create_token("one", AccessScope::Agent).await.unwrap();
-    let (_, other) = store.create_token("other", AccessScope::Viewer).await.unwrap();
-    assert_eq!(store.token_by_secret(secret.reveal()).unwrap(), Some(one));
+    let (one, secret) = store.access_tokens().create("one", AccessScope::Agent).await.unwrap();
+    let (_, other) = store
+        .access_tokens()
+        .create("other", AccessScope::Viewer)
+        .await
+        .unwrap();
+    assert_eq!(
+        store.access_tokens().find_by_secret(secret.reveal()).unwrap(),
+        Some(one)
+    );
     // One digit more, less or different; the id of one token with the secret of another.
     let text = secret.reveal();
     let mixed = format!("{}{}", &text[..29], &other.reveal()[29..]);
@@ -28,14 +36,18 @@ async fn a_secret_finds_its_token_and_nothing_else_does() {
         "ä".repeat(93),
     ];
     for case in cases {
-        assert_eq!(store.token_by_secret(&case).unwrap(), None, "{case}");
+        assert_eq!(store.access_tokens().find_by_secret(&case).unwrap(), None, "{case}");
     }
 }
 
 #[tokio::test]
 async fn only_the_digest_of_a_secret_is_kept_and_debug_hides_it() {
     let (folder, store) = store().await;
-    let (_, secret) = store.create_token("one", AccessScope::Operator).await.unwrap();
+    let (_, secret) = store
+        .access_tokens()
+        .create("one", AccessScope::Operator)
+        .await
+        .unwrap();
     assert_eq!(format!("{secret:?}"), "Secret(…)");
     store.close().await;
     for file in std::fs::read_dir(folder.path()).unwrap().flatten() {
@@ -51,13 +63,13 @@ async fn only_the_digest_of_a_secret_is_kept_and_debug_hides_it() {
 async fn what_one_process_revokes_another_refuses_at_once() {
     let (folder, here) = store().await;
     let there = Store::open(folder.path()).await.unwrap();
-    let (token, secret) = here.create_token("one", AccessScope::Agent).await.unwrap();
-    assert!(there.token_by_secret(secret.reveal()).unwrap().is_some());
-    let at = here.revoke_token(token.id).await.unwrap();
-    assert_eq!(there.token_by_secret(secret.reveal()).unwrap(), None);
+    let (token, secret) = here.access_tokens().create("one", AccessScope::Agent).await.unwrap();
+    assert!(there.access_tokens().find_by_secret(secret.reveal()).unwrap().is_some());
+    let at = here.access_tokens().revoke(token.id).await.unwrap();
+    assert_eq!(there.access_tokens().find_by_secret(secret.reveal()).unwrap(), None);
     // A second revocation keeps the time of the first.
-    assert_eq!(there.revoke_token(token.id).await.unwrap(), at);
-    let listed = there.tokens().unwrap();
+    assert_eq!(there.access_tokens().revoke(token.id).await.unwrap(), at);
+    let listed = there.access_tokens().list().unwrap();
     assert_eq!(
         listed,
         [AccessToken {
@@ -70,28 +82,40 @@ async fn what_one_process_revokes_another_refuses_at_once() {
 #[tokio::test]
 async fn a_name_belongs_to_one_token_in_use() {
     let (_folder, store) = store().await;
-    let (token, _) = store.create_token(" ci ", AccessScope::Agent).await.unwrap();
+    let (token, _) = store.access_tokens().create(" ci ", AccessScope::Agent).await.unwrap();
     assert_eq!(token.name, "ci");
-    let second = store.create_token("ci", AccessScope::Viewer).await.unwrap_err();
+    let second = store
+        .access_tokens()
+        .create("ci", AccessScope::Viewer)
+        .await
+        .unwrap_err();
     assert_eq!(second.code(), "token.taken");
-    store.revoke_token(token.id).await.unwrap();
-    store.create_token("ci", AccessScope::Viewer).await.unwrap();
+    store.access_tokens().revoke(token.id).await.unwrap();
+    store.access_tokens().create("ci", AccessScope::Viewer).await.unwrap();
     for name in ["", "  ", "a\nb", &"x".repeat(65)] {
         assert_eq!(
-            store.create_token(name, AccessScope::Agent).await.unwrap_err().code(),
+            store
+                .access_tokens()
+                .create(name, AccessScope::Agent)
+                .await
+                .unwrap_err()
+                .code(),
             "token.name"
         );
     }
     let nobody = TokenId::generate().unwrap();
-    assert_eq!(store.revoke_token(nobody).await.unwrap_err().code(), "token.unknown");
+    assert_eq!(
+        store.access_tokens().revoke(nobody).await.unwrap_err().code(),
+        "token.unknown"
+    );
 }
 
 #[tokio::test]
 async fn the_last_use_is_noted() {
     let (_folder, store) = store().await;
-    let (token, secret) = store.create_token("one", AccessScope::Agent).await.unwrap();
-    store.note_token_used(token.id).await.unwrap();
-    let found = store.token_by_secret(secret.reveal()).unwrap().unwrap();
+    let (token, secret) = store.access_tokens().create("one", AccessScope::Agent).await.unwrap();
+    store.access_tokens().note_use(token.id).await.unwrap();
+    let found = store.access_tokens().find_by_secret(secret.reveal()).unwrap().unwrap();
     assert!(found.last_used.is_some_and(|used| used >= token.created));
 }
 
@@ -114,6 +138,6 @@ async fn a_journal_of_the_version_before_gets_its_table() {
         .unwrap();
     drop(connection);
     let store = Store::open(folder.path()).await.unwrap();
-    store.create_token("one", AccessScope::Agent).await.unwrap();
-    assert_eq!(store.tokens().unwrap().len(), 1);
+    store.access_tokens().create("one", AccessScope::Agent).await.unwrap();
+    assert_eq!(store.access_tokens().list().unwrap().len(), 1);
 }
