@@ -190,7 +190,7 @@ impl Relay {
             match header.kind {
                 RelayFrameKind::Control => break Some(payload.to_vec()),
                 RelayFrameKind::Data | RelayFrameKind::End | RelayFrameKind::Credit => {
-                    take_frame(&mut self.lane, self.last, header, payload)?;
+                    deliver_frame(&mut self.lane, self.last, header, payload)?;
                 }
             }
         };
@@ -337,7 +337,7 @@ impl PipeLane {
         Vec::new()
     }
 
-    fn take(&mut self, kind: RelayFrameKind, payload: &[u8]) -> Result<(), RelayError> {
+    fn receive_frame(&mut self, kind: RelayFrameKind, payload: &[u8]) -> Result<(), RelayError> {
         let execution = self.execution;
         if self.peer_closed && kind != RelayFrameKind::Credit {
             return Err(RelayError::AfterEnd { execution });
@@ -367,9 +367,14 @@ impl PipeLane {
 }
 
 /// Hands a frame to the pipe that it belongs to; a frame of an earlier pipe is late.
-fn take_frame(lane: &mut Option<PipeLane>, last: u32, header: RelayHeader, payload: &[u8]) -> Result<(), RelayError> {
+fn deliver_frame(
+    lane: &mut Option<PipeLane>,
+    last: u32,
+    header: RelayHeader,
+    payload: &[u8],
+) -> Result<(), RelayError> {
     match lane {
-        Some(lane) if lane.execution == header.execution => lane.take(header.kind, payload),
+        Some(lane) if lane.execution == header.execution => lane.receive_frame(header.kind, payload),
         _ if header.execution <= last => Ok(()),
         _ => Err(RelayError::UnknownExecution {
             execution: header.execution,
