@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use ringfence_sandbox::BackendKind;
 
 use ringfence_sandbox::BackendKind;
 
@@ -237,22 +238,22 @@ pub(crate) struct PolicyArgs {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct BackendArgs {
     #[arg(
-        long = "backend",
+        long,
         value_name = "BACKEND",
         default_value = BackendKind::default().name(),
         help = backend_help()
     )]
-    name: String,
+    backend: String,
 }
 
 impl BackendArgs {
     /// The kind of the chosen backend.
     pub(crate) fn kind(&self) -> Result<BackendKind, CliFault> {
-        BackendKind::from_name(&self.name).ok_or_else(|| {
+        BackendKind::from_name(&self.backend).ok_or_else(|| {
             let known: Vec<String> = BackendKind::ALL.map(|kind| format!("`{}`", kind.name())).to_vec();
             let message = format!(
                 "there is no backend `{}`: this version has {}",
-                self.name,
+                self.backend,
                 known.join(", ")
             );
             CliFault::refused("backend.unbuilt", message)

@@ -55,7 +55,7 @@ pub struct Spec {
     /// The host's user number of the programs; `None`: any.
     pub(crate) user: Option<u32>,
     /// Whether a host folder is shown as it was when the spec was made.
-    shows_host: bool,
+    pub(crate) shows_host: bool,
     digest: String,
 }
 
@@ -218,12 +218,6 @@ impl Spec {
     /// A digest that is equal for the same policy on the same machine: the pool's key.
     pub fn digest(&self) -> &str {
         &self.digest
-    }
-
-    /// Whether a folder or file of the host is shown.
-    #[cfg(feature = "test-process")]
-    pub(crate) fn shows_host(&self) -> bool {
-        self.shows_host
     }
 
     /// Whether sandboxes of this spec can be reused: a spec that shows a host folder hides only what was to be hidden when

@@ -6,6 +6,7 @@ use crate::inbound::{Inbound, InboundItem};
 use crate::job::ToChild;
 use crate::outbound::Outbound;
 use crate::outcome::FromChild;
+use crate::relay::{self, RELAY_WINDOW, Relay};
 use crate::stream::{PipeSide, PipeStream, STREAM_WINDOW};
 use crate::tunnel::{TunnelEvent, TunnelId, TunnelSenders};
 use crate::worker_command::{WorkerCommand, WorkerReport};
@@ -41,6 +42,39 @@ pub fn fuzz_inbound(bytes: &[u8]) {
     }
     let between_frames = inbound.buffered_bytes() == 0;
     assert_eq!(inbound.finish().is_ok(), between_frames, "a clean end");
+}
+
+/// Feeds one end of a relayed stream. The first byte is the size of the pieces, and whether its pipe is read.
+///
+/// # Panics
+/// Panics when the end breaks one of its guarantees.
+pub fn fuzz_relay(bytes: &[u8]) {
+    let [cut, input @ ..] = bytes else {
+        return;
+    };
+    let mut end = Relay::new();
+    assert_eq!(end.open_pipe(1), Ok(()), "the first pipe");
+    for piece in input.chunks(usize::from(*cut) + 1) {
+        end.push(piece);
+        loop {
+            match end.next_packet() {
+                Ok(Some(packet)) => fuzz_messages(&packet),
+                Ok(None) => break,
+                Err(error) => {
+                    assert_eq!(end.next_packet(), Err(error), "an error must stay");
+                    return;
+                }
+            }
+        }
+        let most = RELAY_WINDOW + relay::HEADER_BYTES + MAX_PAYLOAD;
+        assert!(end.held_bytes() < most, "held too much");
+        if cut % 2 == 0 {
+            end.mark_written(end.pipe_bytes().len());
+        }
+        while end.has_pending() {
+            end.advance(end.chunk().len());
+        }
+    }
 }
 
 /// Takes every item that is there; false once the peer has done wrong.

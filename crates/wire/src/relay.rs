@@ -13,7 +13,7 @@ use crate::frame::MAX_PAYLOAD;
 pub const RELAY_WINDOW: usize = 256 * 1024;
 
 /// Bytes of a header: kind `u8`, three zeros, length `u32`, execution `u32`, all little-endian.
-const HEADER_BYTES: usize = 12;
+pub(crate) const HEADER_BYTES: usize = 12;
 
 /// Control packets that may wait to be sent. The conversation has one report for each order, so there are never many.
 const MAX_WAITING_PACKETS: usize = 64;
@@ -131,6 +131,7 @@ pub struct Relay {
     lane: Option<PipeLane>,
     /// The number of the last execution whose pipe was opened.
     last: u32,
+    failed: Option<RelayError>,
 }
 
 /// The pipe of the current execution.
@@ -173,8 +174,19 @@ impl Relay {
         self.received.extend_from_slice(bytes);
     }
 
-    /// The next packet of the conversation, or `None` until more bytes come. The bytes of the pipe before it are taken.
+    /// The next packet of the conversation, or `None` until more bytes come. The bytes of the pipe before it are taken. An
+    /// error is final: every later call returns it again.
     pub fn next_packet(&mut self) -> Result<Option<Vec<u8>>, RelayError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let next = self.read_frames();
+        self.failed = next.as_ref().err().copied();
+        next
+    }
+
+    /// Reads frames until one is a packet of the conversation.
+    fn read_frames(&mut self) -> Result<Option<Vec<u8>>, RelayError> {
         let mut start = 0;
         let packet = loop {
             let rest = self.received.get(start..).unwrap_or_default();
@@ -190,7 +202,7 @@ impl Relay {
             match header.kind {
                 RelayFrameKind::Control => break Some(payload.to_vec()),
                 RelayFrameKind::Data | RelayFrameKind::End | RelayFrameKind::Credit => {
-                    take_frame(&mut self.lane, self.last, header, payload)?;
+                    deliver_frame(&mut self.lane, self.last, header, payload)?;
                 }
             }
         };
@@ -286,6 +298,12 @@ impl Relay {
             .is_some_and(|lane| lane.peer_closed && lane.incoming.is_empty())
     }
 
+    /// Bytes that are held and not yet returned or written.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let incoming = self.lane.as_ref().map_or(0, |lane| lane.incoming.len());
+        self.received.len() + incoming
+    }
+
     /// Whether there is something to send. It makes the next frame ready for [`chunk`](Self::chunk).
     pub fn has_pending(&mut self) -> bool {
         if self.sent == self.frame.len() {
@@ -337,7 +355,7 @@ impl PipeLane {
         Vec::new()
     }
 
-    fn take(&mut self, kind: RelayFrameKind, payload: &[u8]) -> Result<(), RelayError> {
+    fn receive_frame(&mut self, kind: RelayFrameKind, payload: &[u8]) -> Result<(), RelayError> {
         let execution = self.execution;
         if self.peer_closed && kind != RelayFrameKind::Credit {
             return Err(RelayError::AfterEnd { execution });
@@ -367,9 +385,14 @@ impl PipeLane {
 }
 
 /// Hands a frame to the pipe that it belongs to; a frame of an earlier pipe is late.
-fn take_frame(lane: &mut Option<PipeLane>, last: u32, header: RelayHeader, payload: &[u8]) -> Result<(), RelayError> {
+fn deliver_frame(
+    lane: &mut Option<PipeLane>,
+    last: u32,
+    header: RelayHeader,
+    payload: &[u8],
+) -> Result<(), RelayError> {
     match lane {
-        Some(lane) if lane.execution == header.execution => lane.take(header.kind, payload),
+        Some(lane) if lane.execution == header.execution => lane.receive_frame(header.kind, payload),
         _ if header.execution <= last => Ok(()),
         _ => Err(RelayError::UnknownExecution {
             execution: header.execution,

@@ -134,8 +134,17 @@ impl InitProcess {
         })
     }
 
-    /// Takes commands until the host is done.
+    /// Takes commands until the host is done. What an execution started does not outlive this process: where the kernel does
+    /// not see to that, this process does.
     pub fn serve(mut self) -> Result<(), InitError> {
+        let served = self.serve_orders();
+        if !inside::is_first_process() {
+            descendants::kill_descendants();
+        }
+        served
+    }
+
+    fn serve_orders(&mut self) -> Result<(), InitError> {
         self.send_report(&WorkerReport::Ready {
             version: PROTOCOL_VERSION,
         })?;

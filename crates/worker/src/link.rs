@@ -49,7 +49,7 @@ impl HostLink {
         }
     }
 
-    /// Sends a report.
+    /// Sends a report to the host.
     pub(crate) fn send(&mut self, report: &[u8]) -> io::Result<()> {
         match self {
             HostLink::Socket(control) => socket::send(control.as_fd(), report, &[]).map(drop),

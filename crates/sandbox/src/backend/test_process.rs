@@ -171,7 +171,7 @@ fn check_supported(spec: &Spec) -> Result<(), BackendLaunchError> {
     if spec.network {
         return unsupported("a network of its own");
     }
-    if spec.shows_host() {
+    if spec.shows_host {
         return unsupported("folders of the host");
     }
     if spec.writable.iter().any(WritablePlace::is_on_disk) {

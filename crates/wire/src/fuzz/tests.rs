@@ -268,8 +268,36 @@ fn noise_never_breaks_anything() {
         let bytes: Vec<u8> = (0..length).map(|_| random.byte()).collect();
         fuzz_inbound(&bytes);
         fuzz_messages(&bytes);
+        fuzz_relay(&bytes);
     }
     for bytes in [&[][..], &[0], &[0, 0]] {
         fuzz_inbound(bytes);
+        fuzz_relay(bytes);
+    }
+}
+
+#[test]
+fn a_damaged_stream_of_everything_breaks_nothing() {
+    let mut end = Relay::new();
+    end.open_pipe(1).unwrap();
+    let mut stream = Vec::new();
+    for turn in 0..6_u8 {
+        end.queue_packet(&[turn; 40]).unwrap();
+        end.queue_pipe(&[turn; 900]);
+        while end.has_pending() {
+            stream.extend_from_slice(end.chunk());
+            end.advance(end.chunk().len());
+        }
+    }
+    end.close_pipe();
+    assert!(end.has_pending());
+    stream.extend_from_slice(end.chunk());
+    let mut random = Random(7);
+    for cut in [0, 1, 30, 255] {
+        for _ in 0..3_000 {
+            let mut bytes = [&[cut], stream.as_slice()].concat();
+            random.mutate(&mut bytes);
+            fuzz_relay(&bytes);
+        }
     }
 }
