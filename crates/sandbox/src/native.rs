@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringfence_jail::cgroup::{CgroupClaim, CgroupError, Controller, HostCgroups, SandboxGroup};
-use ringfence_jail::{Launcher, Plan, ProcessLimits, SealedProgram, UserIds};
+use ringfence_jail::{Launcher, Plan, ProcessLimits, UserIds};
 use ringfence_policy::AllowedPrograms;
 use tokio::sync::oneshot;
 
@@ -66,10 +66,8 @@ pub struct WorkerProgram(Launcher);
 impl WorkerProgram {
     /// Seals the embedded worker in memory and starts the template.
     pub fn load() -> Result<WorkerProgram, BackendLaunchError> {
-        let program = SealedProgram::new(worker::WORKER_PROGRAM).map_err(BackendLaunchError::Ready)?;
-        Ok(WorkerProgram(
-            Launcher::start(program).map_err(BackendLaunchError::Ready)?,
-        ))
+        let launcher = worker::start_launcher().map_err(BackendLaunchError::Ready)?;
+        Ok(WorkerProgram(launcher))
     }
 }
 

@@ -6,6 +6,7 @@ mod message;
 mod streams;
 mod transport;
 
+use futures::future::BoxFuture;
 use ringfence_journal::Principal;
 use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -27,8 +28,12 @@ pub enum ServeError {
 
 /// Serves one client on standard input and output. When the client closes its input, its executions are cancelled, and the
 /// function returns.
-pub async fn serve_stdio(mcp: &McpService, principal: Principal, stop: CancellationToken) -> Result<(), ServeError> {
-    serve_streams(mcp, principal, streams::standard_streams(), stop).await
+pub fn serve_stdio(
+    mcp: &McpService,
+    principal: Principal,
+    stop: CancellationToken,
+) -> BoxFuture<'_, Result<(), ServeError>> {
+    Box::pin(serve_streams(mcp, principal, streams::standard_streams(), stop))
 }
 
 /// Serves one client on any two streams.

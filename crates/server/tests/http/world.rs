@@ -10,7 +10,7 @@ use ringfence_engine::{Engine, EngineConfig, ServeConfig};
 use ringfence_gateway::{Credentials, Servers};
 use ringfence_journal::{Principal, TokenId};
 use ringfence_policy::{Ceiling, Draft, Policy};
-use ringfence_server::{ClientAuth, Endpoint, Hosts, HttpLimits, HttpServer, McpOptions, McpService};
+use ringfence_server::{ClientAuth, Hosts, HttpLimits, HttpServer, McpOptions, McpRoute, McpService};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -157,8 +157,9 @@ impl World {
             let shutdown = async {
                 let _ = stopped.await;
             };
-            let made = |options| Endpoint::new(&mcp, options);
-            app.serve(listener, made, shutdown).await.unwrap();
+            app.serve(listener, McpRoute::Service(mcp), Box::pin(shutdown))
+                .await
+                .unwrap();
         });
         World {
             engine,
