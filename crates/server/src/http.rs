@@ -94,12 +94,12 @@ impl McpRoute {
 
 impl HttpServer {
     /// Serves HTTP until `shutdown`. Then it accepts no more connections, and open requests may finish within `limits.drain`.
-    pub fn serve<'a>(
+    pub fn serve(
         self,
         listener: TcpListener,
         mcp: McpRoute,
-        shutdown: BoxFuture<'a, ()>,
-    ) -> BoxFuture<'a, Result<(), ServeHttpError>> {
+        shutdown: BoxFuture<'_, ()>,
+    ) -> BoxFuture<'_, Result<(), ServeHttpError>> {
         Box::pin(self.serve_until(listener, mcp, shutdown))
     }
 
