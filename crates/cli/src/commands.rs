@@ -44,6 +44,9 @@ pub(crate) async fn run_command(
     ) {
         settings.close_home(printer);
     }
+    if matches!(command, CliCommand::Run(_) | CliCommand::Exec(_)) {
+        ringfence_sandbox::load_worker_ahead();
+    }
     match command {
         CliCommand::Run(run) => run::run_file(run, settings, printer).await,
         CliCommand::Exec(exec) => run::run_command_line(exec, settings, printer).await,

@@ -1,5 +1,6 @@
 //! Serves the company over MCP, in both eras of the protocol.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use rmcp::ServerHandler;
@@ -34,7 +35,11 @@ pub enum StdioServeError {
 }
 
 /// Serves one client on standard input and output until the client disconnects.
-pub async fn serve_stdio() -> Result<(), StdioServeError> {
+pub fn serve_stdio() -> Pin<Box<dyn Future<Output = Result<(), StdioServeError>> + Send>> {
+    Box::pin(serve_standard_streams())
+}
+
+async fn serve_standard_streams() -> Result<(), StdioServeError> {
     let running = CompanyServer::default().serve(rmcp::transport::io::stdio_pipes()).await;
     let running = match running {
         Ok(running) => running,

@@ -41,6 +41,7 @@ mod write_passthrough;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use ringfence_journal::{EgressTarget, ExecutionId, NoEntropy, RecordError, Recorder, SessionId};
 use ringfence_policy::{HostRequest, Policy, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -176,9 +177,14 @@ impl Egress {
     }
 
     /// Serves one connection of a program until it ends.
-    pub async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S) {
-        self.while_recorded(Box::pin(self.serve_connection(RewindStream::new(stream))))
-            .await;
+    pub fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S) -> BoxFuture<'_, ()> {
+        self.serve_stream(Box::new(stream))
+    }
+
+    /// Not generic, so that the code of all protocols is compiled here and not in every crate with a stream.
+    fn serve_stream(self: &Arc<Self>, stream: Box<dyn ProxyStream>) -> BoxFuture<'_, ()> {
+        let served = self.serve_connection(RewindStream::new(stream));
+        Box::pin(self.while_recorded(Box::pin(served)))
     }
 
     /// Serves a connection as long as its events can be recorded.

@@ -61,3 +61,4 @@ pub use streams::{InputWriter, OutputReader, OutputStreams};
 pub use tree::FolderUsage;
 pub use tunnel::ProgramTunnel;
 pub use verdict::{ExecutionLimit, MeasuredUsage, Verdict, Violation};
+pub use worker::load_worker_ahead;

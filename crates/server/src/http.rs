@@ -2,14 +2,14 @@
 //!
 //! Connections, requests and principals each have their limits here. This module does not know what a route does.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
+use futures::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
 use ringfence_engine::Engine;
 use serde_json::{Value, json};
@@ -18,9 +18,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tower_service::Service;
 
-use crate::{EndpointOptions, api};
+use crate::{Endpoint, EndpointOptions, McpService, api};
 
 pub(crate) mod auth;
 mod connection;
@@ -75,28 +74,48 @@ pub struct HttpServer {
     pub idle: Duration,
 }
 
+/// What answers at `/mcp`.
+#[derive(Debug, Clone)]
+pub enum McpRoute {
+    /// The MCP service of an engine.
+    Service(McpService),
+    /// The fixtures of the protocol's conformance suite.
+    Conformance,
+}
+
+impl McpRoute {
+    fn into_router(self, options: EndpointOptions) -> Router {
+        match self {
+            McpRoute::Service(mcp) => Router::new().route_service("/mcp", Endpoint::new(&mcp, options)),
+            McpRoute::Conformance => Router::new().route_service("/mcp", Endpoint::conformance(options)),
+        }
+    }
+}
+
 impl HttpServer {
     /// Serves HTTP until `shutdown`. Then it accepts no more connections, and open requests may finish within `limits.drain`.
-    /// `mcp` makes the service at `/mcp`.
-    pub async fn serve<M, F>(
+    pub fn serve(
         self,
         listener: TcpListener,
-        mcp: impl FnOnce(EndpointOptions) -> M,
-        shutdown: F,
-    ) -> Result<(), ServeHttpError>
-    where
-        M: Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
-        M::Response: IntoResponse,
-        M::Future: Send + 'static,
-        F: Future<Output = ()>,
-    {
+        mcp: McpRoute,
+        shutdown: BoxFuture<'_, ()>,
+    ) -> BoxFuture<'_, Result<(), ServeHttpError>> {
+        Box::pin(self.serve_until(listener, mcp, shutdown))
+    }
+
+    async fn serve_until(
+        self,
+        listener: TcpListener,
+        mcp: McpRoute,
+        mut shutdown: BoxFuture<'_, ()>,
+    ) -> Result<(), ServeHttpError> {
         let (close, closing) = watch::channel(false);
         let limits = Arc::new(self.limits.clone());
         let engine = Arc::clone(&self.engine);
         let metrics = Arc::new(Metrics::new(Arc::clone(&self.engine)).await.map_err(ServeHttpError)?);
         let counting = tokio::spawn(metrics::count_periodically(Arc::clone(&metrics)));
         let stop = CancellationToken::new();
-        let mcp = mcp(EndpointOptions {
+        let mcp = mcp.into_router(EndpointOptions {
             hosts: self.hosts.names(),
             origins: self.hosts.origins(),
             max_body_bytes: limits.body,
@@ -106,7 +125,6 @@ impl HttpServer {
         let routes = self.routes(mcp, metrics, closing.clone());
         let table = ConnectionTable::new(limits.connections);
         let mut connections = JoinSet::new();
-        let mut shutdown = std::pin::pin!(shutdown);
         loop {
             let stream = tokio::select! {
                 biased;
@@ -155,12 +173,7 @@ impl HttpServer {
         Ok(())
     }
 
-    fn routes<M>(self, mcp: M, metrics: Arc<Metrics>, closing: watch::Receiver<bool>) -> Router
-    where
-        M: Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
-        M::Response: IntoResponse,
-        M::Future: Send + 'static,
-    {
+    fn routes(self, mcp: Router, metrics: Arc<Metrics>, closing: watch::Receiver<bool>) -> Router {
         let gate = Arc::new(Authenticator::new(self.auth, Arc::clone(&self.engine)));
         let guard = Arc::new(RequestGuard::new(
             self.hosts,
@@ -175,7 +188,7 @@ impl HttpServer {
             .route(METADATA_PATH, metadata.clone())
             .route(&format!("{METADATA_PATH}/mcp"), metadata)
             .merge(api::api_routes(self.engine, closing))
-            .route_service("/mcp", mcp)
+            .merge(mcp)
             .fallback(route_not_found)
             .method_not_allowed_fallback(method_not_allowed)
             // The guard has already read the body within `limits.body`; axum's own limit of 2 MiB would be lower.

@@ -20,4 +20,4 @@ pub use mcp::{McpHandler, McpOptions, McpService, tool_definitions};
 pub use stdio::fuzz;
 pub use stdio::{ServeError, serve_stdio, serve_streams};
 
-pub use self::http::{ClientAuth, Hosts, HostsError, HttpLimits, HttpServer, ServeHttpError};
+pub use self::http::{ClientAuth, Hosts, HostsError, HttpLimits, HttpServer, McpRoute, ServeHttpError};

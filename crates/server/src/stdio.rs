@@ -6,6 +6,7 @@ mod message;
 mod streams;
 mod transport;
 
+use futures::future::BoxFuture;
 use ringfence_journal::Principal;
 use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -27,9 +28,13 @@ pub enum ServeError {
 
 /// Serves one client on standard input and output. When the client closes its input, its executions are cancelled, and the
 /// function returns.
-pub async fn serve_stdio(mcp: &McpService, principal: Principal, stop: CancellationToken) -> Result<(), ServeError> {
+pub fn serve_stdio(
+    mcp: &McpService,
+    principal: Principal,
+    stop: CancellationToken,
+) -> BoxFuture<'_, Result<(), ServeError>> {
     let (read, write) = streams::standard_streams();
-    serve_streams(mcp, principal, read, write, stop).await
+    Box::pin(serve_streams(mcp, principal, read, write, stop))
 }
 
 /// Serves one client on any two streams.

@@ -35,6 +35,9 @@ const MIGRATIONS: &[&str] = &[
 /// How long a connection waits for another process's commit.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Queries that a connection for reading keeps prepared.
+const MAX_PREPARED_QUERIES: usize = 64;
+
 /// The class of a `SQLite` error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SqliteErrorClass {
@@ -177,6 +180,7 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
 /// Opens a connection for queries only. The file must exist.
 pub(crate) fn connect_reader(path: &Path) -> Result<Connection, rusqlite::Error> {
     let connection = open_file(path)?;
+    connection.set_prepared_statement_cache_capacity(MAX_PREPARED_QUERIES);
     connection.execute_batch("PRAGMA query_only = ON")?;
     Ok(connection)
 }

@@ -12,9 +12,6 @@ use rusqlite::{Connection, params_from_iter};
 
 use crate::database::{self, QueryError};
 
-/// Statements that a connection keeps prepared.
-const STATEMENT_CACHE_CAPACITY: usize = 64;
-
 /// A connection for queries only, opened at the first one. Queries run on blocking threads, one at a time.
 #[derive(Debug)]
 pub(crate) struct ReadConnection {
@@ -54,13 +51,9 @@ impl ReadConnection {
         let reading = tokio::task::spawn_blocking(move || {
             let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
             let connection = match open.take() {
-                Some(connection) => connection,
-                None => {
-                    let connection = database::connect_reader(&path)?;
-                    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_CAPACITY);
-                    connection
-                }
-            };
+                Some(connection) => Ok(connection),
+                None => database::connect_reader(&path),
+            }?;
             read(open.insert(connection))
         });
         Box::pin(async move {
@@ -223,10 +216,10 @@ impl<'a> FromColumn<'a> for Vec<u8> {
 
 impl<'a, T: FromColumn<'a>> FromColumn<'a> for Option<T> {
     fn from_column(value: ValueRef<'a>) -> FromSqlResult<Option<T>> {
-        match value {
-            ValueRef::Null => Ok(None),
-            _ => T::from_column(value).map(Some),
+        if value == ValueRef::Null {
+            return Ok(None);
         }
+        T::from_column(value).map(Some)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringfence_engine::{Engine, ServeConfig};
 use ringfence_policy::{Ceiling, Policy, ToolPattern};
-use ringfence_server::{ClientAuth, Endpoint, Hosts, HttpServer, McpOptions, McpService};
+use ringfence_server::{ClientAuth, Hosts, HttpServer, McpOptions, McpRoute, McpService};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -213,7 +213,6 @@ impl HttpDoor {
         doors: ServerSettings,
         interrupt: &Interrupt,
     ) -> Result<(), CliFault> {
-        let mcp = McpService::new(Arc::clone(engine), options);
         let app = HttpServer {
             engine: Arc::clone(engine),
             auth: self.auth,
@@ -221,14 +220,11 @@ impl HttpDoor {
             limits: doors.limits,
             idle: doors.idle,
         };
-        let shutdown = interrupt.requested();
-        let served = match self.fixtures {
-            McpFixtures::None => {
-                let endpoint = |options| Endpoint::new(&mcp, options);
-                app.serve(self.listener, endpoint, shutdown).await
-            }
-            McpFixtures::Conformance => app.serve(self.listener, Endpoint::conformance, shutdown).await,
+        let mcp = match self.fixtures {
+            McpFixtures::None => McpRoute::Service(McpService::new(Arc::clone(engine), options)),
+            McpFixtures::Conformance => McpRoute::Conformance,
         };
+        let served = app.serve(self.listener, mcp, Box::pin(interrupt.requested())).await;
         served.map_err(|error| CliFault::internal("serve.http", error_chain(&error)))
     }
 }

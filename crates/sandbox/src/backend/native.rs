@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringfence_jail::cgroup::{CgroupClaim, CgroupError, Controller, HostCgroups, SandboxGroup};
-use ringfence_jail::{Launcher, Plan, ProcessLimits, SealedProgram, UserIds};
+use ringfence_jail::{Launcher, Plan, ProcessLimits, UserIds};
 use ringfence_policy::AllowedPrograms;
 use tokio::sync::oneshot;
 
@@ -35,10 +35,8 @@ pub(super) struct NativeWorker(Launcher);
 impl NativeWorker {
     /// Seals the embedded worker in memory and starts the template.
     pub(super) fn load() -> Result<NativeWorker, BackendLaunchError> {
-        let program = SealedProgram::new(worker::WORKER_PROGRAM).map_err(BackendLaunchError::Ready)?;
-        Ok(NativeWorker(
-            Launcher::start(program).map_err(BackendLaunchError::Ready)?,
-        ))
+        let launcher = worker::start_launcher().map_err(BackendLaunchError::Ready)?;
+        Ok(NativeWorker(launcher))
     }
 }
 

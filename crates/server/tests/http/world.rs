@@ -9,7 +9,7 @@ use ringfence_engine::storage::AccessScope;
 use ringfence_gateway::Servers;
 use ringfence_journal::TokenId;
 use ringfence_policy::{Ceiling, Draft, Policy};
-use ringfence_server::{ClientAuth, Endpoint, Hosts, HttpLimits, HttpServer, McpOptions, McpService};
+use ringfence_server::{ClientAuth, Hosts, HttpLimits, HttpServer, McpOptions, McpRoute, McpService};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -133,8 +133,9 @@ impl World {
             let shutdown = async {
                 let _ = stopped.await;
             };
-            let made = |options| Endpoint::new(&mcp, options);
-            app.serve(listener, made, shutdown).await.unwrap();
+            app.serve(listener, McpRoute::Service(mcp), Box::pin(shutdown))
+                .await
+                .unwrap();
         });
         World {
             engine,

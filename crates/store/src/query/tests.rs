@@ -24,27 +24,27 @@ async fn value(sql: &'static str) -> QueryRow {
 }
 
 #[track_caller]
-fn check<'a, T: FromColumn<'a> + PartialEq + std::fmt::Debug>(row: &'a QueryRow, expected: Option<T>) {
-    assert_eq!(row.get::<T>("v").ok(), expected);
+fn check<'a, T: FromColumn<'a> + PartialEq + std::fmt::Debug>(row: &'a QueryRow, expected: Option<&T>) {
+    assert_eq!(row.get::<T>("v").ok().as_ref(), expected);
 }
 
 #[tokio::test]
 async fn a_value_is_read_as_what_it_is_or_not_at_all() {
     let number = value("SELECT 7 AS v").await;
-    check(&number, Some(7_i64));
-    check(&number, Some(true));
+    check(&number, Some(&7_i64));
+    check(&number, Some(&true));
     check::<&str>(&number, None);
     check::<&[u8]>(&number, None);
     let text = value("SELECT '7' AS v").await;
-    check(&text, Some("7"));
-    check(&text, Some(Some("7".to_owned())));
+    check(&text, Some(&"7"));
+    check(&text, Some(&Some("7".to_owned())));
     check::<i64>(&text, None);
     check::<&[u8]>(&text, None);
     let bytes = value("SELECT x'07' AS v").await;
-    check(&bytes, Some([7_u8].as_slice()));
+    check(&bytes, Some(&[7_u8].as_slice()));
     check::<&str>(&bytes, None);
     let nothing = value("SELECT NULL AS v").await;
-    check(&nothing, Some(None::<i64>));
+    check(&nothing, Some(&None::<i64>));
     check::<i64>(&nothing, None);
 }
 
