@@ -7,8 +7,6 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 use ringfence_sandbox::BackendKind;
 
-use ringfence_sandbox::BackendKind;
-
 use crate::fault::{self, CliFault};
 
 mod approvals;
