@@ -139,14 +139,14 @@ impl Sandbox {
         };
         let tasks: Vec<OwnedFd> = leaf.as_ref().map(Leaf::task_files).transpose()?.unwrap_or_default();
         let (ours, theirs) = socket::pair(PairKind::Stream).map_err(ExecutionError::Socket)?;
-        let python = self
-            .spec
-            .python
-            .as_ref()
-            .map(|path| path.to_string_lossy().into_owned());
-        if language == JobLanguage::Python && python.is_none() {
-            return Err(ExecutionError::NoPython);
-        }
+        let python = match &self.spec.python {
+            Ok(Some(path)) => Some(path.to_string_lossy().into_owned()),
+            Ok(None) if language == JobLanguage::Python => return Err(ExecutionError::NoPython),
+            Err(error) if language == JobLanguage::Python => {
+                return Err(ExecutionError::UnusablePython(Arc::clone(error)));
+            }
+            Ok(None) | Err(_) => None,
+        };
         let order = WorkerCommand::Prepare(PrepareCommand {
             number,
             language,
