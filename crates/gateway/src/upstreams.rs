@@ -87,6 +87,13 @@ pub enum ServerEvent {
         /// How long the program has in all.
         within: Duration,
     },
+    /// A server whose tools are needed cannot be listed.
+    Unlisted {
+        /// Configured name of the server.
+        server: String,
+        /// The error, with the name of the server in it.
+        error: String,
+    },
     /// A server that spoke 2026-07-28 before now says that it does not.
     OlderProtocol {
         /// Configured name of the server.
@@ -122,6 +129,10 @@ impl fmt::Display for ServerEvent {
                 "server `{server}` was started and has not answered for {} s (it may be downloading itself); it has {} s in all",
                 after.as_secs(),
                 within.as_secs()
+            ),
+            ServerEvent::Unlisted { server, error } => write!(
+                f,
+                "{error}; its tools are missing, and `ringfence servers test {server}` says more"
             ),
             ServerEvent::OlderProtocol { server } => write!(
                 f,
@@ -183,6 +194,8 @@ pub(crate) struct UpstreamHub {
     pub(crate) vault: Vault,
     generation: watch::Sender<u64>,
     snapshot: Mutex<Option<Arc<CatalogSnapshot>>>,
+    /// The servers that could not be listed at last, with the error that was told.
+    unlisted: Mutex<BTreeMap<String, String>>,
     events: broadcast::Sender<ServerEvent>,
 }
 
@@ -191,6 +204,23 @@ impl UpstreamHub {
         tracing::info!(?happened, "upstream");
         // Commands that only read have no receiver, which is fine.
         let _ = self.events.send(happened);
+    }
+
+    /// Publishes the servers that cannot be listed: each once, and again when it fails in another way.
+    fn publish_unlisted(&self, failed: &BTreeMap<String, ServerError>) {
+        let errors = failed
+            .iter()
+            .map(|(server, error)| (server.clone(), error.without_stderr()));
+        let now: BTreeMap<String, String> = errors.collect();
+        let told = {
+            let mut unlisted = self.unlisted.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *unlisted, now.clone())
+        };
+        for (server, error) in now {
+            if told.get(&server) != Some(&error) {
+                self.publish(ServerEvent::Unlisted { server, error });
+            }
+        }
     }
 
     pub(crate) fn bump_generation(&self) {
@@ -208,6 +238,7 @@ impl Upstreams {
             options,
             generation: watch::Sender::new(1),
             snapshot: Mutex::new(None),
+            unlisted: Mutex::default(),
             events,
         });
         let upstream = |server: &crate::servers::ConfiguredServer| {
@@ -283,6 +314,13 @@ impl Upstreams {
             .filter_map(|(server, listed)| Some((server, listed.err()?)));
         let failed = failed.collect();
         (self.snapshot(), failed)
+    }
+
+    /// As [`Upstreams::list_unlisted`], for callers that only need the tools: a server that fails is an event.
+    pub(crate) async fn list_for_use(&self) -> Arc<CatalogSnapshot> {
+        let (known, failed) = self.list_unlisted().await;
+        self.hub.publish_unlisted(&failed);
+        known
     }
 
     /// Lists one server again, or all at once.
