@@ -56,11 +56,7 @@ impl StandingRulesFile {
         if stamp.is_none() {
             *read = (None, StandingRules::default());
         } else if read.0 != stamp {
-            let rules = read_text(&self.path).and_then(|text| {
-                StandingRules::parse(&text)
-                    .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
-            });
-            let rules = rules.unwrap_or_else(|error| {
+            let rules = parse_file(&self.path).unwrap_or_else(|error| {
                 tracing::warn!(file = %self.path.display(), %error, "answers given for good cannot be read; people are asked again");
                 StandingRules::default()
             });
@@ -68,6 +64,16 @@ impl StandingRulesFile {
         }
         read.1.clone()
     }
+}
+
+/// Reads the standing rules of a data folder; a folder without the file has none.
+pub fn read_rules(home: &Path) -> io::Result<StandingRules> {
+    parse_file(&rules_path(home))
+}
+
+fn parse_file(path: &Path) -> io::Result<StandingRules> {
+    let text = read_text(path)?;
+    StandingRules::parse(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
 }
 
 fn rules_path(home: &Path) -> PathBuf {
