@@ -1,5 +1,6 @@
 //! Runs every suite, one step after another; the first failure ends it.
 
+mod backends;
 mod checks;
 mod conformance;
 mod examples;
@@ -32,6 +33,7 @@ enum SuiteStep {
     Format,
     Clippy,
     Tests,
+    Backends,
     Conformance,
     Ordinary,
     Tidy,
@@ -93,6 +95,7 @@ impl SuiteStep {
             Self::Format => checks::check_format(root),
             Self::Clippy => checks::run_clippy(root),
             Self::Tests => checks::run_tests(root),
+            Self::Backends => backends::run(root),
             Self::Conformance => conformance::run(root),
             Self::Ordinary => ordinary::run(root),
             Self::Tidy => checks::run_own_task(root, &["tidy"]),

@@ -6,6 +6,7 @@ mod fences;
 mod graph;
 mod names;
 mod opening;
+mod parameters;
 mod promises;
 mod shapes;
 mod sizes;
@@ -98,6 +99,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
 fn check_all(tree: &ProjectTree, graph: &DependencyGraph) -> Vec<RuleFinding> {
     let mut findings = arrows::check(graph);
     findings.extend(fences::check(graph));
+    findings.extend(parameters::check(tree));
     findings.extend(shapes::check(tree));
     findings.extend(sizes::check(tree));
     findings.extend(opening::check(tree));

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use ringfence_sandbox::BackendKind;
+
 use crate::fault::{self, CliFault};
 
 mod approvals;
@@ -231,36 +233,39 @@ pub(crate) struct PolicyArgs {
     pub(crate) servers: Option<PathBuf>,
 }
 
-/// The technology that a sandbox is made with. The help names only what this version has; the other names are reserved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Backend {
-    /// A jail on this machine
-    Native,
-    /// A container; not in this version
-    #[value(hide = true)]
-    Container,
-    /// A virtual machine; not in this version
-    #[value(hide = true)]
-    Microvm,
-    /// A cluster; not in this version
-    #[value(hide = true)]
-    Cluster,
+/// The backend that a user chose; one that this version does not have is refused where it would be used.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct BackendArgs {
+    #[arg(
+        long = "backend",
+        value_name = "BACKEND",
+        default_value = BackendKind::default().name(),
+        help = backend_help()
+    )]
+    name: String,
 }
 
-impl Backend {
-    /// Fails for every backend that this version does not have.
-    pub(crate) fn require_available(self) -> Result<(), CliFault> {
-        let name = match self {
-            Backend::Native => return Ok(()),
-            Backend::Container => "container",
-            Backend::Microvm => "microvm",
-            Backend::Cluster => "cluster",
-        };
-        let message = format!("this version has no backend `{name}`, only `native`");
-        Err(CliFault::refused("backend.unbuilt", message)
-            .with_rule("backends")
-            .with_hint("leave `--backend` out"))
+impl BackendArgs {
+    /// The kind of the chosen backend.
+    pub(crate) fn kind(&self) -> Result<BackendKind, CliFault> {
+        BackendKind::from_name(&self.name).ok_or_else(|| {
+            let known: Vec<String> = BackendKind::ALL.map(|kind| format!("`{}`", kind.name())).to_vec();
+            let message = format!(
+                "there is no backend `{}`: this version has {}",
+                self.name,
+                known.join(", ")
+            );
+            CliFault::refused("backend.unbuilt", message)
+                .with_rule("backends")
+                .with_hint("leave `--backend` out")
+        })
     }
+}
+
+/// What each backend is that this version has.
+fn backend_help() -> String {
+    let known = BackendKind::ALL.map(|kind| format!("`{}` ({})", kind.name(), kind.description()));
+    format!("The technology to make the sandbox with: {}", known.join(", "))
 }
 
 /// The arguments that every run takes: policy, backend, session, files, limits and output format.
@@ -268,9 +273,8 @@ impl Backend {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) rules: PolicyArgs,
-    /// The technology to make the sandbox with
-    #[arg(long, value_enum, default_value = "native")]
-    pub(crate) backend: Backend,
+    #[command(flatten)]
+    pub(crate) backend: BackendArgs,
     /// Run in a session whose files are kept (`keep: true`): its id, or a name of your own that opens one
     #[arg(long, value_name = "ID|NAME")]
     pub(crate) session: Option<String>,
@@ -304,9 +308,8 @@ pub(crate) struct RunArgs {
 pub(crate) struct ProbeArgs {
     #[command(flatten)]
     pub(crate) rules: PolicyArgs,
-    /// The technology to make the sandbox with
-    #[arg(long, value_enum, default_value = "native")]
-    pub(crate) backend: Backend,
+    #[command(flatten)]
+    pub(crate) backend: BackendArgs,
     /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,

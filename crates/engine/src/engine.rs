@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use ringfence_journal::{ExecutionId, SessionId};
 use ringfence_policy::{Policy, SupportedCapabilities};
 use ringfence_sandbox::{Backend, BackendKind, BackendLaunchError, WorkerProgram};
@@ -79,24 +80,8 @@ impl Engine {
     }
 
     /// Opens the data folder, sweeps after dead processes, and prepares the backend.
-    pub async fn open(config: EngineConfig) -> Result<Engine, EngineOpenError> {
-        let worker = tokio::task::spawn_blocking(|| WorkerProgram::load(BackendKind::default()));
-        let (near, far) = sinks::open_sinks(&config)?;
-        let store = Arc::new(Store::open_with_remotes(&config.home, &near, far).await?);
-        let lease = Arc::new(Lease::acquire(&config.home)?);
-        sweep::sweep_dead_processes(&store).await?;
-        sweep::remove_old_results(&config.home.join("results"));
-        let worker = worker.await.map_err(|_| BackendLaunchError::Abandoned)??;
-        let backend = Arc::new(Backend::with_worker(worker, &sweep::group_name(lease.id()))?);
-        for path in backend.leftover_folders() {
-            lease.note_resource(LeasedResource::Cgroup { path })?;
-        }
-        let engine = Engine::assemble(Arc::new(config), store, lease, backend)?;
-        engine.workspaces.sweep_workspaces(SweepBudget::START).await;
-        if let Err(error) = standing_rules::recover_pending_rule(&engine.store, engine.home()).await {
-            tracing::warn!(%error, "an answer given for good has no rule yet; people are asked again");
-        }
-        Ok(engine)
+    pub fn open(config: EngineConfig) -> BoxFuture<'static, Result<Engine, EngineOpenError>> {
+        Box::pin(open_engine(config))
     }
 
     /// Makes the parts, each from those that it uses.
@@ -143,22 +128,23 @@ impl Engine {
     }
 
     /// Runs `request` to its end, in a session of its own or in the one that it names, and shows output to `live` as it comes.
-    pub async fn run(
-        &self,
+    pub fn run<'a>(
+        &'a self,
         request: ExecutionRequest,
-        live: &mut dyn OutputObserver,
-    ) -> Result<ExecutionReport, OperationError> {
-        self.executions.run(request, live).await
+        live: &'a mut dyn OutputObserver,
+    ) -> BoxFuture<'a, Result<ExecutionReport, OperationError>> {
+        Box::pin(self.executions.run(request, live))
     }
 
     /// Replays a past execution offline, and compares the outcomes.
-    pub async fn replay(
-        &self,
+    pub fn replay<'a>(
+        &'a self,
         id: ExecutionId,
-        against: Option<&Policy>,
+        against: Option<&'a Policy>,
         reader: ResultAudience,
-    ) -> Result<ReplayReport, ReplayError> {
-        Replays::new(&self.executions).replay(id, against, reader).await
+    ) -> BoxFuture<'a, Result<ReplayReport, ReplayError>> {
+        let replays = Replays::new(&self.executions);
+        Box::pin(async move { replays.replay(id, against, reader).await })
     }
 
     /// Cancels everything that runs in this process.
@@ -227,50 +213,8 @@ impl Engine {
     }
 
     /// Shuts the engine down as the last act of the process: stops its servers, completes the store, and frees the lease.
-    pub async fn shutdown(self) {
-        let has_servers = self.tools.tool_gateway().is_some();
-        let Engine {
-            store,
-            lease,
-            backend,
-            servers,
-            sandboxes,
-            tools,
-            approvals,
-            workspaces,
-            sessions,
-            executions,
-            runs,
-            skills,
-            stop_requests,
-        } = self;
-        executions.type_checks.end_all().await;
-        let (gateway, tasks) = (Arc::clone(&tools.gateway), Arc::downgrade(&executions));
-        drop((sandboxes, tools, approvals, workspaces, sessions));
-        drop((executions, runs, skills, stop_requests));
-        if !is_dropped_soon(&tasks).await {
-            tracing::warn!("somebody still holds the engine; the next start sweeps after it");
-            store.close_for_exit().await;
-            return;
-        }
-        if has_servers {
-            gateway.upstreams().close();
-            servers.wait_until_stopped().await;
-            if let Err(error) = gateway.observed_types().save() {
-                tracing::warn!(%error, "types learnt from results could not be kept");
-            }
-        }
-        let groups = backend.leftover_folders();
-        drop((servers, backend, gateway));
-        for path in groups.into_iter().filter(|path| !path.exists()) {
-            if let Err(error) = lease.forget_resource(&LeasedResource::Cgroup { path }) {
-                tracing::warn!(%error, "the next start will sweep what is gone already");
-            }
-        }
-        sweep::trim_recordings(&store).await;
-        // A process that finds the lease dead resumes from the database, which is complete by then.
-        store.close_for_exit().await;
-        drop(lease);
+    pub fn shutdown(self) -> BoxFuture<'static, ()> {
+        Box::pin(shutdown_engine(self))
     }
 
     /// Shuts down a shared engine, once all other references are gone.
@@ -285,6 +229,74 @@ impl Engine {
         tracing::warn!("somebody still holds the engine; the next start sweeps after it");
         engine.store.close_for_exit().await;
     }
+}
+
+/// Opens the data folder, sweeps after dead processes, and prepares the backend.
+async fn open_engine(config: EngineConfig) -> Result<Engine, EngineOpenError> {
+    let worker = tokio::task::spawn_blocking(|| WorkerProgram::load(BackendKind::default()));
+    let (near, far) = sinks::open_sinks(&config)?;
+    let store = Arc::new(Store::open_with_remotes(&config.home, &near, far).await?);
+    let lease = Arc::new(Lease::acquire(&config.home)?);
+    sweep::sweep_dead_processes(&store).await?;
+    sweep::remove_old_results(&config.home.join("results"));
+    let worker = worker.await.map_err(|_| BackendLaunchError::Abandoned)??;
+    let backend = Arc::new(Backend::with_worker(worker, &sweep::group_name(lease.id()))?);
+    for path in backend.leftover_folders() {
+        lease.note_resource(LeasedResource::Cgroup { path })?;
+    }
+    let engine = Engine::assemble(Arc::new(config), store, lease, backend)?;
+    engine.workspaces.sweep_workspaces(SweepBudget::START).await;
+    if let Err(error) = standing_rules::recover_pending_rule(&engine.store, engine.home()).await {
+        tracing::warn!(%error, "an answer given for good has no rule yet; people are asked again");
+    }
+    Ok(engine)
+}
+
+/// Shuts the parts down, each before those that it uses.
+async fn shutdown_engine(engine: Engine) {
+    let has_servers = engine.tools.tool_gateway().is_some();
+    let Engine {
+        store,
+        lease,
+        backend,
+        servers,
+        sandboxes,
+        tools,
+        approvals,
+        workspaces,
+        sessions,
+        executions,
+        runs,
+        skills,
+        stop_requests,
+    } = engine;
+    executions.type_checks.end_all().await;
+    let (gateway, tasks) = (Arc::clone(&tools.gateway), Arc::downgrade(&executions));
+    drop((sandboxes, tools, approvals, workspaces, sessions));
+    drop((executions, runs, skills, stop_requests));
+    if !is_dropped_soon(&tasks).await {
+        tracing::warn!("somebody still holds the engine; the next start sweeps after it");
+        store.close_for_exit().await;
+        return;
+    }
+    if has_servers {
+        gateway.upstreams().close();
+        servers.wait_until_stopped().await;
+        if let Err(error) = gateway.observed_types().save() {
+            tracing::warn!(%error, "types learnt from results could not be kept");
+        }
+    }
+    let groups = backend.leftover_folders();
+    drop((servers, backend, gateway));
+    for path in groups.into_iter().filter(|path| !path.exists()) {
+        if let Err(error) = lease.forget_resource(&LeasedResource::Cgroup { path }) {
+            tracing::warn!(%error, "the next start will sweep what is gone already");
+        }
+    }
+    sweep::trim_recordings(&store).await;
+    // A process that finds the lease dead resumes from the database, which is complete by then.
+    store.close_for_exit().await;
+    drop(lease);
 }
 
 /// Whether the tasks that hold a part end within the time that shutdown waits.

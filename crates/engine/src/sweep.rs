@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use ringfence_journal::{CleanText, LeaseId, Principal, SessionState};
 use ringfence_sandbox::{folder, remove_leftover_groups};
@@ -28,8 +29,12 @@ pub(crate) fn group_name(lease: LeaseId) -> String {
     format!("ringfence-{lease}")
 }
 
-/// Sweeps after every process that is gone.
-pub(crate) async fn sweep_dead_processes(store: &Store) -> Result<(), SweepError> {
+/// Sweeps after every process that is gone. Behind a pointer: the code of a future is compiled again in every crate that waits for it.
+pub(crate) fn sweep_dead_processes(store: &Store) -> BoxFuture<'_, Result<(), SweepError>> {
+    Box::pin(sweep_dead_leases(store))
+}
+
+async fn sweep_dead_leases(store: &Store) -> Result<(), SweepError> {
     for dead in store.dead_leases().await? {
         let (name, resources) = (group_name(dead.id()), dead.resources().to_vec());
         let trash = trash_folder(store.home());

@@ -1,4 +1,15 @@
-//! An upstream connection to a server of any kind.
+//! An upstream connection to a server of any kind: how it is opened, and what is said over it.
+//!
+//! This layer knows no other server and no catalog; [`crate::upstreams`] decides when a server is connected.
+
+mod client_handler;
+mod connect;
+pub(crate) mod conversation;
+pub(crate) mod line_transport;
+mod mcp_client;
+pub(crate) mod openapi;
+mod options;
+pub(crate) mod process;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,14 +18,18 @@ use ringfence_catalog::ServerListing;
 use serde_json::{Map, Value};
 use tokio::task::AbortHandle;
 
+use self::conversation::ConversationState;
+use self::mcp_client::McpClient;
+use self::openapi::OpenApiClient;
 use crate::call_result::CallResult;
-use crate::conversation::ConversationState;
 use crate::error::{ServerError, UpstreamCallError};
-use crate::mcp_client::McpClient;
-use crate::openapi::OpenApiClient;
 use crate::server_cache::ProtocolEra;
 
-pub(crate) enum UpstreamProtocol {
+pub(crate) use self::connect::{ConnectContext, connect};
+pub use self::options::UpstreamOptions;
+
+/// What is spoken over the connection.
+enum UpstreamProtocol {
     Mcp(Box<McpClient>),
     OpenApi(Box<OpenApiClient>),
 }
@@ -27,7 +42,7 @@ pub(crate) struct UpstreamConnection {
 }
 
 impl UpstreamConnection {
-    pub(crate) fn new(protocol: UpstreamProtocol) -> UpstreamConnection {
+    fn new(protocol: UpstreamProtocol) -> UpstreamConnection {
         UpstreamConnection {
             protocol,
             since: Instant::now(),

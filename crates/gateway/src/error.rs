@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use crate::connection::process::STDERR_HEADING;
 use crate::credential::CredentialError;
-use crate::process::STDERR_HEADING;
 
 /// Why a server cannot be used. Its texts are scrubbed of the server's secrets and truncated.
 #[derive(Debug, Clone, thiserror::Error)]

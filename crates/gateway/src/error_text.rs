@@ -8,7 +8,6 @@ use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpError};
 
 use crate::http::HttpTransportError;
-use crate::mcp_client::error_chain;
 
 /// Describes why a connection did not open.
 #[expect(
@@ -107,4 +106,19 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
             _ => cause.source(),
         }
     })
+}
+
+/// Formats an error with its causes, in one line.
+pub(crate) fn error_chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
 }

@@ -19,10 +19,10 @@ use tokio::sync::watch;
 use url::Url;
 
 use crate::call_result::TOO_DEEP;
-use crate::conversation::ConversationState;
+use crate::connection::conversation::ConversationState;
+use crate::connection::line_transport::{MAX_LINE_BYTES, answered_request_id, error_answer};
 use crate::credential::SecretString;
 use crate::json_tree::{self, TreeSize};
-use crate::line_transport::{MAX_LINE_BYTES, answered_request_id, error_answer};
 use crate::oauth::{Challenge, OAuthError, OAuthTokens};
 
 const EVENTS: &str = "text/event-stream";

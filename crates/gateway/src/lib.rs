@@ -9,10 +9,7 @@ mod audit_sink;
 mod builtin_server;
 mod call_log;
 mod call_result;
-mod client_handler;
-mod connect;
 mod connection;
-mod conversation;
 mod credential;
 mod egress;
 mod elicitation;
@@ -21,19 +18,14 @@ mod error_text;
 mod gateway;
 mod http;
 mod json_tree;
-mod line_transport;
-mod mcp_client;
 mod oauth;
-mod openapi;
 mod otlp;
 mod pass;
-mod process;
 mod redactor;
 mod refusal;
 mod server_cache;
 mod servers;
 mod spawner;
-mod upstream;
 mod upstreams;
 mod vault;
 
@@ -42,6 +34,7 @@ pub use audit_sink::{AuditSink, AuditSinkError};
 pub use builtin_server::{BuiltinAnswer, BuiltinCall, BuiltinServer};
 pub use call_log::{CallKind, CallLog, CallLogError, LoggedAnswer, LoggedArguments, LoggedCall, ReplayDivergence};
 pub use call_result::{CallResult, ResultContent};
+pub use connection::UpstreamOptions;
 pub use credential::{
     Credential, CredentialError, CredentialSource, Credentials, CredentialsError, EnvironmentLookup, HostUse,
     SecretString, ServerUse,
@@ -65,6 +58,5 @@ pub use servers::{
     ServerKind, ServerNotice, ServerProblem, Servers, ServersError, StdioPlacement, StdioServer,
 };
 pub use spawner::{SpawnError, SpawnRequest, SpawnedServer, Spawner};
-pub use upstream::UpstreamHealth;
-pub use upstreams::{CatalogSnapshot, ServerEvent, ServerStatus, UpstreamOptions, Upstreams};
+pub use upstreams::{CatalogSnapshot, ServerEvent, ServerStatus, UpstreamHealth, Upstreams};
 pub use vault::{Vault, VaultError};

@@ -7,12 +7,12 @@ mod metadata;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ringfence_disk::FileLock;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::credential::{CredentialError, Scrubber, SecretString};
 use crate::http::{HttpTransportError, read_body};
-use crate::server_cache::lock_file;
 use crate::vault::{Vault, VaultError};
 
 use client::ClientIdentity;
@@ -198,9 +198,9 @@ impl OAuthTokens {
         self.scrubber.add_tokens(tokens.map(String::as_str));
     }
 
-    async fn lock_renewal(&self) -> Result<std::fs::File, OAuthError> {
+    async fn lock_renewal(&self) -> Result<FileLock, OAuthError> {
         let path = self.vault.path().with_extension("renewing");
-        let locked = tokio::task::spawn_blocking(move || lock_file(&path)).await;
+        let locked = tokio::task::spawn_blocking(move || FileLock::acquire(&path)).await;
         locked
             .map_err(std::io::Error::other)
             .and_then(|locked| locked)
@@ -322,6 +322,6 @@ async fn request_token(
 fn request_error(step: &'static str, error: &HttpTransportError) -> OAuthError {
     OAuthError::Request {
         step,
-        detail: crate::mcp_client::error_chain(error),
+        detail: crate::error_text::error_chain(error),
     }
 }

@@ -353,7 +353,7 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
         };
         // The arguments are sent, and nothing holds them any more.
         drop(memory);
-        let answered = self.redact_answer(asking.number, (&tool, revealed), answered).await?;
+        let answered = self.redact_answer(asking.number, &tool, revealed, answered).await?;
         self.queue_end(&asking, &rule, begun.elapsed(), &answered);
         answered.map_err(|(_, told)| PassError::Refused(told))
     }

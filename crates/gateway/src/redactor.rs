@@ -18,8 +18,9 @@ use serde_json::Value;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use zeroize::Zeroizing;
 
+pub(crate) use rules::Audience;
+use rules::RedactionMode;
 pub use rules::RedactionRules;
-use rules::{Audience, RedactionMode};
 
 /// Values from this size on are redacted on a blocking thread.
 const MIN_OFFLOAD_BYTES: usize = 256 * 1024;
@@ -54,6 +55,31 @@ pub struct Redacted<T> {
     pub found: Vec<DetectionCount>,
 }
 
+/// A value to redact, with who is to see it and what is known of it.
+#[derive(Debug)]
+pub(crate) struct RedactionRequest {
+    pub(crate) value: Value,
+    pub(crate) rules: Arc<RedactionRules>,
+    pub(crate) audience: Audience,
+    /// What the schema says about the value.
+    pub(crate) hints: Arc<SchemaHints>,
+    /// The aliases whose values its sender was given.
+    pub(crate) known: Vec<usize>,
+}
+
+impl RedactionRequest {
+    /// A request for a value of which nothing is known.
+    pub(crate) fn new(value: Value, rules: &Arc<RedactionRules>, audience: Audience) -> RedactionRequest {
+        RedactionRequest {
+            value,
+            rules: Arc::clone(rules),
+            audience,
+            hints: Arc::default(),
+            known: Vec::new(),
+        }
+    }
+}
+
 /// Redacts values for one session, and owns its aliases.
 #[derive(Debug, Default)]
 pub struct Redactor(Arc<Mutex<RedactorState>>);
@@ -74,12 +100,14 @@ impl RedactorState {
         Ok(self.aliases.insert(aliases))
     }
 
-    fn redact(
-        &mut self,
-        (sight, side): (&RedactionRules, Audience),
-        value: Value,
-        (hints, known): (Arc<SchemaHints>, Vec<usize>),
-    ) -> Result<Redacted<Value>, RandomnessError> {
+    fn redact(&mut self, request: RedactionRequest) -> Result<Redacted<Value>, RandomnessError> {
+        let RedactionRequest {
+            value,
+            rules: sight,
+            audience: side,
+            hints,
+            known,
+        } = request;
         let (way, detector) = sight.mode_for(side);
         Ok(match way {
             RedactionMode::Open => unredacted(value),
@@ -143,30 +171,6 @@ impl Redactor {
         Ok(sight)
     }
 
-    /// Redacts a tool's answer for the program in the sandbox.
-    pub(crate) async fn redact_answer(
-        &self,
-        keep: (&impl ReplayRecorder, SessionId),
-        sight: &Arc<RedactionRules>,
-        value: Value,
-        (hints, known): (Arc<SchemaHints>, Vec<usize>),
-    ) -> Result<Redacted<Value>, RedactionError> {
-        self.redact(keep, (sight, Audience::Inside), value, (hints, known))
-            .await
-    }
-
-    /// Redacts a skill's answer for the program in the sandbox: a skill is a program and may repeat a guess.
-    pub(crate) async fn redact_skill_answer(
-        &self,
-        keep: (&impl ReplayRecorder, SessionId),
-        sight: &Arc<RedactionRules>,
-        value: Value,
-        (hints, known): (Arc<SchemaHints>, Vec<usize>),
-    ) -> Result<Redacted<Value>, RedactionError> {
-        self.redact(keep, (sight, Audience::InsideSkill), value, (hints, known))
-            .await
-    }
-
     /// Learns the values of an answer that is replayed: from now on they are known by its keys.
     pub async fn learn_value(
         &self,
@@ -174,7 +178,7 @@ impl Redactor {
         sight: &Arc<RedactionRules>,
         value: Value,
     ) -> Result<(), RedactionError> {
-        self.redact_answer(keep, sight, value, (Arc::default(), Vec::new()))
+        self.redact(keep, RedactionRequest::new(value, sight, Audience::Inside))
             .await
             .map(drop)
     }
@@ -186,7 +190,7 @@ impl Redactor {
         sight: &Arc<RedactionRules>,
         value: Value,
     ) -> Result<Redacted<Value>, RedactionError> {
-        self.redact(keep, (sight, Audience::Outside), value, (Arc::default(), Vec::new()))
+        self.redact(keep, RedactionRequest::new(value, sight, Audience::Outside))
             .await
     }
 
@@ -229,26 +233,25 @@ impl Redactor {
         sight: &Arc<RedactionRules>,
         value: Value,
     ) -> Result<Value, RedactionError> {
-        let (weight, sight) = (approximate_size(&value), Arc::clone(sight));
-        let unknown = (Arc::default(), Vec::new());
-        let look = move |state: &mut RedactorState| state.redact((&sight, Audience::Form), value, unknown);
+        let weight = approximate_size(&value);
+        let request = RedactionRequest::new(value, sight, Audience::Form);
+        let look = move |state: &mut RedactorState| state.redact(request);
         let (mut state, seen) = self.run_redaction(weight, look).await?;
         state.mark_kept(false);
         Ok(seen.shown.unwrap_or_default())
     }
 
-    async fn redact(
+    /// Redacts a value, and stores the aliases that it gets.
+    pub(crate) async fn redact(
         &self,
         keep: (&impl ReplayRecorder, SessionId),
-        (sight, side): (&Arc<RedactionRules>, Audience),
-        value: Value,
-        told: (Arc<SchemaHints>, Vec<usize>),
+        request: RedactionRequest,
     ) -> Result<Redacted<Value>, RedactionError> {
-        if sight.mode_for(side).0 == RedactionMode::Open {
-            return Ok(unredacted(value));
+        if request.rules.mode_for(request.audience).0 == RedactionMode::Open {
+            return Ok(unredacted(request.value));
         }
-        let (weight, sight) = (approximate_size(&value), Arc::clone(sight));
-        let look = move |state: &mut RedactorState| state.redact((&sight, side), value, told);
+        let weight = approximate_size(&request.value);
+        let look = move |state: &mut RedactorState| state.redact(request);
         let (state, seen) = self.run_redaction(weight, look).await?;
         persist_aliases(state, keep).await?;
         Ok(seen)

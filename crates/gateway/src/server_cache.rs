@@ -5,13 +5,13 @@
 
 mod pins;
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ringfence_catalog::ServerListing;
+use ringfence_disk::{read_bounded, replace_file};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -159,43 +159,6 @@ fn fingerprint(source: &ServerKind) -> String {
     };
     let digest = Sha256::digest(text.as_bytes());
     base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, digest)
-}
-
-/// Reads a whole file, if it is no longer than `most` bytes.
-pub(crate) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > most {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than it can be"));
-    }
-    Ok(text)
-}
-
-/// Replaces a file atomically, readable by its owner only; creates the folder if needed.
-pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
-    file.write_all(text)?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
-}
-
-/// Waits for the lock at this path, which processes that share a data folder take in turn.
-pub(crate) fn lock_file(path: &Path) -> io::Result<fs::File> {
-    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let mut options = fs::File::options();
-    let file = options
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(path)?;
-    file.lock()?;
-    Ok(file)
 }
 
 #[cfg(test)]

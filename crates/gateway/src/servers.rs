@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ringfence_catalog::identifier;
+use ringfence_disk::read_bounded;
 use ringfence_policy::{SKILLS_SERVER, is_invisible};
 use serde_json::Value;
 use url::Url;
 
+use crate::connection::openapi::MAX_DOCUMENT_BYTES;
 use crate::credential::CredentialSource;
-use crate::openapi::MAX_DOCUMENT_BYTES;
-use crate::server_cache::read_bounded;
 
 /// Most bytes of a servers file.
 pub(crate) const MAX_FILE_BYTES: usize = 1024 * 1024;

@@ -1,6 +1,10 @@
 //! All upstream servers of a process: one catalog of their tools, and one connection to each.
+//!
+//! This layer owns which servers there are and when one is connected; [`crate::connection`] owns how.
 
-use std::collections::BTreeMap;
+mod server;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,60 +13,18 @@ use ringfence_catalog::{Catalog, Tool};
 use serde_json::{Map, Value};
 use tokio::sync::{broadcast, watch};
 
+pub use self::server::UpstreamHealth;
+use self::server::{LinkReuse, ServerTools, UpstreamServer};
 use crate::call_result::CallResult;
-use crate::credential::EnvironmentLookup;
-use crate::elicitation::ElicitationHandler;
+use crate::connection::UpstreamOptions;
 use crate::error::{ServerError, UpstreamCallError};
 use crate::server_cache::{PinComparison, PinError, ProtocolEra, ServerCache};
 use crate::servers::entry::nearest_known;
 use crate::servers::{ServerNotice, Servers};
-use crate::spawner::Spawner;
-use crate::upstream::{LinkReuse, ServerTools, UpstreamHealth, UpstreamServer};
 use crate::vault::Vault;
 
 /// Most events that wait for a slow receiver.
 const EVENT_CAPACITY: usize = 256;
-
-/// What upstream servers need from the program.
-#[derive(Clone)]
-pub struct UpstreamOptions {
-    /// Resolves `env:NAME` and `${NAME}`, and provides `PATH`.
-    pub environment: EnvironmentLookup,
-    /// Starts servers whose entry names a policy; without it these cannot be used.
-    pub spawner: Option<Arc<dyn Spawner>>,
-    /// Answers elicitation requests of servers; without it servers cannot make any.
-    pub elicitation: Option<ElicitationHandler>,
-    /// How long a program has to start and open the protocol: some download themselves first.
-    pub start_timeout: Duration,
-    /// How long a remote server has to open the protocol.
-    pub connect_timeout: Duration,
-    /// How long a server has to list its tools.
-    pub list_timeout: Duration,
-}
-
-impl UpstreamOptions {
-    /// Creates options with the default timeouts: two minutes to start a program, 30 s each to connect and to list.
-    pub fn new(environment: EnvironmentLookup) -> UpstreamOptions {
-        UpstreamOptions {
-            environment,
-            spawner: None,
-            elicitation: None,
-            start_timeout: Duration::from_mins(2),
-            connect_timeout: Duration::from_secs(30),
-            list_timeout: Duration::from_secs(30),
-        }
-    }
-}
-
-impl fmt::Debug for UpstreamOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("start", &self.start_timeout)
-            .field("connect", &self.connect_timeout)
-            .field("list", &self.list_timeout)
-            .finish_non_exhaustive()
-    }
-}
 
 /// An event of a server, for users.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,42 +150,39 @@ impl fmt::Debug for Upstreams {
 }
 
 /// The state that all servers share.
-pub(crate) struct UpstreamHub {
-    pub(crate) cache: ServerCache,
-    pub(crate) options: UpstreamOptions,
-    pub(crate) vault: Vault,
+struct UpstreamHub {
+    cache: ServerCache,
+    options: UpstreamOptions,
+    vault: Vault,
     generation: watch::Sender<u64>,
     snapshot: Mutex<Option<Arc<CatalogSnapshot>>>,
-    /// The servers that could not be listed at last, with the error that was told.
-    unlisted: Mutex<BTreeMap<String, String>>,
+    /// The servers that could not be listed at last, which was told.
+    unlisted: Mutex<BTreeSet<String>>,
     events: broadcast::Sender<ServerEvent>,
 }
 
 impl UpstreamHub {
-    pub(crate) fn publish(&self, happened: ServerEvent) {
+    fn publish(&self, happened: ServerEvent) {
         tracing::info!(?happened, "upstream");
         // Commands that only read have no receiver, which is fine.
         let _ = self.events.send(happened);
     }
 
-    /// Publishes the servers that cannot be listed: each once, and again when it fails in another way.
+    /// Publishes the servers that cannot be listed: each once, until it has been listed.
     fn publish_unlisted(&self, failed: &BTreeMap<String, ServerError>) {
-        let errors = failed
-            .iter()
-            .map(|(server, error)| (server.clone(), error.without_stderr()));
-        let now: BTreeMap<String, String> = errors.collect();
         let told = {
             let mut unlisted = self.unlisted.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *unlisted, now.clone())
+            std::mem::replace(&mut *unlisted, failed.keys().cloned().collect())
         };
-        for (server, error) in now {
-            if told.get(&server) != Some(&error) {
-                self.publish(ServerEvent::Unlisted { server, error });
-            }
+        for (server, error) in failed.iter().filter(|(server, _)| !told.contains(*server)) {
+            self.publish(ServerEvent::Unlisted {
+                server: server.clone(),
+                error: error.without_stderr(),
+            });
         }
     }
 
-    pub(crate) fn bump_generation(&self) {
+    fn bump_generation(&self) {
         self.generation.send_modify(|generation| *generation += 1);
     }
 }

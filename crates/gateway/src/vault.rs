@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -15,19 +14,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::pbkdf2;
+use ringfence_disk::{
+    DATA_KEY_BYTES, DataKey, FileLock, SealFault, SecretFile, random_bytes, read_bounded, read_secret,
+    replace_file_synced,
+};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::credential::{EnvironmentLookup, SecretString};
-use crate::server_cache::{read_bounded, replace_file};
 
 const VERSION: u32 = 1;
 const MAX_FILE_BYTES: u64 = 16 << 20;
 const MAX_NAME_BYTES: usize = 128;
 const MAX_VALUE_BYTES: usize = 64 * 1024;
-const KEY_BYTES: usize = 32;
 const SALT_BYTES: usize = 16;
 /// Rounds of the key derivation: one guess of a passphrase costs about a third of a second. Tests use fewer.
 const KEY_DERIVATION_ROUNDS: u32 = if cfg!(test) { 1_000 } else { 600_000 };
@@ -108,7 +108,7 @@ pub struct Vault {
 /// A key, with the salt that it was derived with.
 struct DerivedKey {
     salt: String,
-    key: Arc<LessSafeKey>,
+    key: Arc<DataKey>,
 }
 
 impl fmt::Debug for Vault {
@@ -171,7 +171,7 @@ impl Vault {
         };
         let key = self.key(&document)?;
         let value = unseal(&key, name, sealed).ok_or_else(|| self.damaged(format!("the secret `{name}`")))?;
-        let text = String::from_utf8(value).map_err(|_| self.damaged(format!("the secret `{name}`")))?;
+        let text = String::from_utf8(value.to_vec()).map_err(|_| self.damaged(format!("the secret `{name}`")))?;
         Ok(Some(SecretString::new(text)))
     }
 
@@ -211,13 +211,14 @@ impl Vault {
         Ok(was_there)
     }
 
-    fn open_for_change(&self) -> Result<(VaultDocument, Arc<LessSafeKey>), VaultError> {
-        let salt = STANDARD.encode(random_bytes::<SALT_BYTES>()?.as_slice());
+    fn open_for_change(&self) -> Result<(VaultDocument, Arc<DataKey>), VaultError> {
+        let salt = STANDARD.encode(random_bytes::<SALT_BYTES>().map_err(seal_error)?.as_slice());
         if let KeySource::File(path) = &self.unlock
             && matches!(path.symlink_metadata(), Err(error) if error.kind() == io::ErrorKind::NotFound)
         {
-            let text = Zeroizing::new(STANDARD.encode(random_bytes::<KEY_BYTES>()?.as_slice()));
-            replace_file(path, text.as_bytes()).map_err(|source| file_error(path, source))?;
+            let text =
+                Zeroizing::new(STANDARD.encode(random_bytes::<DATA_KEY_BYTES>().map_err(seal_error)?.as_slice()));
+            replace_file_synced(path, text.as_bytes()).map_err(|source| file_error(path, source))?;
         }
         let key = self.raw_key(&salt)?;
         let document = VaultDocument {
@@ -230,7 +231,7 @@ impl Vault {
     }
 
     /// Returns the key, if it belongs to this vault.
-    fn key(&self, document: &VaultDocument) -> Result<Arc<LessSafeKey>, VaultError> {
+    fn key(&self, document: &VaultDocument) -> Result<Arc<DataKey>, VaultError> {
         let key = self.raw_key(&document.salt)?;
         match unseal(&key, CHECK_NAME, &document.check) {
             Some(_) => Ok(key),
@@ -238,14 +239,14 @@ impl Vault {
         }
     }
 
-    fn raw_key(&self, salt: &str) -> Result<Arc<LessSafeKey>, VaultError> {
+    fn raw_key(&self, salt: &str) -> Result<Arc<DataKey>, VaultError> {
         let mut made = self.last_key.lock().unwrap_or_else(PoisonError::into_inner);
         if let (KeySource::Passphrase(_), Some(made)) = (&self.unlock, &*made)
             && made.salt == salt
         {
             return Ok(Arc::clone(&made.key));
         }
-        let mut bytes = Zeroizing::new([0_u8; KEY_BYTES]);
+        let mut bytes = Zeroizing::new([0_u8; DATA_KEY_BYTES]);
         match &self.unlock {
             KeySource::Passphrase(passphrase) => {
                 let rounds = NonZeroU32::new(KEY_DERIVATION_ROUNDS).unwrap_or(NonZeroU32::MIN);
@@ -260,9 +261,8 @@ impl Vault {
             }
             KeySource::File(path) => self.key_file(path, &mut bytes)?,
         }
-        let key = UnboundKey::new(&CHACHA20_POLY1305, bytes.as_slice());
-        let key = key.map_err(|_| self.damaged("its key".to_owned()))?;
-        let key = Arc::new(LessSafeKey::new(key));
+        let key = DataKey::new(bytes.as_slice()).map_err(|_| self.damaged("its key".to_owned()))?;
+        let key = Arc::new(key);
         *made = Some(DerivedKey {
             salt: salt.to_owned(),
             key: Arc::clone(&key),
@@ -270,23 +270,19 @@ impl Vault {
         Ok(key)
     }
 
-    fn key_file(&self, path: &Path, bytes: &mut [u8; KEY_BYTES]) -> Result<(), VaultError> {
-        use std::os::unix::fs::PermissionsExt as _;
-        let text = match read_bounded(path, 1024) {
-            Ok(text) => Zeroizing::new(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(VaultError::NoKey(path.to_owned())),
-            Err(source) => return Err(file_error(path, source)),
+    fn key_file(&self, path: &Path, bytes: &mut [u8; DATA_KEY_BYTES]) -> Result<(), VaultError> {
+        let text = match read_secret(path).map_err(|source| file_error(path, source))? {
+            SecretFile::Content(text) => text,
+            SecretFile::Missing => return Err(VaultError::NoKey(path.to_owned())),
+            SecretFile::Exposed { mode } => {
+                let path = path.to_owned();
+                return Err(VaultError::Exposed { path, mode });
+            }
         };
-        let found = path.metadata().map_err(|source| file_error(path, source))?;
-        let mode = found.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
-            let path = path.to_owned();
-            return Err(VaultError::Exposed { path, mode });
-        }
-        let decoded = STANDARD.decode(text.trim_ascii()).map(Zeroizing::new);
+        let decoded = STANDARD.decode(text.trim()).map(Zeroizing::new);
         match decoded
             .ok()
-            .and_then(|key| <[u8; KEY_BYTES]>::try_from(key.as_slice()).ok())
+            .and_then(|key| <[u8; DATA_KEY_BYTES]>::try_from(key.as_slice()).ok())
         {
             Some(key) => bytes.copy_from_slice(&key),
             None => return Err(self.damaged(format!("`{}` holds no key", path.display()))),
@@ -294,9 +290,9 @@ impl Vault {
         Ok(())
     }
 
-    fn lock(&self) -> Result<File, VaultError> {
+    fn lock(&self) -> Result<FileLock, VaultError> {
         let path = self.file.with_extension("lock");
-        crate::server_cache::lock_file(&path).map_err(|source| file_error(&path, source))
+        FileLock::acquire(&path).map_err(|source| file_error(&path, source))
     }
 
     fn read(&self) -> Result<Option<VaultDocument>, VaultError> {
@@ -315,7 +311,7 @@ impl Vault {
     fn write(&self, document: &VaultDocument) -> Result<(), VaultError> {
         serde_json::to_vec(document)
             .map_err(io::Error::from)
-            .and_then(|text| replace_file(&self.file, &text))
+            .and_then(|text| replace_file_synced(&self.file, &text))
             .map_err(|source| file_error(&self.file, source))
     }
 
@@ -330,32 +326,21 @@ fn file_error(path: &Path, source: io::Error) -> VaultError {
     VaultError::File { path, source }
 }
 
-fn random_bytes<const N: usize>() -> Result<Zeroizing<[u8; N]>, VaultError> {
-    let mut bytes = Zeroizing::new([0; N]);
-    getrandom::fill(bytes.as_mut_slice()).map_err(|_| VaultError::Entropy)?;
-    Ok(bytes)
+fn seal_error(fault: SealFault) -> VaultError {
+    match fault {
+        SealFault::Entropy => VaultError::Entropy,
+        SealFault::Length | SealFault::Damaged => VaultError::Length,
+    }
 }
 
-/// Returns nonce and ciphertext, bound to the name.
-fn seal(key: &LessSafeKey, name: &str, value: &str) -> Result<String, VaultError> {
-    let nonce = random_bytes::<NONCE_LEN>()?;
-    let mut sealed = value.as_bytes().to_vec();
-    key.seal_in_place_append_tag(
-        Nonce::assume_unique_for_key(*nonce),
-        Aad::from(name.as_bytes()),
-        &mut sealed,
-    )
-    .map_err(|_| VaultError::Length)?;
-    Ok(STANDARD.encode([nonce.as_slice(), &sealed].concat()))
+/// Returns the sealed value as text, bound to the name.
+fn seal(key: &DataKey, name: &str, value: &str) -> Result<String, VaultError> {
+    let sealed = key.seal(name, &[value.as_bytes()]).map_err(seal_error)?;
+    Ok(STANDARD.encode(sealed))
 }
 
-fn unseal(key: &LessSafeKey, name: &str, sealed: &str) -> Option<Vec<u8>> {
-    let bytes = STANDARD.decode(sealed).ok()?;
-    let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
-    let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-    let mut sealed = Zeroizing::new(sealed.to_vec());
-    let value = key.open_in_place(nonce, Aad::from(name.as_bytes()), &mut sealed).ok()?;
-    Some(value.to_vec())
+fn unseal(key: &DataKey, name: &str, sealed: &str) -> Option<Zeroizing<Vec<u8>>> {
+    key.unseal(name, &STANDARD.decode(sealed).ok()?).ok()
 }
 
 #[cfg(test)]

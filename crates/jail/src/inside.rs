@@ -11,9 +11,6 @@ use crate::seccomp::Filter;
 pub use crate::sys::process::{ForkSide, ProcessEnd, WaitMode};
 use crate::sys::{fd, fence, limit, process, socket};
 
-/// The number of the host's socket in the first process, and of the template's socket in the template.
-pub const CONTROL_FD: RawFd = crate::child::CONTROL_FD;
-
 /// Takes ownership of a descriptor that was inherited under a fixed number.
 pub fn adopt_descriptor(number: RawFd) -> io::Result<OwnedFd> {
     fd::adopt_descriptor(number)
@@ -92,14 +89,34 @@ pub fn is_readable(descriptor: BorrowedFd<'_>, patience: Duration) -> io::Result
     fd::is_readable(descriptor, patience)
 }
 
-/// Closes an inherited descriptor that nothing in this process uses.
-pub fn adopt_and_close(number: RawFd) -> io::Result<()> {
-    fd::adopt_descriptor(number).map(drop)
-}
-
 /// The largest peak memory of an ended child of this process, in bytes.
 pub fn max_child_memory() -> io::Result<u64> {
     process::max_child_memory()
+}
+
+/// Settles this process as the first one of a place that something else has made: it keeps no descriptor but the standard
+/// streams and no privilege, nobody inspects it, and what loses its parent becomes its child. Restrictions of the place
+/// itself, such as its root and its namespaces, are not made here.
+pub fn settle() -> io::Result<()> {
+    fd::close_from(FIRST_AFTER_STANDARD)?;
+    process::set_process_option(libc::PR_SET_DUMPABLE, 0)?;
+    // Each of these two fails where it is not needed: for the leader of a session, and where the place has no keyrings.
+    let _ = process::new_session();
+    let _ = process::leave_keyring();
+    // As in the template: only signals without a handler are kept from the first process of a place.
+    process::default_signal(libc::SIGSEGV);
+    process::default_signal(libc::SIGBUS);
+    process::drop_capabilities()?;
+    process::set_process_option(libc::PR_SET_NO_NEW_PRIVS, 1)?;
+    process::set_process_option(libc::PR_SET_CHILD_SUBREAPER, 1)
+}
+
+/// The first descriptor that is no standard stream.
+const FIRST_AFTER_STANDARD: u32 = 3;
+
+/// Whether this is the first process of its process namespace, which everything else there ends with.
+pub fn is_first_process() -> bool {
+    std::process::id() == 1
 }
 
 /// Sends `SIGKILL` to one process.
@@ -107,8 +124,12 @@ pub fn kill(pid: i32) -> io::Result<()> {
     process::signal(pid, libc::SIGKILL)
 }
 
-/// Kills every process in the sandbox except the first one, which alone may call this.
+/// Kills every process in the sandbox except the first one, which alone may call this: elsewhere it would reach every process
+/// of the user, and is refused.
 pub fn kill_all_others() -> io::Result<()> {
+    if !is_first_process() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
     match process::signal(-1, libc::SIGKILL) {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
         other => other,

@@ -22,9 +22,9 @@ const PRESETS: [(&str, &str); 6] = [
 ];
 
 /// The built-in default, parsed on first use.
-static BUILTIN_DRAFT: LazyLock<Draft> = LazyLock::new(|| parse_preset(PRESETS[0]));
+static BUILTIN_DRAFT: LazyLock<Draft> = LazyLock::new(|| parse_preset(PRESETS[0].0, PRESETS[0].1));
 
-fn parse_preset((name, text): (&str, &str)) -> Draft {
+fn parse_preset(name: &str, text: &str) -> Draft {
     match Draft::parse(text, name) {
         Ok(draft) => draft,
         Err(error) => unreachable!("a preset is part of the program and tested: {error}"),
@@ -49,7 +49,10 @@ impl Draft {
 
     /// The preset with this name; `None` if there is none.
     pub fn preset(name: &str) -> Option<Self> {
-        PRESETS.into_iter().find(|(known, _)| *known == name).map(parse_preset)
+        PRESETS
+            .into_iter()
+            .find(|(known, _)| *known == name)
+            .map(|(name, text)| parse_preset(name, text))
     }
 }
 

@@ -16,7 +16,6 @@ use tokio::sync::Notify;
 
 pub use machine::{MachineMemory, MemorySource};
 
-use crate::sandbox::Sandbox;
 use crate::spec::{Spec, WritableKind};
 
 /// Executions that may run at once, per processor.
@@ -92,19 +91,6 @@ impl Spec {
         let places = places.map(|place| place.quota).fold(0, u64::saturating_add);
         let inside = self.limits.memory.get().saturating_add(places);
         inside.saturating_add(HOST_MEMORY)
-    }
-}
-
-impl Sandbox {
-    /// Bytes of machine memory that the sandbox's files use now. The number cannot grow while nothing runs.
-    pub fn held_memory(&self) -> u64 {
-        let places = self.places().filter(|(place, _)| place.kind == WritableKind::Memory);
-        places
-            .map(|(place, handle)| {
-                crate::backend::filesystem_space(&handle)
-                    .map_or(place.quota, |space| space.bytes.saturating_sub(space.bytes_free))
-            })
-            .fold(0, u64::saturating_add)
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ringfence_jail::cgroup::{CgroupError, Leaf};
+use ringfence_jail::cgroup::CgroupError;
 use ringfence_wire::{EmittedFile, JobLanguage, JobOutcome, JobOutcomeKind, TICKS_PER_SECOND};
 use tokio::sync::{mpsc, watch};
 use tokio::time;
@@ -314,21 +314,14 @@ pub(crate) struct PreparedChild {
     pub(crate) language: JobLanguage,
     /// Boxed because it is large and would move with every future that holds it.
     pub(crate) pipe: Box<HostPipe>,
-    pub(crate) leaf: Option<Leaf>,
 }
 
 impl PreparedChild {
-    pub(crate) fn new(
-        number: u32,
-        language: JobLanguage,
-        end: OwnedFd,
-        leaf: Option<Leaf>,
-    ) -> Result<PreparedChild, ExecutionError> {
+    pub(crate) fn new(number: u32, language: JobLanguage, end: OwnedFd) -> Result<PreparedChild, ExecutionError> {
         Ok(PreparedChild {
             number,
             language,
             pipe: Box::new(HostPipe::new(end)?),
-            leaf,
         })
     }
 
@@ -374,7 +367,7 @@ pub(crate) fn conclude(
     let unrepeatable = prepared.pipe.unrepeatable().map(str::to_owned);
     let emitted = prepared.pipe.take_emitted();
     let followed = followed?;
-    let counted = followed.watch.final_counts(sandbox, prepared.leaf.as_ref())?;
+    let counted = sandbox.inner.final_counts()?;
     let out_of_memory = outcome
         .as_ref()
         .is_some_and(|outcome| outcome.kind == JobOutcomeKind::OutOfMemory);
@@ -382,7 +375,9 @@ pub(crate) fn conclude(
         (Verdict::Finished, Some(limit)) => Verdict::Limit(limit),
         // Without a control group the limit shows as a failed allocation, which only the program sees. A group's limit
         // kills.
-        (Verdict::Finished, None) if out_of_memory && prepared.leaf.is_none() => Verdict::Limit(ExecutionLimit::Memory),
+        (Verdict::Finished, None) if out_of_memory && !sandbox.inner.has_group() => {
+            Verdict::Limit(ExecutionLimit::Memory)
+        }
         (Verdict::Finished, None) if outcome.is_none() => Verdict::Died,
         (verdict, _) => verdict,
     };

@@ -9,6 +9,7 @@ use ringfence_wire::{
 use tokio::sync::mpsc;
 
 use crate::execution::{ExecutionError, ExecutionTask, ReplayState, TaskKind};
+use crate::files::WORKSPACE;
 use crate::pipe::{HostPipe, PipeError};
 use crate::sandbox::Sandbox;
 
@@ -143,7 +144,7 @@ fn build_job(sandbox: &Sandbox, task: &ExecutionTask) -> Result<(Job, Vec<u8>), 
         Job {
             version: PROTOCOL_VERSION,
             kind,
-            cwd: BoundedText::truncated("/workspace"),
+            cwd: BoundedText::truncated(&sandbox.inner.path_inside(WORKSPACE)),
             env: environment(sandbox, task)?,
             stdin,
             network: wire_network(sandbox, task)?,

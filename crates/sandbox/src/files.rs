@@ -31,7 +31,8 @@ use content::{FileExtent, FileReader};
 use emitted::EmitList;
 use walk::WorkspaceWalk;
 
-const WORKSPACE: &str = "/workspace";
+/// The place of a program's files.
+pub(crate) const WORKSPACE: &str = "/workspace";
 
 /// Why a file could not be put into the sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -229,9 +230,8 @@ impl Sandbox {
     fn write(&self, name: &RelPath, mut from: impl Read + Send) -> Result<String, PutError> {
         self.restore_places();
         let workspace = self.place(WORKSPACE).ok_or(PutError::NoWorkspace)?;
-        let ids = self.ids();
-        // The file systems of a jail refuse files of users that have no number in it.
-        let written = ringfence_jail::run_as_file_user(ids.user, ids.group, || {
+        // The file systems of a sandbox may refuse files of users that have no number in it.
+        let written = self.inner.run_as_owner(|| {
             write_file_beneath(workspace, name, ExistingFileAction::Overwrite, |to| {
                 content::copy_and_digest(&mut from, to)
             })

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_jail::cgroup::Leaf;
-use ringfence_jail::{ListenerEvent, StoppedCall, SyscallListener};
 use ringfence_wire::PipeStream;
-use tokio::io::unix::AsyncFd;
 use tokio::time;
 
 use crate::call_exchange::CallExchange;
@@ -17,7 +14,6 @@ use crate::pipe::{ChildHandler, PipeError, PipeProgress};
 use crate::sandbox::Sandbox;
 use crate::suspend::SuspendCheck;
 use crate::verdict::{ExecutionLimit, Verdict, Violation};
-use crate::watch::LimitWatch;
 
 /// How often the host checks limits that the kernel does not enforce.
 const TICK_INTERVAL: Duration = Duration::from_millis(50);
@@ -36,7 +32,6 @@ pub(crate) struct ObservedRun {
     pub(crate) output_bytes: (u64, u64),
     pub(crate) wall: Duration,
     pub(crate) violations: ViolationLog,
-    pub(crate) watch: LimitWatch,
     pub(crate) unanswered: Vec<u32>,
 }
 
@@ -110,7 +105,7 @@ pub(crate) struct ViolationLog {
 
 /// Sends the job and follows the execution to its end.
 pub(crate) async fn follow_execution(
-    sandbox: &Sandbox,
+    sandbox: &mut Sandbox,
     prepared: &mut PreparedChild,
     mut task: ExecutionTask,
     words: &mut dyn OutputSink,
@@ -127,13 +122,14 @@ pub(crate) async fn follow_execution(
         exchange: CallExchange::new(task.call_port.take()),
     };
     let feed = InputFeed::begin(&mut prepared.pipe, sandbox, task)?;
+    let clock = WallClock::start(wall, sandbox.lifetime_left(), limits.cpu.as_millis());
+    sandbox.inner.begin_watch();
     let mut course = FollowedExecution {
         sandbox,
         output: taken,
         feed,
         suspend_check: hold,
-        clock: WallClock::start(wall, sandbox.lifetime_left(), limits.cpu.as_millis()),
-        watch: LimitWatch::new(sandbox),
+        clock,
         violations: ViolationLog::default(),
     };
     let verdict = match course.run(prepared, stop).await {
@@ -146,9 +142,9 @@ pub(crate) async fn follow_execution(
         verdict => verdict?,
     };
     prepared.pipe.end_tunnels();
-    if !prepared.leaf.as_ref().is_some_and(Leaf::counts_memory) {
+    if !course.sandbox.inner.counts_memory() {
         // The last check of its processes, while they still exist.
-        course.watch.note_processes(sandbox);
+        course.sandbox.inner.note_processes();
     }
     Ok(ObservedRun {
         verdict,
@@ -156,19 +152,17 @@ pub(crate) async fn follow_execution(
         output_bytes: course.output.output_bytes,
         wall: course.clock.counted_time(),
         violations: course.violations,
-        watch: course.watch,
         unanswered: course.output.exchange.into_unanswered(),
     })
 }
 
 /// The state of an execution while the host follows it.
 struct FollowedExecution<'a> {
-    sandbox: &'a Sandbox,
+    sandbox: &'a mut Sandbox,
     output: ChildOutput<'a>,
     feed: InputFeed,
     suspend_check: SuspendCheck,
     clock: WallClock,
-    watch: LimitWatch,
     violations: ViolationLog,
 }
 
@@ -185,7 +179,7 @@ impl FollowedExecution<'_> {
                 // A branch that is always ready must not starve the clock and the sockets.
                 tokio::task::yield_now().await;
             }
-            let PreparedChild { pipe, leaf, .. } = &mut *prepared;
+            let pipe = &mut prepared.pipe;
             let taken = &mut self.output;
             taken.exchange.send_waiting(pipe);
             if !taken.exchange.is_full() {
@@ -203,22 +197,22 @@ impl FollowedExecution<'_> {
                 biased;
                 () = stop.cancelled() => return Ok(stop.verdict()),
                 () = &mut deadline => {
-                    if let Some(limit) = self.watch.check(self.sandbox, leaf.as_ref())? {
+                    if let Some(limit) = self.sandbox.inner.check_limits()? {
                         return Ok(Verdict::Limit(limit));
                     }
-                    self.clock.update_cpu(self.watch.cpu());
+                    self.clock.update_cpu(self.sandbox.inner.cpu_time());
                     if self.clock.is_over() {
                         return Ok(Verdict::Limit(ExecutionLimit::Wall));
                     }
                     deadline.set(self.clock.sleep());
                 }
                 _ = tick.tick() => {
-                    if let Some(limit) = self.watch.check(self.sandbox, leaf.as_ref())? {
+                    if let Some(limit) = self.sandbox.inner.check_limits()? {
                         return Ok(Verdict::Limit(limit));
                     }
-                    self.clock.update_cpu(self.watch.cpu());
+                    self.clock.update_cpu(self.sandbox.inner.cpu_time());
                 }
-                stopped = next_stopped(&self.sandbox.listener) => self.violations.add(stopped?, taken.sink),
+                refused = self.sandbox.inner.next_violation() => self.violations.add(refused?, taken.sink),
                 event = taken.exchange.next_event(pipe), if taken.exchange.has_pending_events(pipe) => {
                     taken.exchange.handle_event(event, pipe);
                 }
@@ -243,32 +237,12 @@ impl FollowedExecution<'_> {
     }
 }
 
-async fn next_stopped(listener: &AsyncFd<SyscallListener>) -> Result<StoppedCall, ExecutionError> {
-    loop {
-        let mut guard = listener.readable().await.map_err(ExecutionError::Watch)?;
-        match guard.get_inner().refuse_next().map_err(ExecutionError::Watch)? {
-            ListenerEvent::Refused(stopped) => return Ok(stopped),
-            ListenerEvent::Idle => guard.clear_ready(),
-            // The descriptor stays ready for ever now. Whatever ended the processes is seen on the pipe.
-            ListenerEvent::Closed => return std::future::pending().await,
-        }
-    }
-}
-
 impl ViolationLog {
-    fn add(&mut self, stopped: StoppedCall, words: &mut dyn OutputSink) {
+    fn add(&mut self, violation: Violation, words: &mut dyn OutputSink) {
         if self.listed.len() >= MAX_VIOLATIONS {
             self.more += 1;
             return;
         }
-        let detail = stopped
-            .name()
-            .map_or_else(|| format!("system call {}", stopped.number), str::to_owned);
-        let violation = Violation {
-            kind: "syscall",
-            detail,
-            rule: "proc.syscalls",
-        };
         words.on_violation(&violation);
         self.listed.push(violation);
     }

@@ -17,10 +17,10 @@ pub mod folder;
 mod follow;
 mod interpreter;
 mod issued_refusals;
-mod locks;
-mod pinned;
 mod pipe;
 mod pool;
+#[cfg(feature = "test-process")]
+mod relay;
 mod root;
 mod sandbox;
 mod scan;
@@ -31,12 +31,11 @@ mod tree;
 mod tunnel;
 mod tunnels;
 mod verdict;
-mod watch;
 mod worker;
 
 pub use backend::{
-    Backend, BackendKind, BackendLaunchError, BackendSupport, WorkerProgram, choose_lasting_user, is_hard_by_nature,
-    remove_group, remove_leftover_groups,
+    Backend, BackendKind, BackendLaunchError, BackendSupport, GroupLimit, WorkerProgram, choose_lasting_user,
+    is_hard_by_nature, remove_group, remove_leftover_groups,
 };
 pub use budget::{
     Admission, AdmissionError, Budget, BudgetLimits, BudgetOverrides, BudgetRequest, MachineMemory, MemorySource,

@@ -1,24 +1,20 @@
 //! A running sandbox: it has one execution at a time, and the next one is prepared ahead.
 
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ringfence_jail::cgroup::{Leaf, LeafLimits, SandboxGroup};
 use ringfence_jail::socket::{self, PairKind};
-use ringfence_jail::{JailedProcess, SyscallListener, UserIds};
 use ringfence_policy::AllowedPrograms;
 use ringfence_wire::{BoundedText, ChildLimits, JobLanguage, PrepareCommand, WorkerCommand};
-use tokio::io::unix::AsyncFd;
 
+use crate::backend::BackendSandbox;
 use crate::control::ControlChannel;
 use crate::execution::{self, ConcludedExecution, ExecutionError, ExecutionTask, OutputSink, PreparedChild, Stop};
 use crate::follow;
-use crate::spec::{Spec, WritableKind};
+use crate::spec::{Spec, WritableKind, WritablePlace};
 
-/// Processes of an execution that belong to Ringfence: the child, and for Python the interpreter beside it.
-const OWN_PROCESSES: u64 = 2;
 /// Seconds after the host's deadline at which the kernel's own limit ends a process, in case the host is late.
 const CPU_GRACE_SECONDS: u64 = 2;
 /// How long the first process has to kill an execution that the host ended, before the host kills the sandbox.
@@ -27,14 +23,10 @@ const END_PATIENCE: Duration = Duration::from_millis(500);
 /// A running sandbox with its worker.
 pub struct Sandbox {
     pub(crate) spec: Arc<Spec>,
-    pub(crate) jailed: JailedProcess,
-    pub(crate) control: ControlChannel,
-    pub(crate) listener: AsyncFd<SyscallListener>,
-    ids: UserIds,
-    group: Option<SandboxGroup>,
+    /// What its backend provides.
+    pub(crate) inner: BackendSandbox,
+    control: ControlChannel,
     number: u32,
-    /// Control groups that were made ahead for the next execution.
-    next_leaf: Option<Leaf>,
     prepared: Option<PreparedChild>,
     /// An execution that is over and whose end the first process has not confirmed yet.
     unconfirmed: Option<PreparedChild>,
@@ -47,29 +39,18 @@ impl fmt::Debug for Sandbox {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Sandbox")
-            .field("pid", &self.jailed.pid())
+            .field("pid", &self.pid())
             .finish_non_exhaustive()
     }
 }
 
 impl Sandbox {
-    pub(crate) fn new(
-        spec: Arc<Spec>,
-        jailed: JailedProcess,
-        control: ControlChannel,
-        listener: AsyncFd<SyscallListener>,
-        made: SandboxParts,
-    ) -> Sandbox {
-        let SandboxParts { ids, group, leaf } = made;
+    pub(crate) fn new(spec: Arc<Spec>, inner: BackendSandbox, control: ControlChannel) -> Sandbox {
         Sandbox {
             spec,
-            jailed,
+            inner,
             control,
-            listener,
-            ids,
-            group,
             number: 0,
-            next_leaf: leaf,
             prepared: None,
             unconfirmed: None,
             is_broken: false,
@@ -85,30 +66,29 @@ impl Sandbox {
 
     /// The process number of its first process, as seen from the host.
     pub fn pid(&self) -> i32 {
-        self.jailed.pid()
+        self.inner.pid()
     }
 
     /// The user number of its programs, as seen from the host.
     pub fn user(&self) -> u32 {
-        self.ids.user
-    }
-
-    pub(crate) fn ids(&self) -> UserIds {
-        self.ids
+        self.inner.owner().0
     }
 
     /// The handle of the writable place at `path`.
     pub(crate) fn place(&self, path: &str) -> Option<BorrowedFd<'_>> {
-        let index = self.spec.writable.iter().position(|place| place.path == path)?;
-        self.jailed.handles().get(index).map(AsFd::as_fd)
+        let mut places = self.places();
+        places.find_map(|(place, handle)| (place.path == path).then_some(handle))
     }
 
     /// The writable places with their handles.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (&crate::spec::WritablePlace, BorrowedFd<'_>)> {
-        self.spec
-            .writable
-            .iter()
-            .zip(self.jailed.handles().iter().map(AsFd::as_fd))
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&WritablePlace, BorrowedFd<'_>)> {
+        let handles = self.inner.handles().iter().map(AsFd::as_fd);
+        self.spec.writable.iter().zip(handles)
+    }
+
+    /// Bytes of machine memory that the sandbox's files use now. The number cannot grow while nothing runs.
+    pub fn held_memory(&self) -> u64 {
+        self.inner.held_memory()
     }
 
     /// Makes the child of the next execution, so that it can start as soon as the job arrives.
@@ -132,12 +112,7 @@ impl Sandbox {
     async fn try_prepare(&mut self, language: JobLanguage) -> Result<(), ExecutionError> {
         self.number += 1;
         let number = self.number;
-        let leaf = match (self.next_leaf.take(), &self.group) {
-            (Some(leaf), _) => Some(leaf),
-            (None, Some(group)) => Some(group.leaf(&leaf_name(number), &leaf_limits(&self.spec))?),
-            (None, None) => None,
-        };
-        let tasks: Vec<OwnedFd> = leaf.as_ref().map(Leaf::task_files).transpose()?.unwrap_or_default();
+        let limits = self.inner.prepare_limits(number)?;
         let (ours, theirs) = socket::pair(PairKind::Stream).map_err(ExecutionError::Socket)?;
         let python = match &self.spec.python {
             Ok(Some(path)) => Some(path.to_string_lossy().into_owned()),
@@ -150,17 +125,17 @@ impl Sandbox {
         let order = WorkerCommand::Prepare(PrepareCommand {
             number,
             language,
-            limits: self.child_limits(leaf.as_ref().is_some_and(Leaf::counts_memory)),
+            limits: self.child_limits(self.inner.counts_memory()),
             interpreter: BoundedText::truncated(python.as_deref().unwrap_or_default()),
             network: self.spec.network,
         });
         let descriptors: Vec<BorrowedFd<'_>> = std::iter::once(theirs.as_fd())
-            .chain(tasks.iter().map(AsFd::as_fd))
+            .chain(limits.tasks.iter().map(AsFd::as_fd))
             .collect();
         self.control.send_order(&order, &descriptors).await?;
-        drop((theirs, tasks));
+        drop((theirs, limits));
         self.control.next_report().await?;
-        let mut prepared = PreparedChild::new(number, language, ours, leaf)?;
+        let mut prepared = PreparedChild::new(number, language, ours)?;
         prepared.wait_until_ready().await?;
         self.prepared = Some(prepared);
         Ok(())
@@ -208,14 +183,20 @@ impl Sandbox {
         };
         if finished.is_err() {
             self.is_broken = true;
-            self.jailed.kill().map_err(ExecutionError::Kill)?;
+            self.inner.kill().map_err(ExecutionError::Kill)?;
         }
-        execution::conclude(self, &mut prepared, followed)
+        let ended = execution::conclude(self, &mut prepared, followed);
+        self.inner.release_limits();
+        ended
     }
 
     async fn confirm_last(&mut self) -> Result<(), ExecutionError> {
         match self.unconfirmed.take() {
-            Some(over) => self.finish(over.number).await,
+            Some(over) => {
+                let finished = self.finish(over.number).await;
+                self.inner.release_limits();
+                finished
+            }
             None => Ok(()),
         }
     }
@@ -241,7 +222,7 @@ impl Sandbox {
             .writable
             .iter()
             .any(|place| place.kind != WritableKind::Memory);
-        if self.is_broken || self.ran_programs || keeps || !self.jailed.is_alive() {
+        if self.is_broken || self.ran_programs || keeps || !self.inner.is_alive() {
             return Ok(WipeOutcome::Dirty);
         }
         if let Some(prepared) = self.prepared.take() {
@@ -270,65 +251,29 @@ impl Sandbox {
 
     /// Whether the sandbox can run another execution.
     pub fn is_sound(&self) -> bool {
-        !self.is_broken && self.jailed.is_alive() && !self.lifetime_left().is_zero()
+        !self.is_broken && self.inner.is_alive() && !self.lifetime_left().is_zero()
     }
 
     /// Kills all processes of the sandbox immediately.
     pub fn kill(&self) -> std::io::Result<()> {
-        self.jailed.kill()
+        self.inner.kill()
     }
 
     /// Ends the sandbox and waits until nothing is left of it.
     pub async fn end(self) -> Result<(), ExecutionError> {
         let Sandbox {
-            jailed,
-            group,
-            next_leaf,
+            inner,
             prepared,
             unconfirmed,
             ..
         } = self;
-        let end = move || {
-            let ended = jailed.kill_and_wait();
-            // Control groups can be removed only when they are empty.
-            drop((prepared, unconfirmed, next_leaf, group));
-            ended
-        };
-        let ended = tokio::task::spawn_blocking(end).await;
+        drop((prepared, unconfirmed));
+        let ended = tokio::task::spawn_blocking(move || inner.end()).await;
         ended
             .map_err(|_| ExecutionError::NotPrepared)?
-            .map(drop)
             .map_err(ExecutionError::Kill)
     }
 }
-
-/// The parts that a sandbox is made of.
-#[derive(Debug)]
-pub(crate) struct SandboxParts {
-    pub(crate) ids: UserIds,
-    pub(crate) group: Option<SandboxGroup>,
-    /// The control groups of its first execution.
-    pub(crate) leaf: Option<Leaf>,
-}
-
-/// The name of an execution's control groups.
-pub(crate) fn leaf_name(number: u32) -> String {
-    format!("x{number}")
-}
-
-/// What an execution may use in total.
-pub(crate) fn leaf_limits(spec: &Spec) -> LeafLimits {
-    LeafLimits {
-        memory: spec.memory(),
-        sockets: (spec.limits.memory.get() / SOCKET_MEMORY_DIVISOR).max(MIN_SOCKET_MEMORY),
-        processes: u64::from(spec.limits.processes) + OWN_PROCESSES,
-        cpu_millis: u64::from(spec.limits.cpu.as_millis()),
-    }
-}
-
-/// The part of the memory limit, one in this many, that socket buffers may use where the kernel counts them separately.
-const SOCKET_MEMORY_DIVISOR: u64 = 4;
-const MIN_SOCKET_MEMORY: u64 = 4 << 20;
 
 /// Memory of the engine's own code, stacks and libraries, which does not count as the program's.
 const ENGINE_MEMORY: u64 = 256 << 20;

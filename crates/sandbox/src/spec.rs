@@ -222,6 +222,12 @@ impl Spec {
         &self.digest
     }
 
+    /// Whether a folder or file of the host is shown.
+    #[cfg(feature = "test-process")]
+    pub(crate) fn shows_host(&self) -> bool {
+        self.shows_host
+    }
+
     /// Whether sandboxes of this spec can be reused: a spec that shows a host folder hides only what was to be hidden when
     /// it was made, and one with folders of its own belongs to their owner.
     pub fn is_reusable(&self) -> bool {

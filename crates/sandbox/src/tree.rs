@@ -9,9 +9,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::pinned::FileId;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, chmod, fstat, openat, openat2, statat};
 use rustix::io::Errno;
+
+/// A file on the host: its device and inode number.
+pub(crate) type FileId = (u64, u64);
 
 /// What all processes of a sandbox use together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

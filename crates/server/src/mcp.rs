@@ -8,7 +8,6 @@ mod call;
 mod call_result;
 mod client_trace;
 mod direct_tools;
-mod discover;
 mod elicitation;
 mod fault;
 mod files;
@@ -16,8 +15,6 @@ mod handler;
 mod images;
 mod resource_uri;
 mod resources;
-mod run;
-pub(crate) mod skills;
 mod task;
 mod text;
 mod tools;
@@ -29,35 +26,22 @@ use std::sync::Arc;
 use ringfence_engine::Engine;
 use ringfence_journal::Principal;
 use ringfence_policy::{AllowedPrograms, Policy, ToolPattern};
-use rmcp::model::{JsonObject, Tool};
+use rmcp::model::Tool;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use fault::McpFault;
 pub use handler::McpHandler;
-pub(crate) use run::parse_api_run_request;
-
-/// The schema of a request to run a program.
-pub(crate) fn run_schema() -> Option<Arc<JsonObject>> {
-    let tool = tools::all_tools(AllowedPrograms::All)
-        .into_iter()
-        .find(|tool| tool.name == tools::RUN_TOOL)?;
-    Some(tool.input_schema)
-}
+pub(crate) use tools::{api_run_schema, parse_api_run_request, skills};
 
 /// The built-in tools as a model sees them: names, descriptions and input schemas.
 pub fn tool_definitions() -> Vec<Value> {
     let shown =
         |tool: Tool| json!({ "name": tool.name, "description": tool.description, "inputSchema": *tool.input_schema });
-    tools::all_tools(AllowedPrograms::All).into_iter().map(shown).collect()
-}
-
-/// The schema of a request to save a skill.
-pub(crate) fn save_tool_schema() -> Option<Arc<JsonObject>> {
-    let tool = tools::all_tools(AllowedPrograms::All)
+    tools::all_definitions(AllowedPrograms::All)
         .into_iter()
-        .find(|tool| tool.name == tools::SAVE_TOOL)?;
-    Some(tool.input_schema)
+        .map(shown)
+        .collect()
 }
 
 /// The options of the MCP service.
@@ -96,7 +80,7 @@ enum PrincipalSource {
 impl McpService {
     /// Creates the service of `engine`.
     pub fn new(engine: Arc<Engine>, options: McpOptions) -> McpService {
-        let tools = tools::all_tools(options.policy.limits().programs);
+        let tools = tools::all_definitions(options.policy.limits().programs);
         McpService {
             shared: Arc::new(HandlerState {
                 engine,

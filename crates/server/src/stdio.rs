@@ -28,14 +28,16 @@ pub enum ServeError {
 /// Serves one client on standard input and output. When the client closes its input, its executions are cancelled, and the
 /// function returns.
 pub async fn serve_stdio(mcp: &McpService, principal: Principal, stop: CancellationToken) -> Result<(), ServeError> {
-    serve_streams(mcp, principal, streams::standard_streams(), stop).await
+    let (read, write) = streams::standard_streams();
+    serve_streams(mcp, principal, read, write, stop).await
 }
 
 /// Serves one client on any two streams.
 pub async fn serve_streams<R, W>(
     mcp: &McpService,
     principal: Principal,
-    (read, write): (R, W),
+    read: R,
+    write: W,
     stop: CancellationToken,
 ) -> Result<(), ServeError>
 where

@@ -9,11 +9,10 @@ use ringfence_journal::{
 };
 use ringfence_policy::ToolHints;
 use serde::{Deserialize, Serialize};
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
 
 use crate::Store;
 use crate::database::{self, QueryError};
+use crate::query::{QueryRow, query};
 use crate::recording::{from_nanoseconds, to_nanoseconds};
 use crate::seal::{SealContext, SealError, SealKeyring};
 use crate::stop;
@@ -265,27 +264,25 @@ impl Store {
 
     /// Reads one question; `None` if no question has this id.
     pub async fn approval(&self, id: ApprovalId) -> Result<Option<StoredApproval>, QueryError> {
-        let mut reader = self.reader().await?;
+        let reader = self.reader().await;
         let sql = format!("{SELECT} WHERE a.id = ?2");
-        let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+        let row = query(sql)
             .bind(to_nanoseconds(Timestamp::now()))
             .bind(id.to_string())
-            .fetch_optional(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+            .fetch_optional(&reader)
+            .await?;
         row.as_ref().map(|row| approval_from_row(&self.seals, row)).transpose()
     }
 
     /// All questions that an execution waits for and that have not expired.
     pub async fn pending_approvals(&self, execution: ExecutionId) -> Result<Vec<ApprovalId>, QueryError> {
-        let mut reader = self.reader().await?;
+        let reader = self.reader().await;
         let sql = "SELECT id FROM approvals WHERE execution = ? AND state = 'pending' AND expires > ?";
-        let rows = sqlx::query(sql)
+        let rows = query(sql)
             .bind(execution.to_string())
             .bind(to_nanoseconds(Timestamp::now()))
-            .fetch_all(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+            .fetch_all(&reader)
+            .await?;
         rows.iter()
             .map(|row| database::parse_column(row, TABLE, "id"))
             .collect()
@@ -309,17 +306,16 @@ impl Store {
             "{SELECT} WHERE (?3 IS NULL OR a.principal = ?3) AND (?5 IS NULL OR a.id < ?5)
                 {execution} {session} {state} ORDER BY a.id DESC LIMIT ?6"
         );
-        let mut reader = self.reader().await?;
-        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        let reader = self.reader().await;
+        let rows = query(sql)
             .bind(to_nanoseconds(Timestamp::now()))
             .bind(which.session.map(|session| session.to_string()))
             .bind(which.principal.map(|principal| principal.to_string()))
             .bind(which.execution.map(|execution| execution.to_string()))
             .bind(which.before.map(|before| before.to_string()))
             .bind(i64::from(which.limit.unwrap_or(MAX_PAGE_SIZE).min(MAX_PAGE_SIZE)))
-            .fetch_all(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+            .fetch_all(&reader)
+            .await?;
         drop(reader);
         rows.iter().map(|row| approval_from_row(&self.seals, row)).collect()
     }
@@ -346,7 +342,7 @@ const SELECT: &str =
     a.scope, a.by, a.via, a.note, a.answered, k.sealed AS key
     FROM approvals a LEFT JOIN keys k ON k.session = a.session";
 
-fn approval_from_row(seals: &SealKeyring, row: &SqliteRow) -> Result<StoredApproval, QueryError> {
+fn approval_from_row(seals: &SealKeyring, row: &QueryRow) -> Result<StoredApproval, QueryError> {
     let damaged = |column| QueryError::Row { table: TABLE, column };
     let id: ApprovalId = database::parse_column(row, TABLE, "id")?;
     let session: SessionId = database::parse_column(row, TABLE, "session")?;
@@ -356,15 +352,15 @@ fn approval_from_row(seals: &SealKeyring, row: &SqliteRow) -> Result<StoredAppro
         move |source| QueryError::Sealed { what, source }
     };
     let place = SealContext::Question(&name);
-    let key: Option<&[u8]> = row.try_get("key").map_err(|_| damaged("key"))?;
+    let key: Option<&[u8]> = row.get("key").map_err(|_| damaged("key"))?;
     let key = key
         .ok_or(SealError::Deleted { session })
         .and_then(|key| seals.unwrap_session_key(session, key))
         .map_err(sealed(place))?;
-    let bytes: &[u8] = row.try_get("sealed").map_err(|_| damaged("sealed"))?;
+    let bytes: &[u8] = row.get("sealed").map_err(|_| damaged("sealed"))?;
     let secret = key.unseal(place, bytes).map_err(sealed(place))?;
     let shown: SealedQuestion = serde_json::from_slice(&secret).map_err(|_| damaged("sealed"))?;
-    let note: Option<&[u8]> = row.try_get("note").map_err(|_| damaged("note"))?;
+    let note: Option<&[u8]> = row.get("note").map_err(|_| damaged("note"))?;
     let place = SealContext::Note(&name);
     let note = note
         .map(|note| {
@@ -410,20 +406,18 @@ fn approval_from_row(seals: &SealKeyring, row: &SqliteRow) -> Result<StoredAppro
     })
 }
 
-fn optional_time_column(row: &SqliteRow, column: &'static str) -> Result<Option<Timestamp>, QueryError> {
-    let at: Option<i64> = row
-        .try_get(column)
-        .map_err(|_| QueryError::Row { table: TABLE, column })?;
+fn optional_time_column(row: &QueryRow, column: &'static str) -> Result<Option<Timestamp>, QueryError> {
+    let at: Option<i64> = row.get(column).map_err(|_| QueryError::Row { table: TABLE, column })?;
     Ok(at.map(from_nanoseconds))
 }
 
 /// One of a closed set of words, in the spelling of the journal.
 fn optional_word_column<T: serde::de::DeserializeOwned>(
-    row: &SqliteRow,
+    row: &QueryRow,
     column: &'static str,
 ) -> Result<Option<T>, QueryError> {
     let damaged = || QueryError::Row { table: TABLE, column };
-    let text: Option<&str> = row.try_get(column).map_err(|_| damaged())?;
+    let text: Option<&str> = row.get(column).map_err(|_| damaged())?;
     text.map(|text| serde_json::from_value(text.into()).map_err(|_| damaged()))
         .transpose()
 }

@@ -4,10 +4,9 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use ringfence_journal::{Record, SessionId};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row as _, SqliteConnection};
 
 use crate::database::{self, QueryError, to_signed};
+use crate::query::{QueryRow, ReadConnection, query};
 use crate::verify;
 use crate::{MissedRecords, Store};
 
@@ -47,13 +46,13 @@ pub enum ExportError {
 }
 
 /// Reads a record from its row.
-pub(crate) fn record_from_row(row: &SqliteRow) -> Result<Record, QueryError> {
+pub(crate) fn record_from_row(row: &QueryRow) -> Result<Record, QueryError> {
     const TABLE: &str = "events";
     Ok(Record {
         session: database::parse_column(row, TABLE, "session")?,
         seq: database::unsigned_column(row, TABLE, "seq")?,
         prev: database::hash_column(row, TABLE, "prev")?,
-        json: row.try_get("json").map_err(|_| QueryError::Row {
+        json: row.get("json").map_err(|_| QueryError::Row {
             table: TABLE,
             column: "json",
         })?,
@@ -64,24 +63,22 @@ pub(crate) fn record_from_row(row: &SqliteRow) -> Result<Record, QueryError> {
 impl Store {
     /// All records of a session, in order.
     pub async fn session_records(&self, session: SessionId) -> Result<Vec<Record>, QueryError> {
-        let mut reader = self.reader().await?;
-        let rows = sqlx::query("SELECT session, seq, prev, json, hash FROM events WHERE session = ? ORDER BY seq")
+        let reader = self.reader().await;
+        let rows = query("SELECT session, seq, prev, json, hash FROM events WHERE session = ? ORDER BY seq")
             .bind(session.to_string())
-            .fetch_all(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+            .fetch_all(&reader)
+            .await?;
         rows.iter().map(record_from_row).collect()
     }
 
     /// Records that sinks missed, in this process or another: one row per sink.
     pub async fn missed_records(&self) -> Result<Vec<MissedRecords>, QueryError> {
         const TABLE: &str = "undelivered";
-        let mut reader = self.reader().await?;
-        let rows = sqlx::query("SELECT sink, records, since, last, reason FROM undelivered ORDER BY sink")
-            .fetch_all(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
-        let missed = |row: &SqliteRow| {
+        let reader = self.reader().await;
+        let rows = query("SELECT sink, records, since, last, reason FROM undelivered ORDER BY sink")
+            .fetch_all(&reader)
+            .await?;
+        let missed = |row: &QueryRow| {
             Ok(MissedRecords {
                 sink: database::parse_column(row, TABLE, "sink")?,
                 records: database::unsigned_column(row, TABLE, "records")?,
@@ -96,11 +93,8 @@ impl Store {
     /// Follows the journal from its last `count` records on.
     pub async fn tail_last(&self, count: u32) -> Result<JournalTail, QueryError> {
         self.catch_up().await;
-        let mut connection = database::connect_reader(&self.home.database_path()).await?;
-        let last: Option<i64> = sqlx::query_scalar("SELECT max(n) FROM events")
-            .fetch_one(&mut connection)
-            .await
-            .map_err(QueryError::Database)?;
+        let connection = self.own_reader();
+        let last: Option<i64> = query("SELECT max(n) FROM events").fetch_scalar(&connection).await?;
         let after = last.unwrap_or(0).saturating_sub(i64::from(count)).max(0);
         Ok(JournalTail {
             connection,
@@ -112,7 +106,7 @@ impl Store {
     /// Follows the journal from record `n` on, without that record.
     pub async fn tail_after(&self, n: u64) -> Result<JournalTail, QueryError> {
         self.catch_up().await;
-        let connection = database::connect_reader(&self.home.database_path()).await?;
+        let connection = self.own_reader();
         Ok(JournalTail {
             connection,
             after: to_signed(n),
@@ -137,7 +131,7 @@ impl Store {
         if contents == ExportContents::RecordsAndHeads {
             let mut after = 0;
             loop {
-                let heads = verify::heads_after(&mut tail.connection, after).await?;
+                let heads = verify::heads_after(&tail.connection, after).await?;
                 let Some(last) = heads.last() else { break };
                 after = last.head.n;
                 for head in &heads {
@@ -153,7 +147,7 @@ impl Store {
 /// A read position in the journal that moves forward.
 #[derive(Debug)]
 pub struct JournalTail {
-    connection: SqliteConnection,
+    connection: ReadConnection,
     after: i64,
     version: Option<i64>,
 }
@@ -161,12 +155,11 @@ pub struct JournalTail {
 impl JournalTail {
     /// The next records in order of commits: at most one page, empty at the end.
     pub async fn page(&mut self) -> Result<Vec<NumberedRecord>, QueryError> {
-        let rows = sqlx::query("SELECT n, session, seq, prev, json, hash FROM events WHERE n > ? ORDER BY n LIMIT ?")
+        let rows = query("SELECT n, session, seq, prev, json, hash FROM events WHERE n > ? ORDER BY n LIMIT ?")
             .bind(self.after)
             .bind(PAGE_ROWS)
-            .fetch_all(&mut self.connection)
-            .await
-            .map_err(QueryError::Database)?;
+            .fetch_all(&self.connection)
+            .await?;
         let mut page = Vec::with_capacity(rows.len());
         for row in &rows {
             let n = database::unsigned_column(row, "events", "n")?;
@@ -185,16 +178,13 @@ impl JournalTail {
     pub async fn next_page(&mut self) -> Result<Vec<NumberedRecord>, QueryError> {
         loop {
             // The version is read first: a commit in between is found in the next round.
-            let version: i64 = sqlx::query_scalar("PRAGMA data_version")
-                .fetch_one(&mut self.connection)
-                .await
-                .map_err(QueryError::Database)?;
-            if self.version != Some(version) {
+            let version: Option<i64> = query("PRAGMA data_version").fetch_scalar(&self.connection).await?;
+            if self.version != version {
                 let page = self.page().await?;
                 if !page.is_empty() {
                     return Ok(page);
                 }
-                self.version = Some(version);
+                self.version = version;
             }
             tokio::time::sleep(FOLLOW_INTERVAL).await;
         }

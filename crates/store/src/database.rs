@@ -1,7 +1,6 @@
 //! The database: connections, schema version, and the classes of its errors.
 //!
-//! Writing uses `rusqlite` connections, which run on the caller's thread; reading uses `sqlx` connections. Both share the one `SQLite`
-//! library of this process.
+//! Writing runs on the caller's thread; reading goes through [`crate::query`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,10 +8,9 @@ use std::time::Duration;
 
 use ringfence_journal::{ContentHash, RecordError, SharedCause};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
-use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
 use crate::OpenStoreError;
+use crate::query::QueryRow;
 use crate::seal::SealError;
 
 /// `rfnc`: marks a database of this program.
@@ -48,16 +46,7 @@ pub(crate) enum SqliteErrorClass {
 }
 
 impl SqliteErrorClass {
-    /// The class of a query's error.
-    pub(crate) fn from_sqlx(error: &sqlx::Error) -> SqliteErrorClass {
-        let code = error
-            .as_database_error()
-            .and_then(sqlx::error::DatabaseError::code)
-            .and_then(|code| code.parse().ok());
-        SqliteErrorClass::from_code(code)
-    }
-
-    /// The class of an error of the writing side.
+    /// The class of an error.
     pub(crate) fn from_rusqlite(error: &rusqlite::Error) -> SqliteErrorClass {
         SqliteErrorClass::from_code(error.sqlite_error().map(|error| error.extended_code))
     }
@@ -96,7 +85,13 @@ pub(crate) fn record_error(error: rusqlite::Error) -> RecordError {
 pub enum QueryError {
     /// The database returned an error.
     #[error("cannot read the journal")]
-    Database(#[source] sqlx::Error),
+    Database(#[source] rusqlite::Error),
+    /// The program ends while it reads.
+    #[error("reading the journal was interrupted")]
+    Interrupted(#[source] tokio::task::JoinError),
+    /// The socket on which other processes tell of stops and answers cannot be read.
+    #[error("cannot be told of stops and answers")]
+    Wake(#[source] std::io::Error),
     /// A row holds what this program never writes.
     #[error("a row of table `{table}` is damaged: column `{column}`")]
     Row {
@@ -125,12 +120,13 @@ impl QueryError {
     /// The stable code of this error.
     pub fn code(&self) -> &'static str {
         match self {
-            QueryError::Database(error) => match SqliteErrorClass::from_sqlx(error) {
+            QueryError::Database(error) => match SqliteErrorClass::from_rusqlite(error) {
                 SqliteErrorClass::Full => "store.full",
                 SqliteErrorClass::Locked => "store.locked",
                 SqliteErrorClass::Damaged => "store.damaged",
                 SqliteErrorClass::ConstraintViolated | SqliteErrorClass::Other => "store.read",
             },
+            QueryError::Interrupted(_) | QueryError::Wake(_) => "store.read",
             QueryError::Row { .. } | QueryError::Mark { .. } => "store.damaged",
             QueryError::Sealed { source, .. } => source.code(),
         }
@@ -139,27 +135,27 @@ impl QueryError {
 
 /// A text column, parsed; the error names the table and column.
 pub(crate) fn parse_column<T: std::str::FromStr>(
-    row: &SqliteRow,
+    row: &QueryRow,
     table: &'static str,
     column: &'static str,
 ) -> Result<T, QueryError> {
-    let text: &str = row.try_get(column).map_err(|_| QueryError::Row { table, column })?;
+    let text: &str = row.get(column).map_err(|_| QueryError::Row { table, column })?;
     text.parse().map_err(|_| QueryError::Row { table, column })
 }
 
 /// A number column that is never negative.
-pub(crate) fn unsigned_column(row: &SqliteRow, table: &'static str, column: &'static str) -> Result<u64, QueryError> {
-    let number: i64 = row.try_get(column).map_err(|_| QueryError::Row { table, column })?;
+pub(crate) fn unsigned_column(row: &QueryRow, table: &'static str, column: &'static str) -> Result<u64, QueryError> {
+    let number: i64 = row.get(column).map_err(|_| QueryError::Row { table, column })?;
     u64::try_from(number).map_err(|_| QueryError::Row { table, column })
 }
 
 /// A hash column, stored as 32 bytes.
 pub(crate) fn hash_column(
-    row: &SqliteRow,
+    row: &QueryRow,
     table: &'static str,
     column: &'static str,
 ) -> Result<ContentHash, QueryError> {
-    let bytes: &[u8] = row.try_get(column).map_err(|_| QueryError::Row { table, column })?;
+    let bytes: &[u8] = row.get(column).map_err(|_| QueryError::Row { table, column })?;
     ContentHash::try_from(bytes).map_err(|_| QueryError::Row { table, column })
 }
 
@@ -170,11 +166,7 @@ pub(crate) fn to_signed(number: u64) -> i64 {
 
 /// Opens a connection that can write. The file must exist. The connection waits up to [`BUSY_TIMEOUT`] for others.
 pub(crate) fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
-    let connection = Connection::open_with_flags(
-        path,
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let connection = open_file(path)?;
     // The writer checkpoints the log in the background, not in a commit that a caller waits for.
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0",
@@ -182,17 +174,20 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
     Ok(connection)
 }
 
-/// Opens a connection for queries only.
-pub(crate) async fn connect_reader(path: &Path) -> Result<SqliteConnection, QueryError> {
-    SqliteConnectOptions::new()
-        .filename(path)
-        .busy_timeout(BUSY_TIMEOUT)
-        .foreign_keys(true)
-        .disable_statement_logging()
-        .pragma("query_only", "ON")
-        .connect()
-        .await
-        .map_err(QueryError::Database)
+/// Opens a connection for queries only. The file must exist.
+pub(crate) fn connect_reader(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let connection = open_file(path)?;
+    connection.execute_batch("PRAGMA query_only = ON")?;
+    Ok(connection)
+}
+
+fn open_file(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
 }
 
 /// Opens the database and migrates it to this program's version.
@@ -276,11 +271,4 @@ pub(crate) fn is_truncated(path: &Path) -> std::io::Result<bool> {
 pub(crate) fn passes_quick_check(connection: &Connection) -> Result<bool, rusqlite::Error> {
     let answer: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     Ok(answer == "ok")
-}
-
-/// Closes a connection; an error is only logged.
-pub(crate) async fn close(connection: SqliteConnection) {
-    if let Err(error) = connection.close().await {
-        tracing::warn!(%error, "the database did not close cleanly");
-    }
 }

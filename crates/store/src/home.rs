@@ -2,11 +2,12 @@
 //!
 //! The key is created once, before the database; a database that exists never gets a new key.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use ringfence_disk::{FileLock, SecretFile, open_private};
 use ringfence_journal::{ContentHash, HeadMark, HeadSigner};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -96,16 +97,15 @@ impl Home {
     }
 
     /// Locks the creation of the database, so that only one process creates it.
-    pub(crate) fn creation_lock(&self) -> Result<File, OpenStoreError> {
+    pub(crate) fn creation_lock(&self) -> Result<FileLock, OpenStoreError> {
         let path = self.0.join("create.lock");
-        let lock = private_file(&path).and_then(|file| file.lock().map(|()| file));
-        lock.map_err(|source| OpenStoreError::File { path, source })
+        FileLock::acquire(&path).map_err(|source| OpenStoreError::File { path, source })
     }
 
     /// Creates an empty file for the database, readable by the owner only: its side files inherit the mode.
     pub(crate) fn create_database(&self) -> Result<(), OpenStoreError> {
         let path = self.database_path();
-        private_file(&path)
+        open_private(&path)
             .map(drop)
             .map_err(|source| OpenStoreError::File { path, source })
     }
@@ -125,43 +125,24 @@ impl Home {
 
     fn read_key(&self) -> Result<Option<HeadSigner>, OpenStoreError> {
         let path = self.key_path();
-        match fs::read_to_string(&path) {
-            Ok(text) => {
-                let data = fs::metadata(&path).map_err(|source| OpenStoreError::File {
-                    path: path.clone(),
-                    source,
-                })?;
-                if data.mode() & 0o077 != 0 {
-                    return Err(OpenStoreError::Exposed {
-                        path,
-                        mode: data.mode() & 0o777,
-                    });
-                }
-                match HeadSigner::parse(&text) {
-                    Ok(signer) => Ok(Some(signer)),
-                    Err(source) => Err(OpenStoreError::Key { path, source }),
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        match ringfence_disk::read_secret(&path) {
+            Ok(SecretFile::Missing) => Ok(None),
+            Ok(SecretFile::Exposed { mode }) => Err(OpenStoreError::Exposed { path, mode }),
+            Ok(SecretFile::Content(text)) => match HeadSigner::parse(&text) {
+                Ok(signer) => Ok(Some(signer)),
+                Err(source) => Err(OpenStoreError::Key { path, source }),
+            },
             Err(source) => Err(OpenStoreError::File { path, source }),
         }
     }
 
-    /// Writes the key under a temporary name, then renames it unless another process was faster.
+    /// Creates the key, unless another process was faster.
     fn create_key(&self) -> Result<(), OpenStoreError> {
         let path = self.key_path();
-        let failed = |source| OpenStoreError::File {
-            path: path.clone(),
-            source,
-        };
         let signer = HeadSigner::generate().map_err(OpenStoreError::Entropy)?;
-        let mut file = tempfile::NamedTempFile::new_in(self.keys_folder()).map_err(failed)?;
-        file.write_all(signer.to_text().as_bytes()).map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
-        match file.persist_noclobber(&path) {
-            Ok(_) => Ok(()),
-            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(failed(error.error)),
+        match ringfence_disk::create_file(&path, signer.to_text().as_bytes()) {
+            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => Err(OpenStoreError::File { path, source }),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 
@@ -241,7 +222,7 @@ impl Home {
             path: path.to_owned(),
             source,
         };
-        let file = private_file(path).map_err(failed)?;
+        let file = open_private(path).map_err(failed)?;
         file.lock().map_err(failed)?;
         let Some(line) = line(&file)? else { return Ok(()) };
         write_line(&file, path, &line)?;
@@ -398,18 +379,8 @@ pub(crate) fn private_folder(path: &Path) -> Result<(), OpenStoreError> {
         path: path.to_owned(),
         source,
     };
-    let data = match fs::metadata(path) {
-        Ok(data) => data,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(path)
-                .map_err(failed)?;
-            fs::metadata(path).map_err(failed)?
-        }
-        Err(source) => return Err(failed(source)),
-    };
+    ringfence_disk::private_folder(path).map_err(failed)?;
+    let data = fs::metadata(path).map_err(failed)?;
     if !data.is_dir() {
         return Err(failed(io::ErrorKind::NotADirectory.into()));
     }
@@ -420,17 +391,6 @@ pub(crate) fn private_folder(path: &Path) -> Result<(), OpenStoreError> {
         });
     }
     Ok(())
-}
-
-/// Opens a file for reading and writing by the owner only; creates it if missing.
-fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
 }
 
 #[cfg(test)]

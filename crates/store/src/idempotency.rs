@@ -2,9 +2,9 @@
 //! Both are written in one commit: of two processes that get the same key, one starts the run.
 
 use ringfence_journal::{ContentHash, ExecutionId, ExecutionStatus, LeaseId, Principal, RecordError};
-use sqlx::Row as _;
 
 use crate::database::{self, QueryError};
+use crate::query::query;
 use crate::writer::WriterCommand;
 use crate::{Lease, Store, lease};
 
@@ -77,15 +77,14 @@ impl Store {
     /// A promised run that has not started; `None` if it has, or nobody promised it.
     pub async fn promise(&self, execution: ExecutionId) -> Result<Option<PromisedRun>, QueryError> {
         const TABLE: &str = "promises";
-        let mut reader = self.reader().await?;
-        let row = sqlx::query("SELECT principal, lease, status FROM promises WHERE execution = ?")
+        let reader = self.reader().await;
+        let row = query("SELECT principal, lease, status FROM promises WHERE execution = ?")
             .bind(execution.to_string())
-            .fetch_optional(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+            .fetch_optional(&reader)
+            .await?;
         let Some(row) = row else { return Ok(None) };
         let damaged = |column| QueryError::Row { table: TABLE, column };
-        let status: Option<&str> = row.try_get("status").map_err(|_| damaged("status"))?;
+        let status: Option<&str> = row.get("status").map_err(|_| damaged("status"))?;
         let status = status.map(|status| serde_json::from_value(status.into()));
         Ok(Some(PromisedRun {
             principal: database::parse_column(&row, TABLE, "principal")?,

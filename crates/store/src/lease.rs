@@ -5,13 +5,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use ringfence_disk::FileLock;
 use ringfence_journal::{LeaseId, NoEntropy};
 use serde::{Deserialize, Serialize};
 
@@ -246,6 +247,13 @@ pub(crate) enum OwnerEnd {
     InOrder,
 }
 
+/// The owner that a session had, and how it ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FormerOwner {
+    pub(crate) lease: LeaseId,
+    pub(crate) end: OwnerEnd,
+}
+
 /// The lease of a dead process. While this value lives, no other process sweeps it.
 #[derive(Debug)]
 pub struct DeadLease {
@@ -254,7 +262,7 @@ pub struct DeadLease {
     resources: Vec<LeasedResource>,
     path: PathBuf,
     /// Holds the lock; `None` if the lease file is missing and only its sessions are left.
-    lock: Option<File>,
+    lock: Option<FileLock>,
 }
 
 impl DeadLease {
@@ -378,30 +386,16 @@ fn try_lock_dead(path: PathBuf, id: LeaseId) -> Result<Option<DeadLease>, LeaseE
         path: path.clone(),
         source,
     };
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(failed(source)),
+    let Some(lock) = FileLock::try_existing(&path).map_err(failed)? else {
+        return Ok(None);
     };
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(fs::TryLockError::WouldBlock) => return Ok(None),
-        Err(fs::TryLockError::Error(source)) => return Err(failed(source)),
-    }
-    let mine = file.metadata().map_err(failed)?;
-    match fs::metadata(&path) {
-        Ok(named) if named.ino() == mine.ino() && named.dev() == mine.dev() => {}
-        Ok(_) => return Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(failed(source)),
-    }
-    let (holder, resources) = read_lease(&file).map_err(failed)?;
+    let (holder, resources) = read_lease(lock.file()).map_err(failed)?;
     Ok(Some(DeadLease {
         id,
         holder,
         resources,
         path,
-        lock: Some(file),
+        lock: Some(lock),
     }))
 }
 

@@ -18,6 +18,7 @@ mod lease;
 mod loss;
 mod open;
 mod prune;
+mod query;
 mod recording;
 mod retention;
 mod seal;

@@ -205,7 +205,7 @@ pub(crate) fn check_at_opening(
         return Ok(Some(loss));
     }
     let by = Principal::Local(folder_owner(home));
-    record_acceptance(home, connection, signer, (loss, LossCause::PowerCut, by))?;
+    record_acceptance(home, connection, signer, acceptance(loss, LossCause::PowerCut, by))?;
     // From here on the record is on the disk: the same power cut explains no other loss.
     home.note_boot(|| writer::last_head(connection)).map_err(failed)?;
     tracing::warn!(%loss, "the machine started anew before the end of the journal had reached the disk; that is written down");
@@ -218,27 +218,31 @@ fn folder_owner(home: &Home) -> u32 {
     std::fs::metadata(home.path()).map_or(0, |data| data.uid())
 }
 
+/// The event by which a loss is accepted.
+fn acceptance(loss: JournalLoss, cause: LossCause, by: Principal) -> EventKind {
+    EventKind::LossAccepted {
+        marked: loss.marked(),
+        found: loss.found(),
+        cause,
+        by,
+    }
+}
+
 /// Records that a loss is accepted, and moves the mark to the head of that record. Wherever a crash occurs, either the loss is still
 /// detected or the record exists.
 fn record_acceptance(
     home: &Home,
     connection: &mut Connection,
     signer: &HeadSigner,
-    (loss, cause, by): (JournalLoss, LossCause, Principal),
+    acceptance: EventKind,
 ) -> Result<SessionId, OpenStoreError> {
     let path = home.database_path();
     let trouble = |source| OpenStoreError::from_database(path.clone(), source);
     let session = SessionId::generate().map_err(OpenStoreError::Entropy)?;
-    let kind = EventKind::LossAccepted {
-        marked: loss.marked(),
-        found: loss.found(),
-        cause,
-        by,
-    };
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(trouble)?;
-    let mark = writer::record_alone(&transaction, signer, &Event::from_host(session, None, kind))
+    let mark = writer::record_alone(&transaction, signer, &Event::from_host(session, None, acceptance))
         .map_err(trouble)?
         .map_err(|error| OpenStoreError::Damaged {
             path: path.clone(),
@@ -307,6 +311,11 @@ pub fn accept_loss(home: &Path, by: Principal) -> Result<Option<LossAcceptance>,
     let mut connection = database::open_migrated(path.clone())?;
     let loss = find_loss(&home, &connection).map_err(|error| error.into_open_error(&path))?;
     let Some(loss) = gone.or(loss) else { return Ok(None) };
-    let record = record_acceptance(&home, &mut connection, &signer, (loss, LossCause::Operator, by))?;
+    let record = record_acceptance(
+        &home,
+        &mut connection,
+        &signer,
+        acceptance(loss, LossCause::Operator, by),
+    )?;
     Ok(Some(LossAcceptance { loss, record }))
 }

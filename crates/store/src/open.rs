@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -10,12 +11,12 @@ use ringfence_journal::{
     Event, HeadSigner, KeyError, LOST_HINT, LeaseId, NoEntropy, PublicKey, RecordError, RecordPosition, Recorder,
 };
 use rusqlite::Connection;
-use sqlx::SqliteConnection;
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
 
-use crate::database::{self, QueryError, SqliteErrorClass};
+use crate::database::{self, SqliteErrorClass};
 use crate::home::{DatabaseFile, DatabasePresence, Home};
 use crate::loss::{self, JournalLoss, LossHandling};
+use crate::query::ReadConnection;
 use crate::seal::SealKeyring;
 use crate::sink::{RemoteSink, SinkConfig, SinkError, SinkSet};
 use crate::writer::{DatabaseLag, JournalWriter, ShutdownMode, WriterCommand};
@@ -31,7 +32,7 @@ pub struct Store {
     loss: Option<JournalLoss>,
     commands: mpsc::Sender<WriterCommand>,
     behind: DatabaseLag,
-    reader: Mutex<Option<SqliteConnection>>,
+    reader: Mutex<ReadConnection>,
     pub(crate) seals: SealKeyring,
     /// The lease under which this process owns sessions.
     pub(crate) lease: std::sync::Mutex<Option<LeaseId>>,
@@ -266,6 +267,7 @@ impl Store {
         let (commands, inbox) = mpsc::channel(COMMAND_CAPACITY);
         let (home, key, loss) = (opened.home.clone(), opened.signer.public(), opened.lost);
         let seals = SealKeyring::new(&home);
+        let reader = ReadConnection::new(home.database_path());
         let behind = DatabaseLag::default();
         tokio::spawn(JournalWriter::new(opened, sinks, seals.clone(), behind.clone()).run(inbox));
         Store {
@@ -274,7 +276,7 @@ impl Store {
             loss,
             commands,
             behind,
-            reader: Mutex::new(None),
+            reader: Mutex::new(reader),
             seals,
             lease: std::sync::Mutex::new(None),
             gate: std::sync::Mutex::new(None),
@@ -309,9 +311,7 @@ impl Store {
 
     async fn finish(&self, ending: ShutdownMode) {
         drop(self.gate.lock().unwrap_or_else(PoisonError::into_inner).take());
-        if let Some(reader) = self.reader.lock().await.take() {
-            database::close(reader).await;
-        }
+        self.reader.lock().await.close().await;
         let (reply, closed) = oneshot::channel();
         if self.commands.send(WriterCommand::Close { ending, reply }).await.is_ok() {
             // A dropped reply means that the writer has already ended: the store is closed anyway.
@@ -342,23 +342,17 @@ impl Store {
         }
     }
 
-    /// The connection for queries, opened at the first use.
-    pub(crate) async fn reader(&self) -> Result<QueryConnection<'_>, QueryError> {
-        self.catch_up().await;
-        let mut guard = self.reader.lock().await;
-        if guard.is_none() {
-            *guard = Some(database::connect_reader(&self.home.database_path()).await?);
-        }
-        Ok(QueryConnection(guard))
+    /// The connection for queries, held for one query; it sees every record that was answered.
+    pub(crate) fn reader(&self) -> Pin<Box<dyn Future<Output = MutexGuard<'_, ReadConnection>> + Send + '_>> {
+        Box::pin(async move {
+            self.catch_up().await;
+            self.reader.lock().await
+        })
     }
-}
 
-/// The query connection, held for one query.
-pub(crate) struct QueryConnection<'a>(MutexGuard<'a, Option<SqliteConnection>>);
-
-impl QueryConnection<'_> {
-    pub(crate) fn connection(&mut self) -> Result<&mut SqliteConnection, QueryError> {
-        self.0.as_mut().ok_or(QueryError::Database(sqlx::Error::PoolClosed))
+    /// A connection of one's own, for what takes long or must see its own changes of version.
+    pub(crate) fn own_reader(&self) -> ReadConnection {
+        ReadConnection::new(self.home.database_path())
     }
 }
 

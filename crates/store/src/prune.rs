@@ -4,9 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use ringfence_journal::{
     ChainHead, Event, EventKind, Principal, PrunedSession, PublicKey, Record, RecordError, SessionId, SignedHead,
 };
-use sqlx::{Row as _, SqliteConnection};
 
 use crate::database::QueryError;
+use crate::query::{ReadConnection, query};
 use crate::writer::WriterCommand;
 use crate::{Store, audit, verify};
 
@@ -61,18 +61,17 @@ impl Store {
 
 /// How many records of a session were removed, according to a signed record; `None` if no such record exists.
 pub(crate) async fn pruned_record_count(
-    connection: &mut SqliteConnection,
+    connection: &ReadConnection,
     key: PublicKey,
     session: SessionId,
 ) -> Result<Option<u64>, QueryError> {
-    let row = sqlx::query(
+    let row = query(
         "SELECT e.session, e.seq, e.prev, e.json, e.hash FROM pruned p JOIN events e ON e.session = p.record AND e.seq = 1
          WHERE p.session = ?",
     )
     .bind(session.to_string())
-    .fetch_optional(&mut *connection)
-    .await
-    .map_err(QueryError::Database)?;
+    .fetch_optional(connection)
+.await?;
     let Some(row) = row else { return Ok(None) };
     let record = audit::record_from_row(&row)?;
     let heads = verify::session_heads(connection, record.session).await?;
@@ -105,16 +104,12 @@ fn head_covers_record(signed: &SignedHead, record: &Record, key: PublicKey) -> b
 }
 
 /// The number of the last record of a session that a head names; 0 without heads.
-pub(crate) async fn last_signed_record(
-    connection: &mut SqliteConnection,
-    session: SessionId,
-) -> Result<u64, QueryError> {
-    let row = sqlx::query("SELECT coalesce(max(seq), 0) AS seq FROM heads WHERE session = ?")
+pub(crate) async fn last_signed_record(connection: &ReadConnection, session: SessionId) -> Result<u64, QueryError> {
+    let row = query("SELECT coalesce(max(seq), 0) AS seq FROM heads WHERE session = ?")
         .bind(session.to_string())
         .fetch_one(connection)
-        .await
-        .map_err(QueryError::Database)?;
-    let seq: i64 = row.try_get("seq").map_err(|_| QueryError::Row {
+        .await?;
+    let seq: i64 = row.get("seq").map_err(|_| QueryError::Row {
         table: "heads",
         column: "seq",
     })?;

@@ -8,12 +8,11 @@ use ringfence_journal::{
     Event, ExecutionId, LeaseId, RecordError, RecordPosition, Recorder as _, ReplayEntry, ReplayRecorder, SessionId,
 };
 use serde::Serialize;
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
 use zeroize::Zeroizing;
 
 use crate::database::{self, QueryError};
-use crate::lease::OwnerEnd;
+use crate::lease::{FormerOwner, OwnerEnd};
+use crate::query::{Query, QueryRow, query};
 use crate::seal::{SealContext, SealError};
 use crate::writer::{RecordingChange, WriterCommand, entry_codec};
 use crate::{AdoptError, Lease, Store};
@@ -227,7 +226,10 @@ impl Store {
         let lease = self.note_lease(lease);
         self.send(|reply| WriterCommand::LeaveUnfinished {
             session,
-            from: (lease, OwnerEnd::Died),
+            from: FormerOwner {
+                lease,
+                end: OwnerEnd::Died,
+            },
             reply,
         })
         .await
@@ -246,53 +248,35 @@ impl Store {
 
     /// The status of a recorded execution; `None` without a recording.
     pub async fn recording_status(&self, execution: ExecutionId) -> Result<Option<RecordingStatus>, QueryError> {
-        let mut reader = self.reader().await?;
+        let reader = self.reader().await;
         let sql = format!("SELECT {} FROM recordings r WHERE execution = ?", status_columns());
-        let row = sqlx::query(sqlx::AssertSqlSafe(sql))
-            .bind(execution.to_string())
-            .fetch_optional(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+        let row = query(sql).bind(execution.to_string()).fetch_optional(&reader).await?;
         row.as_ref().map(status_from_row).transpose()
     }
 
     /// The complete recording of an execution; `None` without one.
     pub async fn recording(&self, execution: ExecutionId) -> Result<Option<StoredRecording>, QueryError> {
-        let mut reader = self.reader().await?;
+        let reader = self.reader().await;
         let sql = format!(
             "SELECT {}, request, outcome, (SELECT sealed FROM keys WHERE keys.session = r.session) AS key
              FROM recordings r WHERE execution = ?",
             status_columns()
         );
-        let row = sqlx::query(sqlx::AssertSqlSafe(sql))
-            .bind(execution.to_string())
-            .fetch_optional(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+        let row = query(sql).bind(execution.to_string()).fetch_optional(&reader).await?;
         let Some(row) = row else { return Ok(None) };
-        let rows = sqlx::query(PIECES)
-            .bind(execution.to_string())
-            .fetch_all(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+        let rows = query(PIECES).bind(execution.to_string()).fetch_all(&reader).await?;
         drop(reader);
         let seals = self.seals.clone();
         // There may be many megabytes to unseal.
         let opened = tokio::task::spawn_blocking(move || unseal_recording(&seals, &row, &rows)).await;
-        opened
-            .map_err(|error| QueryError::Database(sqlx::Error::Io(std::io::Error::other(error))))?
-            .map(Some)
+        opened.map_err(QueryError::Interrupted)?.map(Some)
     }
 
     /// Size of an execution's recorded entries in bytes; 0 without a recording.
     pub async fn recording_bytes(&self, execution: ExecutionId) -> Result<u64, QueryError> {
-        let mut reader = self.reader().await?;
+        let reader = self.reader().await;
         let sql = format!("SELECT {RECORDED_BYTES} FROM recordings r WHERE execution = ?");
-        let total: Option<i64> = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
-            .bind(execution.to_string())
-            .fetch_optional(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+        let total: Option<i64> = query(sql).bind(execution.to_string()).fetch_scalar(&reader).await?;
         Ok(total.and_then(|total| u64::try_from(total).ok()).unwrap_or(0))
     }
 
@@ -306,45 +290,38 @@ impl Store {
         let sql = "SELECT execution, session FROM recordings r WHERE due <= ?1 AND spoiled IS NULL AND EXISTS
                 (SELECT 1 FROM sessions s WHERE s.id = r.session AND s.state = 'open' AND (s.lease IS NULL OR s.lease = ?2))
              ORDER BY due LIMIT ?3";
-        let query = sqlx::query(sql).bind(to_nanoseconds(now)).bind(self.lease_name());
+        let query = query(sql).bind(to_nanoseconds(now)).bind(self.lease_name());
         self.execution_sessions(query.bind(i64::from(limit.min(MAX_PAGE_SIZE))))
             .await
     }
 
     /// When the next execution that belongs to this process or to none resumes by itself.
     pub async fn next_due_time(&self) -> Result<Option<Timestamp>, QueryError> {
-        let mut reader = self.reader().await?;
-        let due: Option<i64> = sqlx::query_scalar(
+        let reader = self.reader().await;
+        let due: Option<i64> = query(
             "SELECT due FROM recordings r WHERE due IS NOT NULL AND spoiled IS NULL AND EXISTS
                 (SELECT 1 FROM sessions s WHERE s.id = r.session AND s.state = 'open' AND (s.lease IS NULL OR s.lease = ?))
              ORDER BY due LIMIT 1",
         )
         .bind(self.lease_name())
-        .fetch_optional(reader.connection()?)
-        .await
-        .map_err(QueryError::Database)?;
+        .fetch_scalar(&reader)
+.await?;
         Ok(due.map(from_nanoseconds))
     }
 
     /// Interrupted executions that no process has resumed and that wait for nobody, oldest first.
     pub async fn interrupted_executions(&self, limit: u32) -> Result<Vec<(ExecutionId, SessionId)>, QueryError> {
-        let query = sqlx::query(
+        let query = query(
             "SELECT execution, session FROM recordings WHERE state = 'interrupted' AND due IS NULL ORDER BY execution LIMIT ?",
         );
         self.execution_sessions(query.bind(i64::from(limit.min(MAX_PAGE_SIZE))))
             .await
     }
 
-    async fn execution_sessions(
-        &self,
-        query: sqlx::query::Query<'_, sqlx::Sqlite, sqlx::sqlite::SqliteArguments>,
-    ) -> Result<Vec<(ExecutionId, SessionId)>, QueryError> {
-        let mut reader = self.reader().await?;
-        let rows = query
-            .fetch_all(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
-        let pair = |row: &SqliteRow| {
+    async fn execution_sessions(&self, query: Query) -> Result<Vec<(ExecutionId, SessionId)>, QueryError> {
+        let reader = self.reader().await;
+        let rows = query.fetch_all(&reader).await?;
+        let pair = |row: &QueryRow| {
             Ok((
                 database::parse_column(row, TABLE, "execution")?,
                 database::parse_column(row, TABLE, "session")?,
@@ -389,16 +366,16 @@ const PIECES: &str = "SELECT n, sealed FROM entries WHERE execution = ?1
     WHERE r.execution = ?1 AND e.piece IS NOT NULL
     ORDER BY 1";
 
-fn status_from_row(row: &SqliteRow) -> Result<RecordingStatus, QueryError> {
+fn status_from_row(row: &QueryRow) -> Result<RecordingStatus, QueryError> {
     let damaged = |column| QueryError::Row { table: TABLE, column };
-    let state: &str = row.try_get("state").map_err(|_| damaged("state"))?;
-    let due: Option<i64> = row.try_get("due").map_err(|_| damaged("due"))?;
+    let state: &str = row.get("state").map_err(|_| damaged("state"))?;
+    let due: Option<i64> = row.get("due").map_err(|_| damaged("due"))?;
     Ok(RecordingStatus {
         execution: database::parse_column(row, TABLE, "execution")?,
         session: database::parse_column(row, TABLE, "session")?,
         state: RecordingState::from_name(state).ok_or_else(|| damaged("state"))?,
-        spoiled: row.try_get("spoiled").map_err(|_| damaged("spoiled"))?,
-        stays: row.try_get("stays").map_err(|_| damaged("stays"))?,
+        spoiled: row.get("spoiled").map_err(|_| damaged("spoiled"))?,
+        stays: row.get("stays").map_err(|_| damaged("stays"))?,
         due: due.map(from_nanoseconds),
         bytes: database::unsigned_column(row, TABLE, "bytes")?,
     })
@@ -406,8 +383,8 @@ fn status_from_row(row: &SqliteRow) -> Result<RecordingStatus, QueryError> {
 
 fn unseal_recording(
     seals: &crate::seal::SealKeyring,
-    row: &SqliteRow,
-    rows: &[SqliteRow],
+    row: &QueryRow,
+    rows: &[QueryRow],
 ) -> Result<StoredRecording, QueryError> {
     let standing = status_from_row(row)?;
     let damaged = |column| QueryError::Row { table: TABLE, column };
@@ -418,15 +395,15 @@ fn unseal_recording(
         move |source| QueryError::Sealed { what, source }
     };
     let request = SealContext::Request(&execution);
-    let key: Option<&[u8]> = row.try_get("key").map_err(|_| damaged("key"))?;
+    let key: Option<&[u8]> = row.get("key").map_err(|_| damaged("key"))?;
     let key = key
         .ok_or(SealError::Deleted { session })
         .and_then(|key| seals.unwrap_session_key(session, key))
         .map_err(sealed(request))?;
     let open = |place, bytes: &[u8]| key.unseal(place, bytes).map_err(sealed(place));
-    let bytes: &[u8] = row.try_get("request").map_err(|_| damaged("request"))?;
+    let bytes: &[u8] = row.get("request").map_err(|_| damaged("request"))?;
     let request = open(request, bytes)?.to_vec();
-    let outcome: Option<&[u8]> = row.try_get("outcome").map_err(|_| damaged("outcome"))?;
+    let outcome: Option<&[u8]> = row.get("outcome").map_err(|_| damaged("outcome"))?;
     let outcome = outcome
         .map(|bytes| open(SealContext::Outcome(&execution), bytes))
         .transpose()?;
@@ -437,11 +414,13 @@ fn unseal_recording(
             column,
         };
         // A missing piece would be a gap in the replay.
-        let n: i64 = row.try_get("n").map_err(|_| damaged("n"))?;
+        let n: i64 = row.get("n").map_err(|_| damaged("n"))?;
         if n != expected {
             return Err(damaged("n"));
         }
-        let bytes: &[u8] = row.try_get("sealed").map_err(|_| damaged("sealed"))?;
+        // A piece without bytes is no piece: it does not open.
+        let bytes: Option<&[u8]> = row.get("sealed").map_err(|_| damaged("sealed"))?;
+        let bytes = bytes.unwrap_or_default();
         let place = SealContext::Entries(&execution, n);
         let piece = open(place, bytes)?;
         entry_codec::split_entries(&piece, &mut entries).ok_or_else(|| sealed(place)(SealError::Damaged))?;

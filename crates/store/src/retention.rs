@@ -2,10 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use ringfence_journal::{ExecutionId, SessionId};
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
 
 use crate::database::{self, QueryError};
+use crate::query::{QueryRow, query};
 use crate::writer::WriterCommand;
 use crate::{Store, SweepError};
 
@@ -91,32 +90,28 @@ impl Store {
 
     /// The total size of all recordings, and the oldest candidates.
     async fn trim_candidates(&self, most: u32) -> Result<(u64, Vec<TrimCandidate>), QueryError> {
-        let mut reader = self.reader().await?;
-        let total: i64 = sqlx::query_scalar("SELECT coalesce(sum(bytes + length(request)), 0) FROM recordings")
-            .fetch_one(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+        let reader = self.reader().await;
+        let total: Option<i64> = query("SELECT coalesce(sum(bytes + length(request)), 0) FROM recordings")
+            .fetch_scalar(&reader)
+            .await?;
         let mut past = Vec::new();
         for sql in [SESSIONS, EXECUTIONS] {
-            let rows = sqlx::query(sql)
-                .bind(i64::from(most))
-                .fetch_all(reader.connection()?)
-                .await;
-            for row in &rows.map_err(QueryError::Database)? {
+            for row in &query(sql).bind(i64::from(most)).fetch_all(&reader).await? {
                 past.push(candidate_from_row(row)?);
             }
         }
-        Ok((u64::try_from(total).unwrap_or(0), past))
+        let total = total.and_then(|total| u64::try_from(total).ok()).unwrap_or(0);
+        Ok((total, past))
     }
 }
 
-fn candidate_from_row(row: &SqliteRow) -> Result<TrimCandidate, QueryError> {
+fn candidate_from_row(row: &QueryRow) -> Result<TrimCandidate, QueryError> {
     const TABLE: &str = "recordings";
     let damaged = || QueryError::Row {
         table: TABLE,
         column: "execution",
     };
-    let execution: Option<&str> = row.try_get("execution").map_err(|_| damaged())?;
+    let execution: Option<&str> = row.get("execution").map_err(|_| damaged())?;
     Ok(TrimCandidate {
         session: database::parse_column(row, "sessions", "id")?,
         execution: execution.map(|id| id.parse().map_err(|_| damaged())).transpose()?,

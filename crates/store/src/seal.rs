@@ -9,13 +9,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, MAX_TAG_LEN, NONCE_LEN, Nonce, UnboundKey};
+use ringfence_disk::{DATA_KEY_BYTES, DataKey, SealFault, SecretFile, random_bytes};
 use ringfence_journal::SessionId;
 use zeroize::Zeroizing;
 
 use crate::home::Home;
 
-const KEY_BYTES: usize = 32;
 /// The version byte in front of all sealed data: another value means another version of this program.
 const VERSION: u8 = 1;
 const PREFIX: &str = "ringfence-seal-key-1 ";
@@ -138,54 +137,25 @@ impl fmt::Display for SealContext<'_> {
     }
 }
 
-/// A key that seals and unseals data.
-pub(crate) struct SealingKey(LessSafeKey);
-
-impl fmt::Debug for SealingKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Seal")
-    }
-}
+/// A key that seals and unseals data of one version in its context.
+#[derive(Debug)]
+pub(crate) struct SealingKey(DataKey);
 
 impl SealingKey {
     fn new(bytes: &[u8]) -> Result<SealingKey, SealError> {
-        let key = UnboundKey::new(&CHACHA20_POLY1305, bytes).map_err(|_| SealError::Damaged)?;
-        Ok(SealingKey(LessSafeKey::new(key)))
+        Ok(SealingKey(DataKey::new(bytes)?))
     }
 
-    /// Seals the concatenated parts: nonce, ciphertext and tag.
+    /// Seals the concatenated parts behind the version.
     pub(crate) fn seal(&self, place: SealContext<'_>, parts: &[&[u8]]) -> Result<Vec<u8>, SealError> {
-        let length: usize = parts.iter().map(|part| part.len()).sum();
-        let mut sealed = Vec::with_capacity(NONCE_LEN + 1 + length + MAX_TAG_LEN);
-        // 96 random bits: the number of messages under one session's key stays far below a likely collision.
-        let nonce: [u8; NONCE_LEN] = random_bytes()?;
-        sealed.extend_from_slice(&nonce);
-        sealed.push(VERSION);
-        for part in parts {
-            sealed.extend_from_slice(part);
-        }
-        let (_, body) = sealed.split_at_mut(NONCE_LEN);
-        let bound = place.associated_data();
-        let tag = self
-            .0
-            .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(bound.as_bytes()), body)
-            .map_err(|_| SealError::Length)?;
-        sealed.extend_from_slice(tag.as_ref());
-        Ok(sealed)
+        let version: &[u8] = &[VERSION];
+        let parts: Vec<&[u8]> = std::iter::once(version).chain(parts.iter().copied()).collect();
+        Ok(self.0.seal(&place.associated_data(), &parts)?)
     }
 
     /// Unseals data that was sealed in this context.
     pub(crate) fn unseal(&self, place: SealContext<'_>, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
-        let (nonce, body) = sealed.split_at_checked(NONCE_LEN).ok_or(SealError::Damaged)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::Damaged)?;
-        let mut body = Zeroizing::new(body.to_vec());
-        let bound = place.associated_data();
-        let length = self
-            .0
-            .open_in_place(nonce, Aad::from(bound.as_bytes()), &mut body)
-            .map_err(|_| SealError::Damaged)?
-            .len();
-        body.truncate(length);
+        let mut body = self.0.unseal(&place.associated_data(), sealed)?;
         match body.first() {
             Some(&VERSION) => {}
             Some(&found) => return Err(SealError::Version { found }),
@@ -196,10 +166,14 @@ impl SealingKey {
     }
 }
 
-fn random_bytes<const N: usize>() -> Result<[u8; N], SealError> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|_| SealError::Entropy)?;
-    Ok(bytes)
+impl From<SealFault> for SealError {
+    fn from(fault: SealFault) -> SealError {
+        match fault {
+            SealFault::Damaged => SealError::Damaged,
+            SealFault::Length => SealError::Length,
+            SealFault::Entropy => SealError::Entropy,
+        }
+    }
 }
 
 /// The key of the data folder, read at first use. Clones share it.
@@ -252,7 +226,7 @@ impl SealKeyring {
         session: SessionId,
         absent: MissingKey,
     ) -> Result<(SealingKey, Vec<u8>), SealError> {
-        let bytes = Zeroizing::new(random_bytes::<KEY_BYTES>()?);
+        let bytes = random_bytes::<DATA_KEY_BYTES>()?;
         let wrapped = self
             .folder_key(absent)?
             .seal(SealContext::Key(&session.to_string()), &[bytes.as_slice()])?;
@@ -268,22 +242,19 @@ impl SealKeyring {
     }
 }
 
-fn read_key(path: &Path) -> Result<Option<Zeroizing<[u8; KEY_BYTES]>>, SealError> {
-    use std::os::unix::fs::MetadataExt as _;
-    let failed = |source| SealError::File {
-        path: path.to_owned(),
-        source,
+fn read_key(path: &Path) -> Result<Option<Zeroizing<[u8; DATA_KEY_BYTES]>>, SealError> {
+    let text = match ringfence_disk::read_secret(path) {
+        Ok(SecretFile::Content(text)) => text,
+        Ok(SecretFile::Missing) => return Ok(None),
+        Ok(SecretFile::Exposed { mode }) => {
+            let path = path.to_owned();
+            return Err(SealError::Exposed { path, mode });
+        }
+        Err(source) => {
+            let path = path.to_owned();
+            return Err(SealError::File { path, source });
+        }
     };
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => Zeroizing::new(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(failed(source)),
-    };
-    let mode = std::fs::metadata(path).map_err(failed)?.mode() & 0o777;
-    if mode & 0o077 != 0 {
-        let path = path.to_owned();
-        return Err(SealError::Exposed { path, mode });
-    }
     let digits = text.strip_prefix(PREFIX).map(str::trim_ascii_end);
     match digits.and_then(parse_hex_key) {
         Some(key) => Ok(Some(key)),
@@ -291,39 +262,32 @@ fn read_key(path: &Path) -> Result<Option<Zeroizing<[u8; KEY_BYTES]>>, SealError
     }
 }
 
-/// Writes the key under a temporary name, then renames it unless another process was faster.
+/// Creates the key, unless another process was faster.
 fn create_key(path: &Path) -> Result<(), SealError> {
     use fmt::Write as _;
-    use io::Write as _;
-    let failed = |source| SealError::File {
-        path: path.to_owned(),
-        source,
-    };
-    let bytes = Zeroizing::new(random_bytes::<KEY_BYTES>()?);
-    let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + 2 * KEY_BYTES + 1));
+    let bytes = random_bytes::<DATA_KEY_BYTES>()?;
+    let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + 2 * DATA_KEY_BYTES + 1));
     text.push_str(PREFIX);
     for byte in bytes.iter() {
         // Writing to a string does not fail.
         let _ = write!(text, "{byte:02x}");
     }
     text.push('\n');
-    let folder = path.parent().unwrap_or(path);
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    match file.persist_noclobber(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(failed(error.error)),
+    match ringfence_disk::create_file(path, text.as_bytes()) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+            let path = path.to_owned();
+            Err(SealError::File { path, source })
+        }
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
-fn parse_hex_key(text: &str) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
+fn parse_hex_key(text: &str) -> Option<Zeroizing<[u8; DATA_KEY_BYTES]>> {
     let digits = text.as_bytes();
-    if digits.len() != 2 * KEY_BYTES {
+    if digits.len() != 2 * DATA_KEY_BYTES {
         return None;
     }
-    let mut bytes = Zeroizing::new([0; KEY_BYTES]);
+    let mut bytes = Zeroizing::new([0; DATA_KEY_BYTES]);
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
         let digit = |digit: u8| char::from(digit).to_digit(16);
         *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;

@@ -8,10 +8,9 @@ use ringfence_journal::{
     RecordPosition, SessionId, SessionState,
 };
 use serde::Serialize;
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
 
 use crate::database::{self, QueryError};
+use crate::query::{QueryRow, query};
 use crate::workspace::{NewWorkspace, StoredWorkspace, workspace_from_row};
 use crate::writer::WriterCommand;
 use crate::{Lease, Store};
@@ -178,6 +177,15 @@ pub enum IdKind {
 }
 
 impl IdKind {
+    /// The table whose rows have ids of this kind.
+    fn table(self) -> &'static str {
+        match self {
+            IdKind::Session => "sessions",
+            IdKind::Execution => "executions",
+            IdKind::Approval => "approvals",
+        }
+    }
+
     /// The prefix of ids of this kind.
     pub fn prefix(self) -> &'static str {
         match self {
@@ -243,38 +251,36 @@ impl Store {
 
     /// Reads one session; `None` if no session has this id.
     pub async fn session(&self, id: SessionId) -> Result<Option<Session>, QueryError> {
-        let mut reader = self.reader().await?;
-        let row = sqlx::query(sqlx::AssertSqlSafe(format!("{SELECT_SESSION} WHERE id = ?")))
+        let reader = self.reader().await;
+        let row = query(format!("{SELECT_SESSION} WHERE id = ?"))
             .bind(id.to_string())
-            .fetch_optional(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+            .fetch_optional(&reader)
+            .await?;
         row.as_ref().map(session_from_row).transpose()
     }
 
     /// A page of sessions, newest first.
     pub async fn list_sessions(&self, which: SessionQuery) -> Result<Vec<Session>, QueryError> {
-        let mut reader = self.reader().await?;
+        let reader = self.reader().await;
         let sql = format!(
             "{SELECT_SESSION} WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR sessions.principal = ?2)
              AND (?3 IS NULL OR id < ?3) ORDER BY id DESC LIMIT ?4"
         );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
-            .bind(which.state.map(SessionState::name))
+        let rows = query(sql)
+            .bind(which.state.map(|state| state.name().to_owned()))
             .bind(which.principal.map(|principal| principal.to_string()))
             .bind(which.before.map(|before| before.to_string()))
             .bind(i64::from(which.limit.unwrap_or(MAX_PAGE_SIZE).min(MAX_PAGE_SIZE)))
-            .fetch_all(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+            .fetch_all(&reader)
+            .await?;
         rows.iter().map(session_from_row).collect()
     }
 
     /// The newest run of each of these sessions that has any; skills that a run called do not count.
     pub async fn last_runs(&self, of: &[SessionId]) -> Result<HashMap<SessionId, LastRun>, QueryError> {
         let of: Vec<String> = of.iter().map(ToString::to_string).collect();
-        let mut reader = self.reader().await?;
-        let rows = sqlx::query(
+        let reader = self.reader().await;
+        let rows = query(
             "SELECT e.id, e.session, e.language, e.status, e.started, e.ended,
                  (SELECT json_extract(v.json, '$.program') FROM events v
                   WHERE v.session = e.session AND v.json LIKE '%execution_started%'
@@ -284,12 +290,11 @@ impl Store {
                  ON e.id = (SELECT max(id) FROM executions WHERE session = wanted.value AND parent IS NULL)",
         )
         .bind(serde_json::Value::from(of).to_string())
-        .fetch_all(reader.connection()?)
-        .await
-        .map_err(QueryError::Database)?;
-        let last = |row: &SqliteRow| {
+        .fetch_all(&reader)
+.await?;
+        let last = |row: &QueryRow| {
             let run = execution_from_row(row)?;
-            let program = row.try_get("program").map_err(|_| QueryError::Row {
+            let program = row.get("program").map_err(|_| QueryError::Row {
                 table: "events",
                 column: "json",
             })?;
@@ -306,25 +311,22 @@ impl Store {
 
     /// The executions of a session, oldest first.
     pub async fn session_executions(&self, id: SessionId) -> Result<Vec<StoredExecution>, QueryError> {
-        let mut reader = self.reader().await?;
-        let rows = sqlx::query(
-            "SELECT id, session, language, status, started, ended FROM executions WHERE session = ? ORDER BY id",
-        )
-        .bind(id.to_string())
-        .fetch_all(reader.connection()?)
-        .await
-        .map_err(QueryError::Database)?;
+        let reader = self.reader().await;
+        let rows =
+            query("SELECT id, session, language, status, started, ended FROM executions WHERE session = ? ORDER BY id")
+                .bind(id.to_string())
+                .fetch_all(&reader)
+                .await?;
         rows.iter().map(execution_from_row).collect()
     }
 
     /// Reads one execution; `None` if no execution has this id.
     pub async fn execution(&self, id: ExecutionId) -> Result<Option<StoredExecution>, QueryError> {
-        let mut reader = self.reader().await?;
-        let row = sqlx::query("SELECT id, session, language, status, started, ended FROM executions WHERE id = ?")
+        let reader = self.reader().await;
+        let row = query("SELECT id, session, language, status, started, ended FROM executions WHERE id = ?")
             .bind(id.to_string())
-            .fetch_optional(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+            .fetch_optional(&reader)
+            .await?;
         row.as_ref().map(execution_from_row).transpose()
     }
 
@@ -335,44 +337,40 @@ impl Store {
         beginning: &str,
         limit: u32,
     ) -> Result<Vec<String>, QueryError> {
-        let query = match kind {
-            IdKind::Session => "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT ?2",
-            IdKind::Execution => {
-                "SELECT id FROM executions WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT ?2"
-            }
-            IdKind::Approval => "SELECT id FROM approvals WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT ?2",
-        };
-        let mut reader = self.reader().await?;
-        sqlx::query_scalar(query)
-            .bind(beginning)
+        let table = kind.table();
+        let sql = format!("SELECT id FROM {table} WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT ?2");
+        let reader = self.reader().await;
+        let rows = query(sql)
+            .bind(beginning.to_owned())
             .bind(limit)
-            .fetch_all(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)
+            .fetch_all(&reader)
+            .await?;
+        rows.iter()
+            .map(|row| database::parse_column(row, table, "id"))
+            .collect()
     }
 
     /// A policy that a session ran under, as JSON; `None` if no policy has this digest.
     pub async fn policy(&self, digest: &str) -> Result<Option<String>, QueryError> {
-        let mut reader = self.reader().await?;
-        sqlx::query_scalar("SELECT json FROM policies WHERE digest = ?")
-            .bind(digest)
-            .fetch_optional(reader.connection()?)
+        let reader = self.reader().await;
+        query("SELECT json FROM policies WHERE digest = ?")
+            .bind(digest.to_owned())
+            .fetch_scalar(&reader)
             .await
-            .map_err(QueryError::Database)
     }
 }
 
-pub(crate) fn session_from_row(row: &SqliteRow) -> Result<Session, QueryError> {
+pub(crate) fn session_from_row(row: &QueryRow) -> Result<Session, QueryError> {
     const TABLE: &str = "sessions";
     let damaged = |column| QueryError::Row { table: TABLE, column };
-    let state = match row.try_get("state") {
+    let state = match row.get("state") {
         Ok("open") => SessionState::Open,
         Ok("closed") => SessionState::Closed,
         Ok("lost") => SessionState::Lost,
         _ => return Err(damaged("state")),
     };
-    let lease: Option<&str> = row.try_get("lease").map_err(|_| damaged("lease"))?;
-    let uid: Option<i64> = row.try_get("uid").map_err(|_| damaged("uid"))?;
+    let lease: Option<&str> = row.get("lease").map_err(|_| damaged("lease"))?;
+    let uid: Option<i64> = row.get("uid").map_err(|_| damaged("uid"))?;
     let used = database::parse_column(row, TABLE, "used")?;
     Ok(Session {
         id: database::parse_column(row, TABLE, "id")?,
@@ -390,11 +388,11 @@ pub(crate) fn session_from_row(row: &SqliteRow) -> Result<Session, QueryError> {
     })
 }
 
-pub(crate) fn execution_from_row(row: &SqliteRow) -> Result<StoredExecution, QueryError> {
+pub(crate) fn execution_from_row(row: &QueryRow) -> Result<StoredExecution, QueryError> {
     const TABLE: &str = "executions";
     let damaged = |column| QueryError::Row { table: TABLE, column };
-    let status: &str = row.try_get("status").map_err(|_| damaged("status"))?;
-    let ended: Option<&str> = row.try_get("ended").map_err(|_| damaged("ended"))?;
+    let status: &str = row.get("status").map_err(|_| damaged("status"))?;
+    let ended: Option<&str> = row.get("ended").map_err(|_| damaged("ended"))?;
     Ok(StoredExecution {
         id: database::parse_column(row, TABLE, "id")?,
         session: database::parse_column(row, TABLE, "session")?,

@@ -5,7 +5,8 @@ use ringfence_journal::{
 };
 
 use crate::database::{self, QueryError};
-use crate::lease::{self, DeadLease, OwnerEnd};
+use crate::lease::{self, DeadLease, FormerOwner, OwnerEnd};
+use crate::query::query;
 use crate::session::AdoptError;
 use crate::write_ahead::{self, MergeError};
 use crate::writer::WriterCommand;
@@ -66,39 +67,24 @@ impl Store {
     }
 
     async fn leases_of_open_sessions(&self) -> Result<Vec<LeaseId>, QueryError> {
-        let mut reader = self.reader().await?;
-        let names: Vec<String> =
-            sqlx::query_scalar("SELECT DISTINCT lease FROM sessions WHERE lease IS NOT NULL AND state <> 'closed'")
-                .fetch_all(reader.connection()?)
-                .await
-                .map_err(QueryError::Database)?;
-        let damaged = QueryError::Row {
-            table: "sessions",
-            column: "lease",
-        };
-        names
-            .iter()
-            .map(|name| name.parse())
-            .collect::<Result<_, _>>()
-            .map_err(|_| damaged)
+        let reader = self.reader().await;
+        let rows = query("SELECT DISTINCT lease FROM sessions WHERE lease IS NOT NULL AND state <> 'closed'")
+            .fetch_all(&reader)
+            .await?;
+        rows.iter()
+            .map(|row| database::parse_column(row, "sessions", "lease"))
+            .collect()
     }
 
     async fn lease_sessions(&self, lease: LeaseId) -> Result<Vec<SessionId>, QueryError> {
-        let mut reader = self.reader().await?;
-        let names: Vec<String> = sqlx::query_scalar("SELECT id FROM sessions WHERE lease = ? ORDER BY id")
+        let reader = self.reader().await;
+        let rows = query("SELECT id FROM sessions WHERE lease = ? ORDER BY id")
             .bind(lease.to_string())
-            .fetch_all(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
-        let damaged = QueryError::Row {
-            table: "sessions",
-            column: "id",
-        };
-        names
-            .iter()
-            .map(|name| name.parse())
-            .collect::<Result<_, _>>()
-            .map_err(|_| damaged)
+            .fetch_all(&reader)
+            .await?;
+        rows.iter()
+            .map(|row| database::parse_column(row, "sessions", "id"))
+            .collect()
     }
 
     /// Finishes a dead lease after its resources were removed: records the removal, closes its sessions as lost, and removes its file.
@@ -120,7 +106,10 @@ impl Store {
             if self
                 .send(|reply| WriterCommand::LeaveUnfinished {
                     session,
-                    from: (lease, dead.owner_end()),
+                    from: FormerOwner {
+                        lease,
+                        end: dead.owner_end(),
+                    },
                     reply,
                 })
                 .await?

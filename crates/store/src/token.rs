@@ -241,15 +241,12 @@ impl Store {
         &self,
         question: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
     ) -> Result<T, QueryError> {
-        let failed = |error| QueryError::Database(sqlx::Error::AnyDriverError(Box::new(error)));
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = match gate.take() {
             Some(connection) => connection,
-            None => database::connect(&self.home.database_path())
-                .and_then(|connection| connection.execute_batch("PRAGMA query_only = ON").map(|()| connection))
-                .map_err(failed)?,
+            None => database::connect_reader(&self.home.database_path()).map_err(QueryError::Database)?,
         };
-        question(gate.insert(connection)).map_err(failed)
+        question(gate.insert(connection)).map_err(QueryError::Database)
     }
 
     /// Notes that an access token was used now.

@@ -4,13 +4,12 @@ use ringfence_journal::{
     ChainHead, ChainVerifier, HeadMark, HeadState, HeadVerifier, PublicKey, SessionId, SessionVerification, SignedHead,
     VerificationReport,
 };
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Executor as _, Row as _, SqliteConnection};
 
 use crate::Store;
 use crate::audit;
 use crate::database::{self, QueryError, to_signed};
 use crate::prune;
+use crate::query::{QueryRow, ReadConnection, query};
 
 /// Rows that are read at once; bounds memory.
 const PAGE_ROWS: i64 = 500;
@@ -18,7 +17,7 @@ const PAGE_ROWS: i64 = 500;
 const HEADS: &str = "heads";
 
 /// Reads a head from its row.
-pub(crate) fn head_from_row(row: &SqliteRow) -> Result<ChainHead, QueryError> {
+pub(crate) fn head_from_row(row: &QueryRow) -> Result<ChainHead, QueryError> {
     let closed = database::unsigned_column(row, HEADS, "closed")?;
     Ok(ChainHead {
         n: database::unsigned_column(row, HEADS, "n")?,
@@ -34,12 +33,12 @@ pub(crate) fn head_from_row(row: &SqliteRow) -> Result<ChainHead, QueryError> {
     })
 }
 
-fn signed_head_from_row(row: &SqliteRow) -> Result<SignedHead, QueryError> {
+fn signed_head_from_row(row: &QueryRow) -> Result<SignedHead, QueryError> {
     let damaged = QueryError::Row {
         table: HEADS,
         column: "signature",
     };
-    let bytes: &[u8] = row.try_get("signature").map_err(|_| QueryError::Row {
+    let bytes: &[u8] = row.get("signature").map_err(|_| QueryError::Row {
         table: HEADS,
         column: "signature",
     })?;
@@ -51,29 +50,26 @@ fn signed_head_from_row(row: &SqliteRow) -> Result<SignedHead, QueryError> {
 
 /// The first heads of one session, in order: at most four, enough for a session of one record.
 pub(crate) async fn session_heads(
-    connection: &mut SqliteConnection,
+    connection: &ReadConnection,
     session: SessionId,
 ) -> Result<Vec<SignedHead>, QueryError> {
-    let rows = sqlx::query(
+    let rows = query(
         "SELECT n, prev, session, seq, record, closed, signature FROM heads WHERE session = ? ORDER BY n LIMIT 4",
     )
     .bind(session.to_string())
     .fetch_all(connection)
-    .await
-    .map_err(QueryError::Database)?;
+    .await?;
     rows.iter().map(signed_head_from_row).collect()
 }
 
 /// One page of heads after number `after`, in order.
-pub(crate) async fn heads_after(connection: &mut SqliteConnection, after: u64) -> Result<Vec<SignedHead>, QueryError> {
-    let rows = sqlx::query(
-        "SELECT n, prev, session, seq, record, closed, signature FROM heads WHERE n > ? ORDER BY n LIMIT ?",
-    )
-    .bind(to_signed(after))
-    .bind(PAGE_ROWS)
-    .fetch_all(connection)
-    .await
-    .map_err(QueryError::Database)?;
+pub(crate) async fn heads_after(connection: &ReadConnection, after: u64) -> Result<Vec<SignedHead>, QueryError> {
+    let rows =
+        query("SELECT n, prev, session, seq, record, closed, signature FROM heads WHERE n > ? ORDER BY n LIMIT ?")
+            .bind(to_signed(after))
+            .bind(PAGE_ROWS)
+            .fetch_all(connection)
+            .await?;
     rows.iter().map(signed_head_from_row).collect()
 }
 
@@ -88,20 +84,20 @@ impl Store {
         let mark = self.home.read_mark().map_err(|error| QueryError::Mark {
             reason: error.to_string(),
         })?;
-        let mut connection = database::connect_reader(&self.home.database_path()).await?;
-        let outcome = verify_journal(&mut connection, self.key, mark, &mut each).await;
-        database::close(connection).await;
+        let connection = self.own_reader();
+        let outcome = verify_journal(&connection, self.key, mark, &mut each).await;
+        connection.close().await;
         outcome
     }
 }
 
 async fn verify_journal(
-    connection: &mut SqliteConnection,
+    connection: &ReadConnection,
     key: PublicKey,
     mark: Option<HeadMark>,
     each: &mut (impl FnMut(&SessionVerification) + Send),
 ) -> Result<VerificationReport, QueryError> {
-    connection.execute("BEGIN").await.map_err(QueryError::Database)?;
+    connection.begin().await?;
     let mut report = VerificationReport::default();
     check_heads(connection, key, mark, &mut report).await?;
     let mut after = String::new();
@@ -121,7 +117,7 @@ async fn verify_journal(
 }
 
 async fn check_heads(
-    connection: &mut SqliteConnection,
+    connection: &ReadConnection,
     key: PublicKey,
     mark: Option<HeadMark>,
     report: &mut VerificationReport,
@@ -141,40 +137,35 @@ async fn check_heads(
 }
 
 /// The next session that has records, or heads without records.
-async fn next_session(connection: &mut SqliteConnection, after: &str) -> Result<Option<SessionId>, QueryError> {
-    let row = sqlx::query(
+async fn next_session(connection: &ReadConnection, after: &str) -> Result<Option<SessionId>, QueryError> {
+    let row = query(
         "SELECT min(session) AS session FROM (
            SELECT min(session) AS session FROM events WHERE session > ?1
            UNION ALL SELECT min(session) FROM heads WHERE session > ?1)",
     )
-    .bind(after)
+    .bind(after.to_owned())
     .fetch_one(connection)
-    .await
-    .map_err(QueryError::Database)?;
+    .await?;
     let damaged = || QueryError::Row {
         table: "events",
         column: "session",
     };
-    let name: Option<&str> = row.try_get("session").map_err(|_| damaged())?;
+    let name: Option<&str> = row.get("session").map_err(|_| damaged())?;
     name.map(str::parse).transpose().map_err(|_| damaged())
 }
 
-async fn check_session(
-    connection: &mut SqliteConnection,
-    session: SessionId,
-) -> Result<SessionVerification, QueryError> {
+async fn check_session(connection: &ReadConnection, session: SessionId) -> Result<SessionVerification, QueryError> {
     let mut check = ChainVerifier::new(session);
     let (mut seq, mut place) = (0, 0i64);
     loop {
-        let rows = sqlx::query(
+        let rows = query(
             "SELECT n, session, seq, prev, json, hash FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?",
         )
         .bind(session.to_string())
         .bind(to_signed(seq))
         .bind(PAGE_ROWS)
-        .fetch_all(&mut *connection)
-        .await
-        .map_err(QueryError::Database)?;
+        .fetch_all(connection)
+        .await?;
         let heads = heads_between(connection, session, seq, &rows).await?;
         let mut heads = heads.iter().peekable();
         for row in &rows {
@@ -182,7 +173,7 @@ async fn check_session(
             seq = record.seq;
             check.add_record(&record);
             // Numbers start at 1 and grow with every committed record.
-            let n: i64 = row.try_get("n").map_err(|_| QueryError::Row {
+            let n: i64 = row.get("n").map_err(|_| QueryError::Row {
                 table: "events",
                 column: "n",
             })?;
@@ -203,10 +194,10 @@ async fn check_session(
 
 /// The heads of a page of records; after the last record, the first head beyond it.
 async fn heads_between(
-    connection: &mut SqliteConnection,
+    connection: &ReadConnection,
     session: SessionId,
     after: u64,
-    rows: &[SqliteRow],
+    rows: &[QueryRow],
 ) -> Result<Vec<ChainHead>, QueryError> {
     let (until, limit) = match rows.last() {
         // No two heads name the same record unless somebody added one; then this limit is enough.
@@ -216,7 +207,7 @@ async fn heads_between(
         ),
         None => (i64::MAX, 1),
     };
-    let rows = sqlx::query(
+    let rows = query(
         "SELECT n, prev, session, seq, record, closed FROM heads
          WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq, n LIMIT ?",
     )
@@ -225,7 +216,6 @@ async fn heads_between(
     .bind(until)
     .bind(limit)
     .fetch_all(connection)
-    .await
-    .map_err(QueryError::Database)?;
+    .await?;
     rows.iter().map(head_from_row).collect()
 }

@@ -6,10 +6,9 @@
 use std::sync::Arc;
 
 use ringfence_journal::{ApprovalId, LeaseId};
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
 
 use crate::database::{self, QueryError};
+use crate::query::{QueryRow, query};
 use crate::stop::StopRequest;
 use crate::{Lease, LeaseError, Store};
 
@@ -77,8 +76,7 @@ impl WakeListener {
 
     async fn wait_for_datagram(&self) -> Result<(), QueryError> {
         let mut buffer = [0; 16];
-        let failed = |error| QueryError::Database(sqlx::Error::Io(error));
-        self.socket.recv(&mut buffer).await.map_err(failed)?;
+        self.socket.recv(&mut buffer).await.map_err(QueryError::Wake)?;
         // One read covers all notifications until now.
         while self.socket.try_recv(&mut buffer).is_ok() {}
         Ok(())
@@ -115,17 +113,16 @@ impl WakeListener {
         Ok(())
     }
 
-    async fn rows_after(&self, sql: &'static str, after: i64) -> Result<Vec<SqliteRow>, QueryError> {
-        let mut reader = self.store.reader().await?;
-        sqlx::query(sql)
+    async fn rows_after(&self, sql: &'static str, after: i64) -> Result<Vec<QueryRow>, QueryError> {
+        let reader = self.store.reader().await;
+        query(sql)
             .bind(self.lease.to_string())
             .bind(after)
-            .fetch_all(reader.connection()?)
+            .fetch_all(&reader)
             .await
-            .map_err(QueryError::Database)
     }
 }
 
-fn row_number(row: &SqliteRow, table: &'static str) -> Result<i64, QueryError> {
-    row.try_get("n").map_err(|_| QueryError::Row { table, column: "n" })
+fn row_number(row: &QueryRow, table: &'static str) -> Result<i64, QueryError> {
+    row.get("n").map_err(|_| QueryError::Row { table, column: "n" })
 }

@@ -12,11 +12,10 @@ use ringfence_journal::{
     ResourceUsage, SessionId, TruncationFlags,
 };
 use serde::Serialize;
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
 
 use crate::database::{self, QueryError};
 use crate::lease::LeaseHolder;
+use crate::query::{QueryRow, query};
 use crate::recording::to_nanoseconds;
 use crate::session::{AdoptError, SELECT_SESSION, Session, session_from_row};
 use crate::writer::WriterCommand;
@@ -58,42 +57,39 @@ pub struct StoredWorkspace {
 impl Store {
     /// A principal's session of this name, if it keeps a workspace.
     pub async fn session_named(&self, who: Principal, name: &str) -> Result<Option<Session>, QueryError> {
-        let mut reader = self.reader().await?;
-        let row = sqlx::query(sqlx::AssertSqlSafe(format!(
+        let reader = self.reader().await;
+        let row = query(format!(
             "{SELECT_SESSION} WHERE id = (SELECT session FROM workspaces WHERE principal = ? AND name = ?)"
-        )))
+        ))
         .bind(who.to_string())
-        .bind(name)
-        .fetch_optional(reader.connection()?)
-        .await
-        .map_err(QueryError::Database)?;
+        .bind(name.to_owned())
+        .fetch_optional(&reader)
+        .await?;
         row.as_ref().map(session_from_row).transpose()
     }
 
     /// How many sessions of a principal keep a workspace.
     pub async fn workspace_count(&self, who: Principal) -> Result<u64, QueryError> {
-        let mut reader = self.reader().await?;
-        let row = sqlx::query("SELECT count(*) AS workspaces FROM workspaces WHERE principal = ?")
+        let reader = self.reader().await;
+        let row = query("SELECT count(*) AS workspaces FROM workspaces WHERE principal = ?")
             .bind(who.to_string())
-            .fetch_one(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+            .fetch_one(&reader)
+            .await?;
         database::unsigned_column(&row, "workspaces", "workspaces")
     }
 
     /// Sessions that no process owns and whose workspace has expired; a session that waits for people does not expire.
     pub async fn expired_workspaces(&self, now: Timestamp, limit: u32) -> Result<Vec<SessionId>, QueryError> {
-        let mut reader = self.reader().await?;
-        let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
+        let reader = self.reader().await;
+        let rows = query(format!(
             "SELECT w.session FROM workspaces w JOIN sessions s ON s.id = w.session
              WHERE s.lease IS NULL AND {EXPIRED} ORDER BY s.used LIMIT ?3"
-        )))
+        ))
         .bind(now.as_second())
         .bind(to_nanoseconds(now))
         .bind(i64::from(limit))
-        .fetch_all(reader.connection()?)
-        .await
-        .map_err(QueryError::Database)?;
+        .fetch_all(&reader)
+        .await?;
         rows.iter()
             .map(|row| database::parse_column(row, "workspaces", "session"))
             .collect()
@@ -101,27 +97,25 @@ impl Store {
 
     /// Whether the workspace of a session has expired, whichever process owns it; a session that waits for people does not expire.
     pub async fn is_workspace_expired(&self, id: SessionId, now: Timestamp) -> Result<bool, QueryError> {
-        let mut reader = self.reader().await?;
-        let row = sqlx::query(sqlx::AssertSqlSafe(format!(
+        let reader = self.reader().await;
+        let row = query(format!(
             "SELECT 1 FROM workspaces w JOIN sessions s ON s.id = w.session WHERE {EXPIRED} AND w.session = ?3"
-        )))
+        ))
         .bind(now.as_second())
         .bind(to_nanoseconds(now))
         .bind(id.to_string())
-        .fetch_optional(reader.connection()?)
-        .await
-        .map_err(QueryError::Database)?;
+        .fetch_optional(&reader)
+        .await?;
         Ok(row.is_some())
     }
 
     /// Whether a session keeps a workspace.
     pub async fn keeps_workspace(&self, id: SessionId) -> Result<bool, QueryError> {
-        let mut reader = self.reader().await?;
-        let row = sqlx::query("SELECT 1 FROM workspaces WHERE session = ?")
+        let reader = self.reader().await;
+        let row = query("SELECT 1 FROM workspaces WHERE session = ?")
             .bind(id.to_string())
-            .fetch_optional(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+            .fetch_optional(&reader)
+            .await?;
         Ok(row.is_some())
     }
 
@@ -191,11 +185,8 @@ impl Store {
 
     /// The sessions that keep a workspace.
     pub async fn sessions_with_workspace(&self) -> Result<HashSet<SessionId>, QueryError> {
-        let mut reader = self.reader().await?;
-        let rows = sqlx::query("SELECT session FROM workspaces")
-            .fetch_all(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+        let reader = self.reader().await;
+        let rows = query("SELECT session FROM workspaces").fetch_all(&reader).await?;
         rows.iter()
             .map(|row| database::parse_column(row, "workspaces", "session"))
             .collect()
@@ -223,18 +214,14 @@ impl Store {
         id: SessionId,
         which: UnfinishedFilter,
     ) -> Result<Vec<ExecutionId>, QueryError> {
-        let mut reader = self.reader().await?;
+        let reader = self.reader().await;
         let sql = match which {
             UnfinishedFilter::All => "SELECT id FROM executions WHERE session = ? AND ended IS NULL ORDER BY id",
             UnfinishedFilter::Called => {
                 "SELECT id FROM executions WHERE session = ? AND ended IS NULL AND parent IS NOT NULL ORDER BY id"
             }
         };
-        let rows = sqlx::query(sql)
-            .bind(id.to_string())
-            .fetch_all(reader.connection()?)
-            .await
-            .map_err(QueryError::Database)?;
+        let rows = query(sql).bind(id.to_string()).fetch_all(&reader).await?;
         rows.iter()
             .map(|row| database::parse_column(row, "executions", "id"))
             .collect()
@@ -267,14 +254,14 @@ fn unreadable(error: QueryError) -> RecordError {
 }
 
 /// Reads the workspace columns of a session's row; `None` without a workspace.
-pub(crate) fn workspace_from_row(row: &SqliteRow, used: Timestamp) -> Result<Option<StoredWorkspace>, QueryError> {
+pub(crate) fn workspace_from_row(row: &QueryRow, used: Timestamp) -> Result<Option<StoredWorkspace>, QueryError> {
     const TABLE: &str = "workspaces";
     let damaged = |column| QueryError::Row { table: TABLE, column };
-    let keep: Option<i64> = row.try_get("keep").map_err(|_| damaged("keep"))?;
+    let keep: Option<i64> = row.get("keep").map_err(|_| damaged("keep"))?;
     let Some(keep) = keep else { return Ok(None) };
     let until = jiff::SignedDuration::from_secs(keep);
     Ok(Some(StoredWorkspace {
-        name: row.try_get("name").map_err(|_| damaged("name"))?,
+        name: row.get("name").map_err(|_| damaged("name"))?,
         bytes: database::unsigned_column(row, TABLE, "bytes")?,
         files: database::unsigned_column(row, TABLE, "files")?,
         kept_until: used.saturating_add(until).map_err(|_| damaged("keep"))?,

@@ -6,6 +6,7 @@ mod authority;
 mod hostile_results;
 mod http;
 mod ledger;
+mod program;
 mod tools;
 
 use std::io::{self, BufRead, Write};
@@ -17,6 +18,7 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 pub use http::{serve, serve_on};
+pub use program::program;
 
 /// How a server behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,8 @@
 //! program runs. Both consist of frames of at most 64 KiB. Control frames overtake streams, so [`FromChild::Done`] may
 //! arrive before the last byte of output: an execution is over when the host has `Done` *and* the end of every stream.
 //!
+//! Where a sandbox has one stream for everything, a [`Relay`] at each end of it carries both conversations.
+//!
 //! This crate does no input or output of its own: [`Inbound`] takes bytes and yields [`InboundItem`]s, [`Outbound`] takes
 //! messages and yields bytes. It knows nothing of transports, of policies or of what a program does.
 #![forbid(unsafe_code)]
@@ -22,6 +24,7 @@ mod inbound;
 mod job;
 mod outbound;
 mod outcome;
+mod relay;
 mod state;
 mod stream;
 mod stream_sender;
@@ -46,6 +49,7 @@ pub use job::{
 };
 pub use outbound::{CONTROL_QUEUE_CAPACITY, Outbound, OutboundError};
 pub use outcome::{FromChild, JobFailure, JobOutcome, JobOutcomeKind, SourceDiagnostic};
+pub use relay::{RELAY_WINDOW, Relay, RelayError};
 pub use state::{ChildState, OpenCalls, PendingCommands, ProtocolViolation};
 pub use stream::{PipeSide, PipeStream, SOURCE_CAP, STREAM_WINDOW, StreamCap, StreamCredit, VALUE_CAP};
 pub use trace::{MAX_INLINE_TRACE, MAX_TRACE_PIECE, TICKS_PER_SECOND, TRACE_CAP, TraceMonitor};

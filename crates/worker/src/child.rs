@@ -1,11 +1,9 @@
 //! The child of one execution: it joins its control groups, confines itself, warms its engine, and waits for the job.
 
 use std::cell::RefCell;
-use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use ringfence_jail::LandlockAccess;
 use ringfence_jail::inside::{self, ProcessLimit};
 use ringfence_jail::seccomp::Filter;
 use ringfence_wire::{
@@ -14,6 +12,7 @@ use ringfence_wire::{
 
 use crate::js::JsEngine;
 use crate::pipe::ChildPipe;
+use crate::places::SandboxPlaces;
 use crate::zygote::PythonChild;
 use crate::{code, interpreter, program};
 
@@ -32,6 +31,8 @@ pub(crate) struct ChildSetup<'a> {
     pub(crate) preparation: PrepareCommand,
     /// The system call filter for the engine.
     pub(crate) engine_filter: &'a Filter,
+    /// The folders of the sandbox.
+    pub(crate) places: SandboxPlaces,
 }
 
 /// The exit code for a failure before the host can be told.
@@ -50,7 +51,7 @@ pub(crate) fn run(born: ChildSetup<'_>) -> ! {
     drop(born.tasks);
     let outcome = match born.preparation.language {
         JobLanguage::TypeScript | JobLanguage::JavaScript => match born.engine {
-            Some(engine) => code::run_code(&shared, engine, born.engine_filter),
+            Some(engine) => code::run_code(&shared, engine, born.engine_filter, &born.places),
             None => inside::exit_now(CANNOT_CONFINE),
         },
         JobLanguage::Python => match born.python {
@@ -83,15 +84,6 @@ fn join_groups_and_confine(tasks: &[OwnedFd], preparation: &PrepareCommand) -> s
         }
     }
     inside::set_process_limit(ProcessLimit::CpuSeconds, u64::from(limits.cpu_seconds))
-}
-
-/// The paths that the engine may read and write; it cannot open the sandbox's other files.
-pub(crate) fn engine_paths() -> [(CString, LandlockAccess); 3] {
-    [
-        (c"/workspace".into(), LandlockAccess::Write),
-        (c"/tmp".into(), LandlockAccess::Write),
-        (c"/deps".into(), LandlockAccess::Read),
-    ]
 }
 
 /// An outcome without a value, a signal or diagnostics.

@@ -11,9 +11,10 @@ use ringfence_wire::{
     JobOutcomeKind, PipeStream, SourceDiagnostic, VALUE_CAP,
 };
 
-use crate::child::{diverged_fault, engine_paths, plain_fault, plain_outcome, value_too_large, with_advice};
+use crate::child::{diverged_fault, plain_fault, plain_outcome, value_too_large, with_advice};
 use crate::js::{self, CallAnswer, EngineHost, JsEngine, JsEngineError, JsEngineLimits, JsProgram, ReplayInput};
 use crate::pipe::{ChildPipe, ReceivedJob};
+use crate::places::SandboxPlaces;
 
 /// The stack of the engine, which is half of the process's 8 MiB.
 const ENGINE_STACK: usize = 4 << 20;
@@ -51,16 +52,22 @@ impl EngineHost for ChildPipe {
 }
 
 /// Makes an engine with the limits that every program gets.
-pub(crate) fn new_engine() -> Result<JsEngine, JsEngineError> {
-    JsEngine::new(JsEngineLimits {
+pub(crate) fn new_engine(places: &SandboxPlaces) -> Result<JsEngine, JsEngineError> {
+    let limits = JsEngineLimits {
         memory: None,
         stack: ENGINE_STACK,
-    })
+    };
+    JsEngine::with_workspace(limits, places.workspace())
 }
 
 /// Confines the process, waits for the job, and runs it.
-pub(crate) fn run_code(shared: &Rc<RefCell<ChildPipe>>, engine: JsEngine, filter: &Filter) -> JobOutcome {
-    if inside::restrict_files(&engine_paths()).is_err() || inside::install_filter(filter).is_err() {
+pub(crate) fn run_code(
+    shared: &Rc<RefCell<ChildPipe>>,
+    engine: JsEngine,
+    filter: &Filter,
+    places: &SandboxPlaces,
+) -> JobOutcome {
+    if inside::restrict_files(&places.engine_paths()).is_err() || inside::install_filter(filter).is_err() {
         inside::exit_now(CANNOT_START);
     }
     let ReceivedJob {

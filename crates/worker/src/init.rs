@@ -4,12 +4,11 @@
 //! understand or when the host is gone, and the kernel then ends every other process in the sandbox.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use ringfence_jail::inside::{self, ForkSide};
 use ringfence_jail::seccomp::{Filter, Profile};
-use ringfence_jail::socket;
 use ringfence_jail::template::{Template, TemplateEvent};
 use ringfence_wire::{
     ControlMessage, FailureReason, Inbound, InboundItem, JobLanguage, PROTOCOL_VERSION, PrepareCommand, WorkerCommand,
@@ -18,7 +17,10 @@ use ringfence_wire::{
 
 use crate::child::{self, ChildSetup};
 use crate::code;
+use crate::descendants;
 use crate::js::{JsEngine, JsEngineError};
+use crate::link::HostLink;
+use crate::places::SandboxPlaces;
 use crate::wipe;
 use crate::zygote::PythonZygote;
 
@@ -41,7 +43,8 @@ struct ActiveExecution {
 /// The first process of a sandbox, which serves one host connection.
 #[derive(Debug)]
 pub struct InitProcess {
-    control: OwnedFd,
+    link: HostLink,
+    places: SandboxPlaces,
     /// The engine's filter, which is compiled once.
     engine_filter: Filter,
     /// Made once and copied into every child by the fork; it never runs a program in this process.
@@ -73,7 +76,7 @@ impl InitProcess {
     /// of the template.
     pub fn from_template() -> Result<Option<InitProcess>, InitError> {
         let template = Template::start().map_err(InitError::Settle)?;
-        let engine_filter = Filter::for_profile(Profile::Engine);
+        let (places, engine_filter) = (SandboxPlaces::default(), Filter::for_profile(Profile::Engine));
         let (mut engine, mut warmed, mut copied) = (None, false, false);
         loop {
             // A host that asks at once, perhaps for a single sandbox, is not delayed: that copy makes its own engine.
@@ -85,7 +88,7 @@ impl InitProcess {
             let asked = warmed || template.has_request(patience).map_err(InitError::Settle)?;
             match &engine {
                 None if copied || !asked => {
-                    engine = Some(code::new_engine().map_err(InitError::Engine)?);
+                    engine = Some(code::new_engine(&places).map_err(InitError::Engine)?);
                     continue;
                 }
                 Some(engine) if !asked => {
@@ -100,7 +103,8 @@ impl InitProcess {
                 TemplateEvent::FirstProcess(control) => {
                     inside::reap_automatically();
                     return Ok(Some(InitProcess {
-                        control,
+                        link: HostLink::Socket(control),
+                        places,
                         engine_filter,
                         engine,
                         warmed,
@@ -112,6 +116,24 @@ impl InitProcess {
         }
     }
 
+    /// Becomes the first process of a sandbox that something else has made, with its places and one stream: standard input
+    /// and output.
+    pub fn from_stream(places: SandboxPlaces) -> Result<InitProcess, InitError> {
+        inside::settle().map_err(InitError::Settle)?;
+        let link = HostLink::over_standard_streams().map_err(InitError::Settle)?;
+        inside::install_filter(&Filter::for_profile(Profile::Program)).map_err(InitError::Settle)?;
+        inside::reap_automatically();
+        Ok(InitProcess {
+            link,
+            places,
+            engine_filter: Filter::for_profile(Profile::Engine),
+            engine: None,
+            warmed: false,
+            zygote: None,
+            execution: None,
+        })
+    }
+
     /// Takes commands until the host is done.
     pub fn serve(mut self) -> Result<(), InitError> {
         self.send_report(&WorkerReport::Ready {
@@ -119,20 +141,19 @@ impl InitProcess {
         })?;
         if self.engine.is_none() {
             // Makes the engine while the host writes its first command.
-            self.engine = Some(code::new_engine().map_err(InitError::Engine)?);
+            self.engine = Some(code::new_engine(&self.places).map_err(InitError::Engine)?);
         }
         let mut packet = vec![0; MAX_ORDER_BYTES];
         loop {
             self.warm_up_if_idle()?;
-            let (length, descriptors) =
-                socket::receive(self.control.as_fd(), &mut packet).map_err(InitError::Control)?;
+            let (length, descriptors) = self.link.receive(&mut packet).map_err(InitError::Control)?;
             if length == 0 {
                 return Ok(());
             }
             let answer = match parse_order(packet.get(..length).unwrap_or_default())? {
                 WorkerCommand::Prepare(preparation) => self.prepare(&preparation, descriptors),
                 WorkerCommand::Finish { number } => self.finish(number),
-                WorkerCommand::Wipe => match wipe::empty_writable_places() {
+                WorkerCommand::Wipe => match wipe::empty_writable_places(&self.places) {
                     Ok(()) => WorkerReport::Wiped,
                     Err(error) => WorkerReport::WipeFailed {
                         reason: error_reason(&error),
@@ -146,7 +167,7 @@ impl InitProcess {
 
     /// Warms the engine up, once, when no command is waiting.
     fn warm_up_if_idle(&mut self) -> Result<(), InitError> {
-        if self.warmed || inside::is_readable(self.control.as_fd(), WARM_UP_DELAY).map_err(InitError::Control)? {
+        if self.warmed || self.link.has_order(WARM_UP_DELAY).map_err(InitError::Control)? {
             return Ok(());
         }
         self.warmed = true;
@@ -156,12 +177,10 @@ impl InitProcess {
             .map_err(InitError::Engine)
     }
 
-    fn send_report(&self, report: &impl ControlMessage) -> Result<(), InitError> {
+    fn send_report(&mut self, report: &impl ControlMessage) -> Result<(), InitError> {
         let mut frame = Vec::new();
         encode_frame(report, &mut frame).map_err(|_| InitError::Order)?;
-        socket::send(self.control.as_fd(), &frame, &[])
-            .map(drop)
-            .map_err(InitError::Control)
+        self.link.send(&frame).map_err(InitError::Control)
     }
 
     fn prepare(&mut self, preparation: &PrepareCommand, descriptors: Vec<OwnedFd>) -> WorkerReport {
@@ -175,13 +194,17 @@ impl InitProcess {
         }
     }
 
-    /// The first descriptor is the execution's pipe; the others are the task files of its control groups.
+    /// The first descriptor is the execution's pipe, unless this process relays it; the others are the task files of its
+    /// control groups.
     fn try_prepare(&mut self, preparation: &PrepareCommand, descriptors: Vec<OwnedFd>) -> Result<(), PrepareError> {
         if self.execution.is_some() {
             return Err(PrepareError::Busy);
         }
         let mut descriptors = descriptors.into_iter();
-        let pipe = descriptors.next().ok_or(PrepareError::NoPipe)?;
+        let pipe = match descriptors.next() {
+            Some(pipe) => pipe,
+            None => self.link.open_pipe(preparation.number).map_err(PrepareError::NoPipe)?,
+        };
         let tasks: Vec<OwnedFd> = descriptors.collect();
         let python = match preparation.language {
             JobLanguage::Python => {
@@ -196,7 +219,7 @@ impl InitProcess {
                         &Filter::for_profile(profile),
                     )?);
                 }
-                let zygote = self.zygote.as_mut().ok_or(PrepareError::NoPipe)?;
+                let zygote = self.zygote.as_mut().ok_or(PrepareError::NoZygote)?;
                 Some(zygote.fork(&tasks, preparation.limits)?)
             }
             JobLanguage::TypeScript | JobLanguage::JavaScript | JobLanguage::Program => None,
@@ -206,11 +229,10 @@ impl InitProcess {
             ForkSide::Child => {
                 // Closes what belongs to the first process; the child uses the pipe alone.
                 self.zygote = None;
-                if inside::adopt_and_close(inside::CONTROL_FD).is_err() {
-                    inside::exit_now(1);
-                }
+                self.link.close();
                 let engine = self.engine.take();
                 let (preparation, engine_filter) = (preparation.clone(), &self.engine_filter);
+                let places = self.places.clone();
                 child::run(ChildSetup {
                     pipe,
                     tasks,
@@ -218,6 +240,7 @@ impl InitProcess {
                     python,
                     preparation,
                     engine_filter,
+                    places,
                 })
             }
             ForkSide::Parent(child) => {
@@ -245,9 +268,13 @@ impl InitProcess {
             // A program may have started anything: this ends every other process, a zygote of an earlier execution included.
             JobLanguage::Program => {
                 self.zygote = None;
-                // An error means that there is no other process, which is the goal.
-                let _ = inside::kill_all_others();
-                while inside::wait_for_child(-1, inside::WaitMode::Forever).is_ok() {}
+                if inside::is_first_process() {
+                    // An error means that there is no other process, which is the goal.
+                    let _ = inside::kill_all_others();
+                    while inside::wait_for_child(-1, inside::WaitMode::Forever).is_ok() {}
+                } else {
+                    descendants::kill_descendants();
+                }
             }
             JobLanguage::TypeScript | JobLanguage::JavaScript | JobLanguage::Python => {
                 // These children cannot make processes. An error means that the child has already ended, which is the goal.
@@ -289,9 +316,12 @@ pub(crate) enum PrepareError {
     /// The previous execution is not finished.
     #[error("another execution is still there")]
     Busy,
-    /// No descriptor came with the command.
+    /// No descriptor came with the command, and this process makes none.
     #[error("the order came without a pipe")]
-    NoPipe,
+    NoPipe(#[source] io::Error),
+    /// The zygote is gone although it was started.
+    #[error("there is no Python zygote")]
+    NoZygote,
     /// The child's process cannot be made.
     #[error("cannot fork")]
     Fork(#[source] io::Error),

@@ -152,12 +152,7 @@ impl fmt::Debug for JsEngine {
 }
 
 impl JsEngine {
-    /// Makes an engine whose `files` are in `/workspace`.
-    pub fn new(limits: JsEngineLimits) -> Result<JsEngine, JsEngineError> {
-        JsEngine::with_workspace(limits, PathBuf::from("/workspace"))
-    }
-
-    /// Makes an engine whose `files` are in another folder, which programs still know as `/workspace`.
+    /// Makes an engine whose `files` are in the folder `workspace`, which programs know as `/workspace`.
     pub fn with_workspace(limits: JsEngineLimits, workspace: PathBuf) -> Result<JsEngine, JsEngineError> {
         let runtime = Runtime::new().map_err(JsEngineError::Create)?;
         runtime.set_max_stack_size(limits.stack);

@@ -4,8 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The places that a program can write to.
-const WRITABLE_PLACES: [&str; 4] = ["/workspace", "/tmp", "/dev/shm", "/run/ringfence"];
+use crate::places::SandboxPlaces;
 
 /// With more entries than this, the places are not emptied: the sandbox is discarded instead.
 const MAX_ENTRIES: usize = 4096;
@@ -22,13 +21,12 @@ pub(crate) enum WipeError {
 }
 
 /// Empties every writable place that exists.
-pub(crate) fn empty_writable_places() -> Result<(), WipeError> {
+pub(crate) fn empty_writable_places(places: &SandboxPlaces) -> Result<(), WipeError> {
     let mut left = MAX_ENTRIES;
-    WRITABLE_PLACES
-        .iter()
-        .map(Path::new)
+    places
+        .writable()
         .filter(|place| place.exists())
-        .try_for_each(|place| remove_entries(place, &mut left))
+        .try_for_each(|place| remove_entries(&place, &mut left))
 }
 
 pub(crate) fn empty_folder(folder: &Path) -> Result<(), WipeError> {

@@ -6,19 +6,20 @@ use super::graph::{DependencyGraph, DependencyKind};
 const RULE: &str = "arrows";
 
 /// Each crate and the crates that it may depend on.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 16] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 17] = [
     ("check", &["policy", "sandbox"]),
     ("company", &[]),
     ("policy", &[]),
+    ("disk", &[]),
     ("jail", &[]),
     ("wire", &[]),
     ("hygiene", &[]),
     ("journal", &["policy"]),
     ("catalog", &["policy"]),
-    ("store", &["policy", "journal"]),
+    ("store", &["policy", "journal", "disk"]),
     ("sandbox", &["policy", "jail", "wire"]),
     ("probe", &["policy", "jail", "sandbox"]),
-    ("gateway", &["policy", "catalog", "hygiene", "journal"]),
+    ("gateway", &["policy", "catalog", "hygiene", "journal", "disk"]),
     (
         "engine",
         &[
@@ -30,6 +31,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 16] = [
         "cli",
         &[
             "server", "engine", "store", "sandbox", "gateway", "catalog", "policy", "journal", "probe", "company",
+            "disk",
         ],
     ),
     ("worker", &["wire", "jail"]),

@@ -6,7 +6,7 @@ use super::graph::{DependencyGraph, DependencyKind};
 const RULE: &str = "fences";
 
 /// Fenced packages: only the named crates may depend on them, tests aside.
-const FENCED_PACKAGES: [(&str, &[&str], &str); 9] = [
+const FENCED_PACKAGES: [(&str, &[&str], &str); 8] = [
     (
         "rmcp",
         &["gateway", "company", "server", "testkit"],
@@ -19,7 +19,6 @@ const FENCED_PACKAGES: [(&str, &[&str], &str); 9] = [
         "only `server` serves HTTP, `gateway` where it is a proxy, and `probe` in an internet of its own",
     ),
     ("reqwest", &["gateway"], "only `gateway` is a client of the network"),
-    ("sqlx", &["store"], "only `store` links a database"),
     ("rusqlite", &["store"], "only `store` links a database"),
     ("libc", &["jail"], "only `jail` makes raw system calls"),
     ("clap", &["cli", "xtask"], "only `cli` reads arguments"),
@@ -30,9 +29,17 @@ const FENCED_PACKAGES: [(&str, &[&str], &str); 9] = [
     ),
 ];
 
+/// Features of our crates that only tests may ask for, and the crates for development.
+const TEST_FEATURES: [(&str, &str, &str); 1] = [(
+    "sandbox",
+    "test-process",
+    "a backend that contains nothing is for tests alone",
+)];
+const TEST_CRATES: [&str; 2] = ["testkit", "xtask"];
+
 /// Async runtimes, and the crates that must not link any, directly or not.
 const ASYNC_RUNTIMES: [&str; 4] = ["tokio", "async-std", "smol", "async-executor"];
-const SYNCHRONOUS_CRATES: [&str; 5] = ["policy", "hygiene", "journal", "catalog", "wire"];
+const SYNCHRONOUS_CRATES: [&str; 6] = ["policy", "disk", "hygiene", "journal", "catalog", "wire"];
 
 /// Packages that nobody may depend on, directly or not.
 const BANNED_PACKAGES: [(&str, &str); 5] = [
@@ -48,6 +55,7 @@ const BANNED_PACKAGES: [(&str, &str); 5] = [
 
 pub(super) fn check(graph: &DependencyGraph) -> Vec<RuleFinding> {
     let mut findings = check_fenced(graph);
+    findings.extend(check_features(graph));
     findings.extend(check_synchronous(graph));
     findings.extend(check_banned(graph));
     findings
@@ -66,6 +74,23 @@ fn check_fenced(graph: &DependencyGraph) -> Vec<RuleFinding> {
                     from,
                     format!("depends on `{package}`: {reason}"),
                 ));
+            }
+        }
+    }
+    findings
+}
+
+fn check_features(graph: &DependencyGraph) -> Vec<RuleFinding> {
+    let mut findings = Vec::new();
+    for (from, edges) in graph.members().filter(|(from, _)| !TEST_CRATES.contains(from)) {
+        for edge in edges.iter().filter(|edge| edge.kind != DependencyKind::Dev) {
+            let asked = |feature: &str| edge.features.iter().any(|asked| asked == feature);
+            let fence = TEST_FEATURES
+                .iter()
+                .find(|(package, feature, _)| *package == edge.to && asked(feature));
+            if let Some((package, feature, reason)) = fence {
+                let message = format!("asks for `{feature}` of `{package}`: {reason}");
+                findings.push(RuleFinding::fault(RULE, from, message));
             }
         }
     }

@@ -36,6 +36,8 @@ pub(super) struct DependencyEdge {
     /// The word of one of our crates, or the name of a foreign package.
     pub(super) to: String,
     pub(super) kind: DependencyKind,
+    /// The features that it asks for.
+    pub(super) features: Vec<String>,
 }
 
 /// Our crates by their word with the dependencies in their manifests, and the resolved graph of all packages by name.
@@ -79,6 +81,7 @@ impl DependencyGraph {
                 edges.push(DependencyEdge {
                     to,
                     kind: DependencyKind::parse(dependency.get("kind")?),
+                    features: string_items(&dependency["features"]).map(str::to_owned).collect(),
                 });
             }
             graph.members.insert(crate_word(name).to_owned(), edges);
@@ -147,6 +150,7 @@ impl DependencyGraph {
             let edges = edges.iter().map(|&(to, kind)| DependencyEdge {
                 to: to.to_owned(),
                 kind,
+                features: Vec::new(),
             });
             graph.members.insert((*from).to_owned(), edges.collect());
         }

@@ -117,6 +117,8 @@ proptest! {
 
     #[test]
     fn any_previous_schema_is_borne(previous in any_json(), result in any_json()) {
-        let _schema = observe(Some(previous), &result);
+        let schema = observe(Some(previous), &result);
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        prop_assert!(validator.is_valid(&result), "{schema} refuses {result}");
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use ringfence_probe::{AttackSetup, ProbeFinding, ProbeOutcome};
-use ringfence_sandbox::{Backend, BackendKind};
+use ringfence_sandbox::Backend;
 
 use crate::args::ProbeArgs;
 use crate::fault::{CliFault, EXIT_CHECK_FAILED, error_chain, io_error_text, launch_fault};
@@ -19,7 +19,7 @@ pub(crate) async fn run_probes(
     settings: &CliSettings,
     printer: &Printer,
 ) -> Result<ExitCode, CliFault> {
-    args.backend.require_available()?;
+    let kind = args.backend.kind()?;
     let config = Config::find(args.rules.config.as_deref(), settings, printer)?;
     let policy = policy_layers::policy_in_force(&args.rules, None, &config)?;
     let exe = std::env::current_exe().map_err(|error| {
@@ -28,11 +28,8 @@ pub(crate) async fn run_probes(
             format!("cannot find this program's own file: {}", io_error_text(&error)),
         )
     })?;
-    let backend = Backend::new(
-        BackendKind::default(),
-        &format!("ringfence-probe-{}", std::process::id()),
-    )
-    .map_err(|error| launch_fault(&error))?;
+    let backend =
+        Backend::new(kind, &format!("ringfence-probe-{}", std::process::id())).map_err(|error| launch_fault(&error))?;
     let mut done = 0_usize;
     let mut told = |finding: &ProbeFinding| {
         done += 1;

@@ -157,7 +157,7 @@ impl ProgramRun {
             stdin,
             place,
         } = self;
-        place.backend.require_available()?;
+        place.backend.kind()?;
         let config = Config::find(place.rules.config.as_deref(), settings, printer)?;
         let (mut policy, timeout) = policy_and_timeout(&place, &config)?;
         if place.learn.is_some() {
@@ -175,7 +175,7 @@ impl ProgramRun {
         let engine = open_engine(&config, chosen, settings, &interrupt).await?;
         let output_limit = policy.limits().output.get();
         let sight = redaction_for(&place, &policy)?;
-        let desk = ApprovalPrompt::for_run(place.json, stdin.is_some());
+        let console = RunConsole::new(place.json, stdin.is_some(), printer, &interrupt);
         let request = ExecutionRequest {
             args,
             files,
@@ -188,11 +188,11 @@ impl ProgramRun {
             ..ExecutionRequest::new(policy, program)
         };
         let result = if place.json {
-            let execution = Box::pin(follow_run(&engine, request, &mut (), &interrupt, (desk, printer))).await;
+            let execution = Box::pin(follow_run(&engine, request, &mut (), console)).await;
             execution.map(|execution| (execution, false))
         } else {
             let mut screen = LiveOutput::start(printer, interrupt.clone())?;
-            let execution = Box::pin(follow_run(&engine, request, &mut screen, &interrupt, (desk, printer))).await;
+            let execution = Box::pin(follow_run(&engine, request, &mut screen, console)).await;
             let shown = screen.finish();
             execution.and_then(|execution| Ok((execution, shown?)))
         };
@@ -367,14 +367,35 @@ pub(crate) async fn shutdown_engine(engine: Engine) {
     engine.shutdown().await;
 }
 
+/// The person at the terminal during a run: what they are shown, what they answer, and when they want it to end.
+struct RunConsole<'a> {
+    desk: ApprovalPrompt,
+    printer: &'a Printer,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a> RunConsole<'a> {
+    fn new(json: bool, has_stdin: bool, printer: &'a Printer, interrupt: &'a Interrupt) -> RunConsole<'a> {
+        RunConsole {
+            desk: ApprovalPrompt::for_run(json, has_stdin),
+            printer,
+            interrupt,
+        }
+    }
+}
+
 /// Runs `request` to its end, repeats a cancel request until the run ends, and prints each approval request once.
 async fn follow_run(
     engine: &Engine,
     request: ExecutionRequest,
     live: &mut dyn ringfence_engine::OutputObserver,
-    interrupt: &Interrupt,
-    (mut desk, printer): (ApprovalPrompt, &Printer),
+    console: RunConsole<'_>,
 ) -> Result<ExecutionReport, CliFault> {
+    let RunConsole {
+        mut desk,
+        printer,
+        interrupt,
+    } = console;
     let mut questions = engine.approvals().events();
     let mut changes = ServerEvents::from_engine(engine);
     let run = engine.run(request, live);

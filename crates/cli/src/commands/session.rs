@@ -74,18 +74,17 @@ async fn list_sessions(
     let newest = store.last_runs(&listed.collect::<Vec<_>>()).await;
     store.close_for_exit().await;
     let (sessions, waiting, newest) = (sessions?, waiting?, newest?);
-    let waits = |session: &Session| waiting.get(&session.id).copied().unwrap_or(0);
+    let rows: Vec<SessionListRow<'_>> = sessions
+        .iter()
+        .map(|session| SessionListRow {
+            session,
+            waiting: waiting.get(&session.id).copied().unwrap_or(0),
+            last_run: newest.get(&session.id),
+        })
+        .collect();
     if list.json {
-        let rows: Vec<SessionListRow<'_>> = sessions
-            .iter()
-            .map(|session| SessionListRow {
-                session,
-                waiting: waits(session),
-                last_run: newest.get(&session.id),
-            })
-            .collect();
         printer.print_json(&rows)?;
-    } else if sessions.is_empty() {
+    } else if rows.is_empty() {
         printer.notice(if list.open {
             "no session is open"
         } else {
@@ -96,12 +95,8 @@ async fn list_sessions(
             "{:<28}  {:<6}  {:<20}  {:>4}  {:<PROGRAM_WIDTH$}  {:<16}  {:>7}  {:<WORKSPACE_WIDTH$}  POLICY",
             "ID", "STATE", "OPENED", "RUNS", "LAST PROGRAM", "STATUS", "WAITING", "WORKSPACE"
         ))?;
-        for session in &sessions {
-            printer.print_line(&session_row(
-                session,
-                (newest.get(&session.id), waits(session)),
-                printer,
-            ))?;
+        for row in &rows {
+            printer.print_line(&session_row(row, printer))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -118,7 +113,12 @@ struct SessionListRow<'a> {
     last_run: Option<&'a LastRun>,
 }
 
-fn session_row(session: &Session, (last, waiting): (Option<&LastRun>, u64), printer: &Printer) -> String {
+fn session_row(row: &SessionListRow<'_>, printer: &Printer) -> String {
+    let SessionListRow {
+        session,
+        waiting,
+        last_run: last,
+    } = *row;
     let opened = moment(session.created);
     let style = match session.state {
         SessionState::Open => Style::Good,

@@ -28,8 +28,11 @@ struct PrintedOutput {
 impl LiveOutput {
     pub(crate) fn start(printer: &Printer, interrupt: Interrupt) -> Result<LiveOutput, CliFault> {
         let (pieces, inbox) = mpsc::channel();
-        let terminals = (printer.stdout_is_terminal(), printer.stderr_is_terminal());
-        let print = move || print_pieces(&inbox, terminals, &interrupt);
+        let escapers = StreamEscapers {
+            stdout: printer.stdout_is_terminal().then(Escaper::default),
+            stderr: printer.stderr_is_terminal().then(Escaper::default),
+        };
+        let print = move || print_pieces(&inbox, escapers, &interrupt);
         let thread = thread::Builder::new().name("output".to_owned()).spawn(print);
         let thread =
             thread.map_err(|error| CliFault::internal("start.thread", format!("cannot start a thread: {error}")))?;
@@ -57,21 +60,26 @@ impl OutputObserver for LiveOutput {
     }
 }
 
+/// What makes output harmless to a terminal, for the streams that are one.
+struct StreamEscapers {
+    stdout: Option<Escaper>,
+    stderr: Option<Escaper>,
+}
+
 fn print_pieces(
     inbox: &mpsc::Receiver<(ProgramStream, Vec<u8>)>,
-    terminals: (bool, bool),
+    mut escapers: StreamEscapers,
     interrupt: &Interrupt,
 ) -> PrintedOutput {
     let mut printed = PrintedOutput::default();
-    let mut escapers = (terminals.0.then(Escaper::default), terminals.1.then(Escaper::default));
     while let Ok((stream, bytes)) = inbox.recv() {
         let result = match stream {
             ProgramStream::Stdout => {
                 printed.open_line = bytes.last() != Some(&b'\n');
-                write_piece(&mut io::stdout().lock(), escapers.0.as_mut(), &bytes)
+                write_piece(&mut io::stdout().lock(), escapers.stdout.as_mut(), &bytes)
             }
             // A failed write to standard error is ignored.
-            ProgramStream::Stderr => write_piece(&mut io::stderr().lock(), escapers.1.as_mut(), &bytes).or(Ok(())),
+            ProgramStream::Stderr => write_piece(&mut io::stderr().lock(), escapers.stderr.as_mut(), &bytes).or(Ok(())),
         };
         if let Err(error) = result {
             interrupt.request(CancelReason::ReaderGone);
@@ -79,9 +87,9 @@ fn print_pieces(
             return printed;
         }
     }
-    let rest = escapers.0.map(|mut escaper| escaper.finish()).unwrap_or_default();
+    let rest = escapers.stdout.map(|mut escaper| escaper.finish()).unwrap_or_default();
     printed.failed = write_bytes(&mut io::stdout().lock(), rest.as_bytes()).err();
-    let rest = escapers.1.map(|mut escaper| escaper.finish()).unwrap_or_default();
+    let rest = escapers.stderr.map(|mut escaper| escaper.finish()).unwrap_or_default();
     let _ = write_bytes(&mut io::stderr().lock(), rest.as_bytes());
     printed
 }

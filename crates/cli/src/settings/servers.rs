@@ -31,14 +31,14 @@ impl ResolvedServers {
         let beside =
             |path: &Path| Ok::<_, CliFault>(absolute_path(path)?.parent().map(Path::to_owned).unwrap_or_default());
         let folder = config.path.as_deref().map(beside).transpose()?.unwrap_or_default();
-        let mut policies = server_policies(&servers, (&folder, &config.files), config)?;
+        let mut policies = server_policies(&servers, &folder, &config.files, config)?;
         if let Some(path) = &rules.servers {
             let name = path.display().to_string();
             let text = read_text(path, "servers.read")
                 .map_err(|fault| fault.with_hint("name a JSON or YAML file with `mcpServers` in it"))?;
             let folder = beside(path)?;
             let more = Servers::parse(&text, &folder).map_err(|error| servers_fault(&name, &error))?;
-            policies.extend(self::server_policies(&more, (&folder, &NamedFiles::default()), config)?);
+            policies.extend(server_policies(&more, &folder, &NamedFiles::default(), config)?);
             servers = servers.merge(more).map_err(|error| servers_fault(&name, &error))?;
         }
         let servers = servers.with_credentials(&config.credentials).map_err(|error| {
@@ -73,7 +73,8 @@ pub(crate) fn say_missing(policy: &Policy, config: &Config, printer: &Printer) {
 /// Loads the policies that entries name: presets, or files relative to the document.
 fn server_policies(
     servers: &Servers,
-    (folder, files): (&Path, &NamedFiles),
+    folder: &Path,
+    files: &NamedFiles,
     config: &Config,
 ) -> Result<BTreeMap<String, Policy>, CliFault> {
     let mut policies = BTreeMap::new();

@@ -1,11 +1,10 @@
 //! The folders whose `ringfence.yaml` the user accepted, each with the digests of the file and of the files that it names.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
 use std::path::Path;
 
+use ringfence_disk::{FileLock, private_folder, replace_file_synced};
 use serde::{Deserialize, Serialize};
 
 use super::CliSettings;
@@ -120,42 +119,18 @@ fn add_to_list(folder: &str, accepted: &AcceptedFiles, settings: &CliSettings) -
         )
         .with_hint("choose another data folder with `RINGFENCE_HOME`")
     };
-    make_private(&home).map_err(|error| failed(&home, &error))?;
+    private_folder(&home).map_err(|error| failed(&home, &error))?;
     let lock_path = home.join("trusted.lock");
     // Two processes that accept files at once must not lose an entry.
-    let _lock = lock_file(&lock_path).map_err(|error| failed(&lock_path, &error))?;
+    let _lock = FileLock::acquire(&lock_path).map_err(|error| failed(&lock_path, &error))?;
     let mut list = read_list(&home)?;
     list.version = VERSION;
     list.folders.insert(folder.to_owned(), accepted.clone());
     let path = home.join(TRUST_FILE);
-    write_list(&home, &path, &list).map_err(|error| failed(&path, &error))
-}
-
-fn lock_file(path: &Path) -> std::io::Result<File> {
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)?;
-    file.lock()?;
-    Ok(file)
-}
-
-fn make_private(home: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(home)
-}
-
-/// Writes the list atomically.
-fn write_list(home: &Path, path: &Path, list: &TrustedFolders) -> std::io::Result<()> {
-    let text = serde_json::to_string_pretty(list)?;
-    let mut file = tempfile::NamedTempFile::new_in(home)?;
-    file.write_all(text.as_bytes())?;
-    file.write_all(b"\n")?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    let text = serde_json::to_string_pretty(&list).map(|text| text + "\n");
+    text.map_err(std::io::Error::from)
+        .and_then(|text| replace_file_synced(&path, text.as_bytes()))
+        .map_err(|error| failed(&path, &error))
 }
 
 /// The real folder of a file, and its content with the digest.

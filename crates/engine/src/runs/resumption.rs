@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use ringfence_journal::{ExecutionId, ExecutionStatus, LeaseId, Principal, SessionId};
 use ringfence_policy::{Ceiling, Policy};
@@ -377,7 +378,15 @@ impl Resumption {
     }
 
     /// Adopts an execution that a client asks for and that is not here, if its process died and it can resume.
-    pub(crate) async fn adopt_run(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<AdoptedRun, WaitError> {
+    pub(crate) fn adopt_run(
+        self: &Arc<Self>,
+        who: Principal,
+        id: ExecutionId,
+    ) -> BoxFuture<'_, Result<AdoptedRun, WaitError>> {
+        Box::pin(self.find_and_adopt(who, id))
+    }
+
+    async fn find_and_adopt(self: &Arc<Self>, who: Principal, id: ExecutionId) -> Result<AdoptedRun, WaitError> {
         for _ in 0..LOOKS {
             match self.look_for(who, id).await? {
                 Found::Taken(taken) => return Ok(taken),

@@ -285,17 +285,36 @@ proptest! {
         if let Some(first) = bytes.first_mut() {
             *first = 1;
         }
-        let _ = CallLog::from_entries([ReplayEntry { number, kind, bytes }]);
+        match CallLog::from_entries([ReplayEntry { number, kind, bytes }]) {
+            Ok((read, _)) => prop_assert!(read.calls().len() <= 1 && read.answered_count() <= 1),
+            Err(error) => prop_assert_eq!(error.code(), "replay.damaged"),
+        }
     }
 
     #[test]
-    fn an_entry_cut_anywhere_is_an_error_or_a_shorter_text(cut in 0..80_usize) {
-        let tape = CallLog::new();
-        let told = told();
-        for entry in tape.settled_entries(&asking(1, r#"{"text":"hi"}"#), &answer(Err(&told))) {
-            let mut entry = entry;
-            entry.bytes.truncate(cut);
-            let _ = CallLog::from_entries([entry]);
+    fn an_entry_cut_anywhere_is_an_error_or_a_shorter_text(which in 0..2_usize, cut in 0..80_usize) {
+        let (tape, told, body) = (CallLog::new(), told(), r#"{"text":"hi"}"#);
+        let mut entries = tape.settled_entries(&asking(1, body), &answer(Err(&told)));
+        prop_assert_eq!(entries.len(), 2);
+        let whole = entries[which].bytes.len();
+        entries[which].bytes.truncate(cut);
+        match CallLog::from_entries(entries) {
+            Err(error) => {
+                prop_assert!(cut < whole);
+                prop_assert_eq!(error.code(), "replay.damaged");
+            }
+            Ok((read, _)) => {
+                let calls = read.calls();
+                let [(1, call)] = calls.as_slice() else { panic!("{calls:?}") };
+                prop_assert_eq!(call.name.as_deref(), Some("one.echo"));
+                let Some(Err(refused)) = call.answer.as_ref().map(|kept| &kept.answer) else { panic!("{call:?}") };
+                let texts = [(call.arguments.text().unwrap(), body), (refused.message.as_str(), told.message.as_str())];
+                for (read, written) in texts {
+                    prop_assert!(written.starts_with(read), "{read}");
+                    prop_assert!(cut < whole || read == written, "{read}");
+                }
+                prop_assert_eq!((&refused.code, &refused.hint), (&told.code, &told.hint));
+            }
         }
     }
 }

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use ringfence_catalog::{Catalog, Tool, observe};
+use ringfence_disk::{read_bounded, replace_file};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::server_cache::{read_bounded, replace_file};
 
 /// Most results of one tool that one process observes; later ones change little.
 const MAX_SAMPLES: u32 = 16;

@@ -63,20 +63,27 @@ pub(super) struct ClientIdentity {
     method: ClientAuthMethod,
 }
 
+/// Where configured secrets come from.
+#[derive(Clone, Copy)]
+pub(super) struct SecretSources<'a> {
+    pub(super) environment: &'a EnvironmentLookup,
+    pub(super) vault: &'a Vault,
+}
+
 impl ClientIdentity {
     /// Returns the client to use at this authorization server.
     pub(super) async fn find_or_register(
         client: &reqwest::Client,
         authority: &AuthorizationServer,
         configured: &OAuthClient,
-        (environment, vault): (&EnvironmentLookup, &Vault),
+        secrets: SecretSources<'_>,
         back: &str,
     ) -> Result<ClientIdentity, OAuthError> {
         if let Some(id) = &configured.id {
             let secret = configured
                 .secret
                 .as_ref()
-                .map(|secret| secret.resolve(environment, vault))
+                .map(|secret| secret.resolve(secrets.environment, secrets.vault))
                 .transpose();
             let secret = secret.map_err(OAuthError::Secret)?;
             let method = secret

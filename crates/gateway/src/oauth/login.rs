@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
-use super::client::ClientIdentity;
+use super::client::{ClientIdentity, SecretSources};
 use super::metadata::{self, AuthorizationServer, LoginEndpoints};
 use super::{
     Challenge, OAuthError, REQUEST_TIMEOUT, StoredLogin, read_login, request_error, request_token, unix_now,
@@ -66,8 +66,11 @@ pub async fn login(
         authority, resource, ..
     } = found;
     let back = format!("http://{address}/callback");
-    let identity =
-        ClientIdentity::find_or_register(&client, &authority, &remote.client, (environment, &vault), &back).await?;
+    let secrets = SecretSources {
+        environment,
+        vault: &vault,
+    };
+    let identity = ClientIdentity::find_or_register(&client, &authority, &remote.client, secrets, &back).await?;
     let proof = LoginProof::new()?;
     open(&proof.authorization_page(&authority, &identity, &back, &resource, &scopes));
     let answered = tokio::time::timeout(LOGIN_TIMEOUT, wait_for_code(&listener, &authority, &proof.state)).await;

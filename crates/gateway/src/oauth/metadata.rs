@@ -164,7 +164,7 @@ async fn fetch_metadata<T: DeserializeOwned>(client: &reqwest::Client, place: &U
     let response = request
         .send()
         .await
-        .map_err(|error| unfit(crate::mcp_client::error_chain(&HttpTransportError::Request(error))))?;
+        .map_err(|error| unfit(crate::error_text::error_chain(&HttpTransportError::Request(error))))?;
     if !response.status().is_success() {
         return Err(unfit(response.status().to_string()));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringfence_catalog::Tool;
 use ringfence_hygiene::SchemaHints;
-use ringfence_journal::{CallOutcome, DetectionCount, Event, EventKind, ReplayRecorder, SessionId};
+use ringfence_journal::{CallOutcome, DetectionCount, Event, EventKind, ReplayRecorder};
 use ringfence_policy::Policy;
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use super::authorize::AuthorizeError;
 use super::end_event_batcher::EventWithEntries;
 use super::{Pass, PassError};
 use crate::call_log::ActiveCall;
-use crate::redactor::{Redacted, RedactionError, RedactionRules, Redactor};
+use crate::redactor::{Audience, Redacted, RedactionError, RedactionRequest};
 use crate::refusal::{CallErrorBody, RequestRefusal};
 
 /// The policy key that decides about personal data.
@@ -101,7 +101,7 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
         let keep = (&self.recorder, self.session);
         let seen = self
             .redactor
-            .redact_answer(keep, &sight, words, (Arc::default(), Vec::new()))
+            .redact(keep, RedactionRequest::new(words, &sight, Audience::Inside))
             .await;
         let message = match seen {
             Ok(Redacted {
@@ -119,7 +119,8 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
     pub(super) async fn redact_answer(
         &self,
         number: u32,
-        (tool, revealed): (&Tool, Vec<usize>),
+        tool: &Tool,
+        revealed: Vec<usize>,
         answered: Result<Value, (CallOutcome, RequestRefusal)>,
     ) -> Result<Result<String, (CallOutcome, CallErrorBody)>, PassError> {
         let sight = match self.redactor.rules_for(&self.policy()).await {
@@ -127,6 +128,16 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
             Err(error) => return Ok(Err((CallOutcome::Broken, redaction_refusal(&error).into()))),
         };
         let keep = (&self.recorder, self.session);
+        let audience = if tool.name.is_skill() {
+            Audience::InsideSkill
+        } else {
+            Audience::Inside
+        };
+        let request = |said: Value, hints: Arc<SchemaHints>| RedactionRequest {
+            hints,
+            known: revealed,
+            ..RedactionRequest::new(said, &sight, audience)
+        };
         let (answered, seen) = match answered {
             Ok(value) => {
                 let schema = tool.definition.output.as_ref();
@@ -139,7 +150,7 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
                     && !tool.name.is_skill()
                     && self.gateway.still_learns(tool)
                     && !sight.has_personal_keys(&value);
-                let seen = redact_said(&self.redactor, keep, (&sight, tool), value, (hints, revealed)).await;
+                let seen = self.redactor.redact(keep, request(value, hints)).await;
                 if let Ok(Redacted { shown: Some(shown), .. }) = &seen
                     && learns
                     && !self.redactor.knows_keys(shown).await
@@ -150,7 +161,7 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
             }
             Err((outcome, refusal)) => {
                 let said = Value::String(refusal.message.clone());
-                let seen = redact_said(&self.redactor, keep, (&sight, tool), said, (Arc::default(), revealed)).await;
+                let seen = self.redactor.redact(keep, request(said, Arc::default())).await;
                 (Err((outcome, refusal)), seen)
             }
         };
@@ -180,21 +191,6 @@ impl<R: ReplayRecorder + Clone + 'static> Pass<R> {
     fn queue_event(&self, kind: EventKind) {
         let event = Event::from_host(self.session, Some(self.execution), kind);
         self.ends.add(EventWithEntries(event, Vec::new()));
-    }
-}
-
-/// Redacts what a tool or a skill said.
-async fn redact_said(
-    redactor: &Redactor,
-    keep: (&impl ReplayRecorder, SessionId),
-    (sight, tool): (&Arc<RedactionRules>, &Tool),
-    said: Value,
-    told: (Arc<SchemaHints>, Vec<usize>),
-) -> Result<Redacted<Value>, RedactionError> {
-    if tool.name.is_skill() {
-        redactor.redact_skill_answer(keep, sight, said, told).await
-    } else {
-        redactor.redact_answer(keep, sight, said, told).await
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) enum RedactionMode {
 
 /// The audience of a redacted value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Audience {
+pub(crate) enum Audience {
     /// The program in the sandbox, which reads what a tool says.
     Inside,
     /// The program in the sandbox, which reads what a skill says: another program, maybe of its own making.

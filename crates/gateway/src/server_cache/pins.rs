@@ -3,16 +3,14 @@
 //! An unreadable pins file is an error, not an empty one: a changed tool must not pass as a new one.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_catalog::Tool;
+use ringfence_disk::{FileLock, read_bounded, replace_file};
 use serde::{Deserialize, Serialize};
-
-use super::{read_bounded, replace_file};
 
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
@@ -146,9 +144,9 @@ impl PinStore {
         Ok(pins.map(|(name, pin)| (name, pin.digest)).collect())
     }
 
-    fn lock(&self) -> Result<File, PinError> {
+    fn lock(&self) -> Result<FileLock, PinError> {
         let path = self.path.with_extension("lock");
-        super::lock_file(&path).map_err(|source| PinError::Write { path, source })
+        FileLock::acquire(&path).map_err(|source| PinError::Write { path, source })
     }
 
     fn read(&self) -> Result<PinsDocument, PinError> {

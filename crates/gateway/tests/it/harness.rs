@@ -1,42 +1,16 @@
 //! Shared by the tests: the program of the test servers, and upstreams with a data folder of their own.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use ringfence_gateway::{CallResult, ServerCache, Servers, UpstreamCallError, UpstreamOptions, Upstreams};
 use serde_json::{Map, Value};
 
-/// Returns the program of the test servers, and builds it if it is missing or stale.
+/// Returns the program of the test servers.
 pub(crate) fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let mut folder = std::env::current_exe().unwrap();
-        folder.pop();
-        folder.pop();
-        let program = folder.join("ringfence-upstream");
-        if !is_fresh(&program) {
-            let built = Command::new(env!("CARGO"))
-                .args(["build", "--quiet", "--locked", "-p", "ringfence-testkit"])
-                .args(["--no-default-features", "--bin", "ringfence-upstream"])
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .status()
-                .unwrap();
-            assert!(built.success(), "the test servers cannot be built");
-        }
-        program
-    })
-}
-
-/// Whether the program is newer than all of its sources.
-fn is_fresh(program: &Path) -> bool {
-    let written = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/src");
-    let parts = std::fs::read_dir(sources.join("upstream")).unwrap();
-    let parts = parts.map(|part| part.unwrap().path());
-    let parts = parts.chain([sources.join("upstream.rs"), sources.join("bin/ringfence-upstream.rs")]);
-    written(program).is_some_and(|built| parts.filter_map(|part| written(&part)).all(|part| part < built))
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| ringfence_testkit::upstream::program().unwrap());
+    &PROGRAM
 }
 
 /// Upstreams with a data folder that lives as long as they do.

@@ -123,7 +123,7 @@ pub(super) fn scan_labelled_secret(scan: &mut Scan<'_>, key: &LabelKey<'_>, tell
     } else if baked {
         cookie(line, key.text.len() > last.len())
     } else {
-        plain_secret(scan, key, telling, (from, line))
+        plain_secret(scan, key, telling, from, line)
     };
     if let Some(part) = part {
         add_value_finding(scan, from, part, SensitiveKind::Secret, Evidence::Key);
@@ -178,7 +178,8 @@ fn plain_secret(
     scan: &Scan<'_>,
     key: &LabelKey<'_>,
     telling: KeyHint,
-    (from, line): (usize, &str),
+    from: usize,
+    line: &str,
 ) -> Option<(usize, usize)> {
     let within = key.stands == KeyPlacement::Within;
     let ends = |letter: char| letter.is_whitespace() || within && matches!(letter, ',' | ';' | '}' | ')' | ']' | '&');

@@ -46,14 +46,14 @@ pub(super) fn serve_dns(world: &Arc<FakeWorld>, ledger: &Arc<TrafficLog>) -> Res
     });
     tokio::spawn(async move {
         while let Ok((stream, _)) = tcp.accept().await {
-            tokio::spawn(serve_stream(stream, shared.clone()));
+            tokio::spawn(serve_stream(stream, Arc::clone(&shared.0), Arc::clone(&shared.1)));
         }
     });
     Ok(())
 }
 
 /// Serves messages on a stream, each preceded by its length.
-async fn serve_stream(mut stream: TcpStream, (world, ledger): (Arc<FakeWorld>, Arc<TrafficLog>)) {
+async fn serve_stream(mut stream: TcpStream, world: Arc<FakeWorld>, ledger: Arc<TrafficLog>) {
     while let Ok(length) = stream.read_u16().await {
         let mut message = vec![0; usize::from(length)];
         if stream.read_exact(&mut message).await.is_err() {

@@ -1,5 +1,11 @@
 //! The native backend: jails on this machine, without an engine, a daemon or root.
 
+mod jailed_place;
+mod locks;
+mod pinned;
+mod sandbox;
+mod watch;
+
 use std::fs::Permissions;
 use std::io;
 use std::os::fd::AsFd;
@@ -13,54 +19,18 @@ use ringfence_jail::{Launcher, Plan, ProcessLimits, SealedProgram, UserIds};
 use ringfence_policy::AllowedPrograms;
 use tokio::sync::oneshot;
 
-use crate::control::{ControlChannel, ControlError};
-use crate::sandbox::{Sandbox, SandboxParts, leaf_limits, leaf_name};
+use super::parts::BackendSandbox;
+use super::{BackendLaunchError, BackendSupport, GroupLimit};
+use crate::control::ControlChannel;
+use crate::sandbox::Sandbox;
 use crate::spec::{EnforcementMechanism, RuleEnforcement, Spec, WritableKind};
 use crate::worker;
-
-/// Why the backend could not make a sandbox.
-#[derive(Debug, thiserror::Error)]
-pub enum BackendLaunchError {
-    /// Something that the backend needs at its start is missing.
-    #[error("cannot make the native backend ready")]
-    Ready(#[source] io::Error),
-    /// The jail could not be made.
-    #[error(transparent)]
-    Jail(#[from] ringfence_jail::LauncherError),
-    /// The control groups could not be made.
-    #[error(transparent)]
-    Group(#[from] CgroupError),
-    /// A folder for a writable place on disk could not be made.
-    #[error("cannot make the folder `{}`", path.display())]
-    Folder {
-        /// The path of the folder.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The control channel to the first process failed.
-    #[error(transparent)]
-    Control(#[from] ControlError),
-    /// The listener of notified system calls could not be used.
-    #[error("cannot listen for stopped system calls")]
-    Listener(#[source] io::Error),
-    /// The launch thread did not finish the work.
-    #[error("the work was abandoned")]
-    Abandoned,
-}
-
-/// What this machine can enforce hard.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackendSupport {
-    /// The controllers that are usable here.
-    pub controllers: Vec<Controller>,
-    /// The controllers that are not usable, and why.
-    pub missing: Vec<(Controller, String)>,
-}
+pub(super) use sandbox::NativeSandbox;
+use sandbox::{NativeParts, leaf_limits, leaf_name};
 
 /// The worker program in sealed memory, started as the template of every sandbox.
 #[derive(Debug, Clone)]
-pub struct NativeWorker(Launcher);
+pub(super) struct NativeWorker(Launcher);
 
 impl NativeWorker {
     /// Seals the embedded worker in memory and starts the template.
@@ -106,10 +76,11 @@ impl NativeBackend {
 
     /// What this machine can enforce hard.
     pub(super) fn support(&self) -> BackendSupport {
-        let controllers = Controller::ALL.into_iter().filter(|one| self.claim.has(*one)).collect();
+        let held = Controller::ALL.into_iter().filter(|one| self.claim.has(*one));
+        let missing = self.claim.missing().iter();
         BackendSupport {
-            controllers,
-            missing: self.claim.missing().to_vec(),
+            held: held.map(group_limit).collect(),
+            missing: missing.map(|(one, why)| (group_limit(*one), why.clone())).collect(),
         }
     }
 
@@ -161,17 +132,6 @@ impl NativeBackend {
         .collect()
     }
 
-    /// The rules of `spec` that are only watched, or enforced for each process alone: `--require-hard` refuses them.
-    pub(super) fn soft_rules(&self, spec: &Spec) -> Vec<RuleEnforcement> {
-        let soft = |one: &RuleEnforcement| {
-            matches!(
-                one.mechanism,
-                EnforcementMechanism::Watch | EnforcementMechanism::Rlimit
-            ) && !is_hard_by_nature(one.rule)
-        };
-        self.enforcement(spec).into_iter().filter(soft).collect()
-    }
-
     /// Makes a sandbox as `spec` describes it.
     pub(super) async fn launch(&self, spec: &Arc<Spec>) -> Result<Sandbox, BackendLaunchError> {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
@@ -195,12 +155,11 @@ impl NativeBackend {
             reason = "the listener never changes its number, and the other way is unsafe code"
         )]
         let listener = tokio::io::unix::AsyncFd::new(listener).map_err(BackendLaunchError::Listener)?;
+        let made = NativeSandbox::new(spec, jailed, listener, NativeParts { ids, group, leaf });
         Ok(Sandbox::new(
             Arc::clone(spec),
-            jailed,
+            BackendSandbox::Native(Box::new(made)),
             control,
-            listener,
-            SandboxParts { ids, group, leaf },
         ))
     }
 
@@ -239,11 +198,6 @@ impl NativeBackend {
     }
 }
 
-/// Whether a rule counts as hard even where it is watched or enforced for each process alone.
-pub fn is_hard_by_nature(rule: &str) -> bool {
-    ["proc.open_files", "proc.wall_timeout", "proc.output"].contains(&rule)
-}
-
 /// Makes a folder on disk for a writable place, owned by the sandbox's user, who may have removed the permissions before.
 fn make_folder(path: &Path, ids: UserIds) -> Result<(), BackendLaunchError> {
     let failed = |source| BackendLaunchError::Folder {
@@ -258,22 +212,22 @@ fn make_folder(path: &Path, ids: UserIds) -> Result<(), BackendLaunchError> {
     Ok(())
 }
 
-/// The user number for programs whose files are used again: as root a number of its own; `None` otherwise, because there is
-/// only one.
-pub fn choose_lasting_user() -> io::Result<Option<u32>> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(None);
-    }
-    Ok(Some(UserIds::choose()?.user))
-}
-
 /// The space of the file system that holds a place.
-pub(crate) fn filesystem_space(place: &impl AsFd) -> io::Result<ringfence_jail::DiskSpace> {
+fn filesystem_space(place: &impl AsFd) -> io::Result<ringfence_jail::DiskSpace> {
     ringfence_jail::disk_space(place.as_fd())
 }
 
+fn group_limit(controller: Controller) -> GroupLimit {
+    match controller {
+        Controller::Memory => GroupLimit::Memory,
+        Controller::Processes => GroupLimit::Processes,
+        Controller::Cpu => GroupLimit::Processors,
+        Controller::CpuTime => GroupLimit::CpuTime,
+    }
+}
+
 /// Removes the control groups that a dead process called `name` left; returns their number.
-pub fn remove_leftover_groups(name: &str) -> u64 {
+pub(super) fn remove_leftover_groups(name: &str) -> u64 {
     let Ok(machine) = HostCgroups::detect() else { return 0 };
     let folders = machine.trees().into_iter().flat_map(|tree| {
         let beside = tree.folder.parent().map(|parent| parent.join(name));
@@ -287,6 +241,6 @@ pub fn remove_leftover_groups(name: &str) -> u64 {
 }
 
 /// Removes one control group and those below it, and ends the processes in them.
-pub fn remove_group(folder: &std::path::Path) {
+pub(super) fn remove_group(folder: &Path) {
     ringfence_jail::cgroup::remove_tree(folder);
 }

@@ -48,14 +48,28 @@ pub(crate) fn spec(settings: &[(&str, &str)]) -> Arc<Spec> {
     Arc::new(Spec::new(&policy(settings), &SpecOptions::default()).unwrap())
 }
 
+/// The name of a backend in `RINGFENCE_TEST_BACKEND` that only tests have.
+const TEST_PROCESS: &str = "test-process";
+
+/// The kind of backend that the tests of every backend run with.
+fn tested_kind() -> BackendKind {
+    match std::env::var_os("RINGFENCE_TEST_BACKEND") {
+        None => BackendKind::default(),
+        Some(name) if name == TEST_PROCESS => BackendKind::TestProcess,
+        Some(name) => BackendKind::from_name(name.to_str().unwrap()).unwrap(),
+    }
+}
+
+/// A backend of the tested kind.
 pub(crate) fn backend() -> Backend {
+    backend_of(tested_kind())
+}
+
+/// A backend of this kind, with a name of its own.
+pub(crate) fn backend_of(kind: BackendKind) -> Backend {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    Backend::new(
-        BackendKind::default(),
-        &format!("ringfence-test-{}-{number}", std::process::id()),
-    )
-    .unwrap()
+    Backend::new(kind, &format!("ringfence-test-{}-{number}", std::process::id())).unwrap()
 }
 
 pub(crate) async fn run_in(sandbox: &mut Sandbox, task: ExecutionTask) -> Ran {
@@ -84,7 +98,11 @@ async fn follow(sandbox: &mut Sandbox, task: ExecutionTask, mut stop: Stop) -> R
 }
 
 pub(crate) async fn run(task: ExecutionTask, settings: &[(&str, &str)]) -> Ran {
-    let backend = backend();
+    run_on(&backend(), task, settings).await
+}
+
+/// Runs `task` in a new sandbox of `backend`.
+pub(crate) async fn run_on(backend: &Backend, task: ExecutionTask, settings: &[(&str, &str)]) -> Ran {
     let mut sandbox = backend.launch(&spec(settings)).await.unwrap();
     let ran = run_in(&mut sandbox, task).await;
     sandbox.end().await.unwrap();

@@ -2,7 +2,7 @@
 
 use ringfence_sandbox::{JobLanguage, JobOutcomeKind, Verdict};
 
-use crate::harness::{code, program, run, shell};
+use crate::harness::{code, run, shell};
 
 #[tokio::test]
 async fn typescript_gives_the_last_expression() {
@@ -38,12 +38,6 @@ async fn a_shell_pipeline_runs() {
     assert_eq!(ran.stdout, "a\nb\n", "{ran:?}");
     let outcome = ran.ended.outcome.unwrap();
     assert_eq!((outcome.kind, outcome.exit_code), (JobOutcomeKind::Failed, 3));
-}
-
-#[tokio::test]
-async fn a_program_runs() {
-    let ran = run(program(&["id", "-u"]), &[]).await;
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("1000\n", ""), "{ran:?}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use axum::routing::get;
 use serde_json::{Map, Value, json};
 
 use super::{ApiPath, all_paths, run_result};
-use crate::mcp::{run_schema, save_tool_schema};
+use crate::mcp::{api_run_schema, skills};
 
 pub(super) fn document_path() -> ApiPath {
     ApiPath {
@@ -136,20 +136,6 @@ pub(super) fn text() -> Value {
     json!({ "type": "string" })
 }
 
-/// The inputs of a run that the API accepts and the tool does not.
-fn with_program_inputs(ask: &Map<String, Value>) -> Value {
-    let mut schema = Value::Object(ask.clone());
-    let text = json!({ "type": "string" });
-    schema["properties"]["args"] =
-        json!({ "type": "array", "items": text, "description": "what the program finds as arguments" });
-    schema["properties"]["stdin"] =
-        json!({ "type": "string", "description": "what it reads from its standard input; for `shell` and `bash`" });
-    schema["properties"]["env"] = json!({
-        "type": "object", "additionalProperties": text, "description": "variables, as `env` of `sandbox_policy` has them",
-    });
-    schema
-}
-
 fn schemas() -> Value {
     let text = json!({ "type": "string" });
     let time = json!({ "type": "string", "format": "date-time" });
@@ -173,12 +159,12 @@ fn schemas() -> Value {
                 "started": time, "ended": maybe_time,
             },
         },
-        "RunAsk": run_schema().map(|ask| with_program_inputs(&ask)),
+        "RunAsk": api_run_schema(),
         "Run": run_result::ended(),
         "RunGoesOn": run_result::going_on(),
         "Approval": super::approvals::approval_schema(),
         "Skill": super::skills::skill_schema(),
-        "SkillAsk": save_tool_schema(),
+        "SkillAsk": skills::save_schema(),
         "Session": {
             "type": "object",
             "required": ["session_id", "state", "principal", "policy", "backend", "created", "used", "runs"],

@@ -14,16 +14,16 @@ use super::fault::McpFault;
 #[derive(Debug)]
 pub(super) struct CallArguments {
     given: JsonObject,
-    known: &'static [&'static str],
+    known: Vec<String>,
 }
 
 impl CallArguments {
     /// The arguments of a call; an unknown name is refused.
-    pub(super) fn new(given: Option<JsonObject>, known: &'static [&'static str]) -> Result<CallArguments, McpFault> {
+    pub(super) fn new(given: Option<JsonObject>, known: Vec<String>) -> Result<CallArguments, McpFault> {
         let mut given = given.unwrap_or_default();
         given.retain(|_, value| !value.is_null());
-        if let Some(unknown) = given.keys().find(|name| !known.contains(&name.as_str())) {
-            return Err(unknown_argument(unknown, known));
+        if let Some(unknown) = given.keys().find(|name| !known.contains(name)) {
+            return Err(unknown_argument(unknown, &known));
         }
         Ok(CallArguments { given, known })
     }
@@ -35,7 +35,7 @@ impl CallArguments {
 
     /// Takes an argument of any type.
     pub(super) fn take_any(&mut self, name: &str) -> Option<Value> {
-        debug_assert!(self.known.contains(&name), "{name}");
+        debug_assert!(self.known.iter().any(|known| known == name), "{name}");
         self.given.remove(name)
     }
 
@@ -175,7 +175,7 @@ fn parse_duration(name: &str, text: &str) -> Result<Duration, McpFault> {
         .ok_or_else(|| wrong_argument(name, "a length of time such as \"30s\" or \"2m\"", &text.into()))
 }
 
-fn unknown_argument(unknown: &str, known: &[&str]) -> McpFault {
+fn unknown_argument(unknown: &str, known: &[String]) -> McpFault {
     let nearest = known
         .iter()
         .map(|name| (strsim::jaro_winkler(name, unknown), name))

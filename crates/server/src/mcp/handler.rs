@@ -122,11 +122,7 @@ impl ServerHandler for McpHandler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let name = if name == tools::RUN_TOOL_ALIAS {
-            tools::RUN_TOOL
-        } else {
-            name
-        };
+        let name = tools::find_tool(name)?.name;
         self.shared.tools.iter().find(|tool| tool.name == name).cloned()
     }
 

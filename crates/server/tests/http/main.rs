@@ -7,6 +7,8 @@ mod api;
 mod approvals;
 mod contract;
 mod ending;
+#[path = "../it/engine.rs"]
+mod engine;
 mod events;
 mod greed;
 mod leftovers;

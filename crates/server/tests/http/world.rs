@@ -1,14 +1,13 @@
 //! A server on its own port.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringfence_engine::Engine;
 use ringfence_engine::storage::AccessScope;
-use ringfence_engine::{Engine, EngineConfig, ServeConfig};
-use ringfence_gateway::{Credentials, Servers};
-use ringfence_journal::{Principal, TokenId};
+use ringfence_gateway::Servers;
+use ringfence_journal::TokenId;
 use ringfence_policy::{Ceiling, Draft, Policy};
 use ringfence_server::{ClientAuth, Endpoint, Hosts, HttpLimits, HttpServer, McpOptions, McpService};
 use tempfile::TempDir;
@@ -16,27 +15,36 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::engine::{python_server, serving_engine};
 use crate::wire::{self, Events, Reply};
 
-/// A tool server that sends letters.
-const SERVER: &str = r#"
-import json, sys
-SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
-for line in sys.stdin:
-    asked = json.loads(line)
-    if "id" not in asked: continue
-    method, params = asked.get("method"), asked.get("params", {})
-    answer = {"jsonrpc": "2.0", "id": asked["id"]}
-    if method == "initialize":
-        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "mail", "version": "1"}}
-    elif method == "tools/list":
-        answer["result"] = {"tools": [{"name": "send", "description": "Sends a letter.", "inputSchema": SCHEMA}]}
-    elif method == "tools/call":
-        answer["result"] = {"content": [{"type": "text", "text": "sent to " + params["arguments"]["to"]}]}
-    else:
-        answer["error"] = {"code": -32601, "message": "no such method"}
-    print(json.dumps(answer), flush=True)
+/// A tool that sends letters.
+const MAIL: &str = r#"
+TOOLS = [{"name": "send", "description": "Sends a letter.", "inputSchema": {"type": "object", "properties": {"to": {"type": "string"}}}}]
+def call(name, args):
+    return {"content": [{"type": "text", "text": "sent to " + args["to"]}]}
 "#;
+
+/// The policy of a world, the ceiling over drafts, and the source of its tool server `mail`.
+struct Rules<'a> {
+    policy: Policy,
+    ceiling: Ceiling,
+    mail: Option<&'a str>,
+}
+
+/// A policy of the built-in one and `text`.
+fn policy(text: &str) -> Policy {
+    let draft = Draft::builtin().layer(&Draft::parse(text, "test").unwrap());
+    draft.under(&Ceiling::unlimited()).unwrap()
+}
+
+/// Authentication by access tokens.
+fn by_token() -> ClientAuth {
+    ClientAuth::Tokens {
+        resource: None,
+        issuers: Vec::new(),
+    }
+}
 
 pub(crate) struct World {
     pub(crate) engine: Arc<Engine>,
@@ -60,79 +68,47 @@ impl World {
     }
 
     pub(crate) async fn with(limits: HttpLimits) -> World {
-        let auth = ClientAuth::Tokens {
-            resource: None,
-            issuers: Vec::new(),
-        };
-        World::made(limits, auth).await
+        World::made(limits, by_token()).await
     }
 
     pub(crate) async fn made(limits: HttpLimits, auth: ClientAuth) -> World {
-        let policy = Arc::new(Draft::builtin().under(&Ceiling::unlimited()).unwrap());
-        let ceiling = Ceiling::from_policy(&policy);
-        World::ruled(limits, auth, (policy, ceiling), None).await
+        let policy = Draft::builtin().under(&Ceiling::unlimited()).unwrap();
+        let rules = Rules {
+            ceiling: Ceiling::from_policy(&policy),
+            policy,
+            mail: None,
+        };
+        World::ruled(limits, auth, rules).await
     }
 
     /// A world with a tool server `mail` whose calls all need approval, under further rules.
     pub(crate) async fn asking(more: &str) -> World {
-        let text = format!("tools: {{ rules: [{{ ask: 'mail.*' }}] }}\n{more}");
-        let draft = Draft::builtin().layer(&Draft::parse(&text, "test").unwrap());
-        let policy = draft.under(&Ceiling::unlimited()).unwrap();
-        let ceiling = Ceiling::from_policy(&policy);
-        let auth = ClientAuth::Tokens {
-            resource: None,
-            issuers: Vec::new(),
+        let policy = policy(&format!("tools: {{ rules: [{{ ask: 'mail.*' }}] }}\n{more}"));
+        let rules = Rules {
+            ceiling: Ceiling::from_policy(&policy),
+            policy,
+            mail: Some(MAIL),
         };
-        World::ruled(HttpLimits::default(), auth, (Arc::new(policy), ceiling), Some(SERVER)).await
+        World::ruled(HttpLimits::default(), by_token(), rules).await
     }
 
     /// A world with its own policy and ceiling.
-    pub(crate) async fn under(policy: &str, ceiling: &str) -> World {
-        let full = |text: &str| {
-            let draft = Draft::builtin().layer(&Draft::parse(text, "test").unwrap());
-            draft.under(&Ceiling::unlimited()).unwrap()
+    pub(crate) async fn under(own: &str, ceiling: &str) -> World {
+        let rules = Rules {
+            policy: policy(own),
+            ceiling: Ceiling::from_policy(&policy(ceiling)),
+            mail: None,
         };
-        let auth = ClientAuth::Tokens {
-            resource: None,
-            issuers: Vec::new(),
-        };
-        let rules = (Arc::new(full(policy)), Ceiling::from_policy(&full(ceiling)));
-        World::ruled(HttpLimits::default(), auth, rules, None).await
+        World::ruled(HttpLimits::default(), by_token(), rules).await
     }
 
-    async fn ruled(
-        limits: HttpLimits,
-        auth: ClientAuth,
-        (policy, ceiling): (Arc<Policy>, Ceiling),
-        mail: Option<&str>,
-    ) -> World {
+    async fn ruled(limits: HttpLimits, auth: ClientAuth, rules: Rules<'_>) -> World {
         let home = tempfile::tempdir().unwrap();
-        let servers = mail.map_or_else(Servers::default, |source| {
-            let path = home.path().join("server.py");
-            std::fs::write(&path, source).unwrap();
-            let servers = serde_json::json!({ "mail": { "command": "/usr/bin/python3", "args": [path] } });
-            Servers::from_section(&servers, home.path()).unwrap()
-        });
-        let front = ServeConfig {
-            ceiling,
-            policy: Arc::clone(&policy),
-            idle: Duration::from_mins(10),
-            warm: 1,
-            budget: ringfence_engine::BudgetOverrides::default(),
-        };
-        let settings = EngineConfig {
-            home: home.path().to_owned(),
-            sinks: Vec::new(),
-            principal: Principal::Local(1),
-            python: None,
-            servers,
-            server_policies: BTreeMap::new(),
-            credentials: Credentials::default(),
-            checkers: ringfence_engine::CheckerTools::default(),
-            environment: Arc::new(|_| None),
-            serve: Some(front),
-        };
-        let engine = Engine::open_for_serving(settings).await.unwrap();
+        let servers = rules
+            .mail
+            .map_or_else(Servers::default, |source| python_server(home.path(), "mail", source));
+        let policy = Arc::new(rules.policy);
+        let engine = serving_engine(home.path(), servers, &policy, rules.ceiling).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let options = McpOptions {

@@ -8,6 +8,7 @@ mod client;
 mod discovery;
 mod emit;
 mod endpoint;
+mod engine;
 mod hostile;
 mod owners;
 mod runs;

@@ -81,9 +81,11 @@ impl SkillArchive {
         let written = match packing {
             ArchiveFormat::Folder => directory::write(&place, &parts),
             ArchiveFormat::TarGz => {
-                tarball::pack(&name, &parts, seconds).and_then(|bytes| create_whole_file(&place, &bytes))
+                tarball::pack(&name, &parts, seconds).and_then(|bytes| ringfence_disk::create_file(&place, &bytes))
             }
-            ArchiveFormat::Zip => zip::pack(&name, &parts, seconds).and_then(|bytes| create_whole_file(&place, &bytes)),
+            ArchiveFormat::Zip => {
+                zip::pack(&name, &parts, seconds).and_then(|bytes| ringfence_disk::create_file(&place, &bytes))
+            }
         };
         written.map_err(io_failure("write", &place))?;
         Ok(place)
@@ -134,7 +136,10 @@ fn parse_files(files: SkillFiles, program: Option<&str>) -> Result<(SkillMeta, S
     let meta = format::read_skill_md(&text(format::SKILL_FILE, front)?, language)?;
     let body = SkillBody {
         source: text(&path, source)?,
-        files: files.into_iter().map(strip_files_prefix).collect(),
+        files: files
+            .into_iter()
+            .map(|(path, content)| (without_files_prefix(path), content))
+            .collect(),
     };
     Ok((meta, body))
 }
@@ -190,20 +195,12 @@ fn choose_program(files: &SkillFiles, program: Option<&str>) -> Result<(SkillLan
 }
 
 /// The path of a file as the program sees it, without the prefix of the skill folder.
-fn strip_files_prefix((path, content): (RelPath, Vec<u8>)) -> (RelPath, Vec<u8>) {
+fn without_files_prefix(path: RelPath) -> RelPath {
     let rest = path
         .as_str()
         .strip_prefix(FILES_PREFIX)
         .and_then(|rest| rest.parse().ok());
-    (rest.unwrap_or(path), content)
-}
-
-/// Creates a file atomically; fails if it already exists.
-fn create_whole_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
-    io::Write::write_all(&mut file, bytes)?;
-    file.persist_noclobber(path).map(drop).map_err(|error| error.error)
+    rest.unwrap_or(path)
 }
 
 #[cfg(test)]

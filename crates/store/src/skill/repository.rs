@@ -4,13 +4,14 @@
 //! as a whole. All operations block on files.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use ringfence_disk::FileLock;
 use ringfence_journal::SessionId;
 
 use super::folder::{self, SkillDamage, SkillFiles, SkillManifest, io_failure};
@@ -23,7 +24,6 @@ const LOCK_FILE: &str = ".lock";
 const GENERATION_FILE: &str = "generation";
 /// How long a change waits for another process's lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How often a version that disappears while it is read is looked up again.
 const MAX_READ_ATTEMPTS: u32 = 3;
 
@@ -336,35 +336,10 @@ fn skill_names(owner: &Path) -> Result<Vec<SkillName>, SkillError> {
 }
 
 /// Acquires the lock of an owner's folder; waits up to the lock timeout.
-fn lock_owner(owner: &Path) -> Result<File, SkillError> {
+fn lock_owner(owner: &Path) -> Result<FileLock, SkillError> {
+    private_folder(owner)?;
     let path = owner.join(LOCK_FILE);
-    let end = Instant::now() + LOCK_TIMEOUT;
-    loop {
-        private_folder(owner)?;
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path);
-        let file = file.map_err(io_failure("open", &path))?;
-        match file.try_lock() {
-            Ok(()) if is_same_file(&file, &path) => return Ok(file),
-            // The lock file was removed with its folder while this process waited.
-            Ok(()) | Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => return Err(io_failure("lock", &path)(error)),
-        }
-        if Instant::now() >= end {
-            return Err(SkillError::Busy { path });
-        }
-        std::thread::sleep(LOCK_POLL_INTERVAL);
-    }
-}
-
-fn is_same_file(file: &File, path: &Path) -> bool {
-    let identity = |data: fs::Metadata| (data.dev(), data.ino());
-    match (file.metadata(), fs::metadata(path)) {
-        (Ok(held), Ok(there)) => identity(held) == identity(there),
-        _ => false,
-    }
+    FileLock::acquire_within(&path, LOCK_TIMEOUT)
+        .map_err(io_failure("lock", &path))?
+        .ok_or(SkillError::Busy { path })
 }

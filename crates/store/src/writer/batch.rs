@@ -10,7 +10,7 @@ use ringfence_journal::{
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
-use super::chain::{self, MAX_SESSION_BYTES, OwnedChain};
+use super::chain::{self, ChainTerms, MAX_SESSION_BYTES, OwnedChain};
 use super::row::{hash_at, optional_text_at, text_at, unsigned_at};
 use super::sealing::SealedChange;
 use super::{CommitCallback, ReplySender, WriterCommand, approvals, idempotency, projection, pruning, workspaces};
@@ -348,7 +348,12 @@ impl<'a> CommitBatch<'a> {
             .prepare_cached("UPDATE sessions SET lease = ? WHERE id = ?")?
             .execute(params![to.to_string(), session.to_string()])?;
         workspaces::note_taken(self.connection, &session.to_string())?;
-        let chain = OwnedChain::load(self.connection, session, (to, durable, limit))?;
+        let terms = ChainTerms {
+            lease: to,
+            durable,
+            limit,
+        };
+        let chain = OwnedChain::load(self.connection, session, terms)?;
         self.effects.changed.insert(session, Some(chain));
         Ok(Ok(()))
     }

@@ -29,6 +29,15 @@ pub(crate) struct OwnedChain {
     pub(super) limit: u64,
 }
 
+/// The terms on which a process owns a chain.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChainTerms {
+    pub(super) lease: LeaseId,
+    pub(super) durable: bool,
+    /// The most bytes of its events.
+    pub(super) limit: u64,
+}
+
 impl OwnedChain {
     /// The record that appends this event, and the chain after it. Final events are written even beyond the budget.
     pub(super) fn append(&self, event: &Event) -> Result<(Record, OwnedChain), RecordError> {
@@ -76,7 +85,7 @@ impl OwnedChain {
     pub(super) fn load(
         connection: &Connection,
         session: SessionId,
-        (lease, durable, limit): (LeaseId, bool, u64),
+        terms: ChainTerms,
     ) -> Result<OwnedChain, rusqlite::Error> {
         let last: Option<String> = connection
             .prepare_cached("SELECT json FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1")?
@@ -88,12 +97,12 @@ impl OwnedChain {
             .query_row([session.to_string()], |row| unsigned_at(row, 0))?;
         Ok(OwnedChain {
             link: last_record(connection, session)?,
-            lease,
-            durable,
+            lease: terms.lease,
+            durable: terms.durable,
             at: at.unwrap_or(Timestamp::MIN),
             bytes,
             sealed: sealed_bytes(connection, session)?,
-            limit,
+            limit: terms.limit,
         })
     }
 }

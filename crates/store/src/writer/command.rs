@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use super::ShutdownMode;
 use crate::approval::{AnswerStatus, ApprovalQuestion, ApprovalResponse, ApprovalState};
 use crate::idempotency::{IdempotencyClaim, IdempotencyOutcome};
-use crate::lease::OwnerEnd;
+use crate::lease::FormerOwner;
 use crate::prune::{PruneRequest, PruneSummary};
 use crate::recording::NewRecording;
 use crate::seal::SealError;
@@ -61,7 +61,7 @@ pub(crate) enum WriterCommand {
     LeaveUnfinished {
         session: SessionId,
         /// The lease that it belongs to, and how that ended.
-        from: (LeaseId, OwnerEnd),
+        from: FormerOwner,
         reply: ReplySender<bool>,
     },
     /// Store one more part of the aliases of a session that this process owns.

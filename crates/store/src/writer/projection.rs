@@ -44,7 +44,7 @@ pub(super) fn insert_session(
             at
         ])?;
     match &opening.keeping {
-        Some(keeping) => workspaces::insert_workspace(connection, (*session, *principal), keeping, &at),
+        Some(keeping) => workspaces::insert_workspace(connection, *session, *principal, keeping, &at),
         None => Ok(()),
     }
 }
@@ -99,10 +99,7 @@ pub(super) fn apply_event(connection: &Connection, event: &Event) -> Result<(), 
     let (session, at) = (event.session.to_string(), event.at.to_string());
     match &event.kind {
         EventKind::ExecutionStarted { language, parent, .. } => {
-            let Some(execution) = event.execution else {
-                return Ok(());
-            };
-            insert_execution(connection, (execution, *parent), (&session, &at), language.as_str())
+            insert_execution(connection, event, *parent, language.as_str())
         }
         EventKind::ExecutionEnded { status, .. } => {
             let Some(execution) = event.execution else {
@@ -166,11 +163,14 @@ pub(super) fn apply_event(connection: &Connection, event: &Event) -> Result<(), 
 /// Inserts the row of an execution that starts.
 fn insert_execution(
     connection: &Connection,
-    (execution, parent): (ExecutionId, Option<ExecutionId>),
-    (session, at): (&str, &str),
+    event: &Event,
+    parent: Option<ExecutionId>,
     language: &str,
 ) -> Result<(), rusqlite::Error> {
-    let parent = parent.map(|parent| parent.to_string());
+    let Some(execution) = event.execution else {
+        return Ok(());
+    };
+    let (session, at) = (event.session.to_string(), event.at.to_string());
     execute_cached(
         connection,
         "INSERT INTO executions (id, session, language, status, started, parent) VALUES (?, ?, ?, ?, ?, ?)
@@ -181,11 +181,11 @@ fn insert_execution(
             language,
             ExecutionStatus::Running.name(),
             at,
-            parent
+            parent.map(|parent| parent.to_string())
         ],
     )?;
     idempotency::delete_promise(connection, execution)?;
-    touch_session(connection, session, at)
+    touch_session(connection, &session, &at)
 }
 
 /// Updates the policy of a session.

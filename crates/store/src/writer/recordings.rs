@@ -11,7 +11,7 @@ use super::projection::execute_cached;
 use super::row::{optional_text_at, text_at};
 use super::sealing::{NewSessionKey, SealedChange, SealedPiece};
 use crate::database::SqliteErrorClass;
-use crate::lease::OwnerEnd;
+use crate::lease::{FormerOwner, OwnerEnd};
 use crate::recording::{NewRecording, RECORDED_BYTES, to_nanoseconds};
 use crate::session::AdoptError;
 
@@ -173,13 +173,9 @@ impl<'a> CommitBatch<'a> {
     }
 
     /// Releases a session whose executions can be run again, and drops it if this process owns it.
-    pub(super) fn leave_unfinished(
-        &mut self,
-        session: SessionId,
-        (lease, owner): (LeaseId, OwnerEnd),
-    ) -> Result<bool, rusqlite::Error> {
-        let is_spared = leave_unfinished(self.connection, session, (lease, owner))?;
-        if is_spared && self.chain(session).is_some_and(|chain| chain.lease == lease) {
+    pub(super) fn leave_unfinished(&mut self, session: SessionId, from: FormerOwner) -> Result<bool, rusqlite::Error> {
+        let is_spared = leave_unfinished(self.connection, session, from)?;
+        if is_spared && self.chain(session).is_some_and(|chain| chain.lease == from.lease) {
             self.effects.changed.insert(session, None);
         }
         Ok(is_spared)
@@ -379,11 +375,7 @@ fn resume_execution(connection: &Connection, execution: ExecutionId) -> Result<(
 }
 
 /// Whether all executions in progress in a session of a lease can be run again. If so, the session is released.
-fn leave_unfinished(
-    connection: &Connection,
-    session: SessionId,
-    (lease, owner): (LeaseId, OwnerEnd),
-) -> Result<bool, rusqlite::Error> {
+fn leave_unfinished(connection: &Connection, session: SessionId, from: FormerOwner) -> Result<bool, rusqlite::Error> {
     let name = session.to_string();
     // A session with a stop request must end. What ran when its owner ended in good order has failed, unless it waits for somebody.
     let (unfinished, repeatable): (i64, i64) = connection
@@ -394,9 +386,10 @@ fn leave_unfinished(
              WHERE e.session = ?1 AND e.ended IS NULL AND NOT EXISTS (SELECT 1 FROM stops WHERE session = ?1)
                 AND EXISTS (SELECT 1 FROM sessions WHERE id = ?1 AND state = 'open' AND lease = ?2)",
         )?
-        .query_row(params![name, lease.to_string(), owner == OwnerEnd::Died], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
+        .query_row(
+            params![name, from.lease.to_string(), from.end == OwnerEnd::Died],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
     if unfinished == 0 || unfinished != repeatable {
         return Ok(false);
     }

@@ -66,7 +66,8 @@ pub(super) fn find_named(
 /// Inserts the workspace row of a new session.
 pub(super) fn insert_workspace(
     connection: &Connection,
-    (session, who): (SessionId, Principal),
+    session: SessionId,
+    who: Principal,
     keeping: &NewWorkspace,
     at: &str,
 ) -> Result<(), rusqlite::Error> {

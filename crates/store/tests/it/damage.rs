@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ringfence_journal::Recorder as _;
 use ringfence_store::{OpenStoreError, Store};
-use sqlx::{Connection as _, Executor as _, SqliteConnection};
+use rusqlite::Connection;
 
 use crate::support::{World, closed, violation, world};
 
@@ -78,18 +78,17 @@ async fn a_folder_in_the_databases_place_is_refused() {
     assert_eq!(reopen(swap).await.code(), "store.folder");
 }
 
-async fn change(path: &Path, sql: &'static str) {
-    let url = format!("sqlite:{}?mode=rwc", path.display());
-    let mut connection = SqliteConnection::connect(&url).await.unwrap();
-    connection.execute(sql).await.unwrap();
-    connection.close().await.unwrap();
+fn change(path: &Path, sql: &'static str) {
+    let connection = Connection::open(path).unwrap();
+    connection.execute_batch(sql).unwrap();
+    connection.close().unwrap();
 }
 
 #[tokio::test]
 async fn a_newer_database_is_refused() {
     let world = world().await;
     world.store.close().await;
-    change(&world.home().join("ringfence.db"), "PRAGMA user_version = 99").await;
+    change(&world.home().join("ringfence.db"), "PRAGMA user_version = 99");
     let error = Store::open(world.home()).await.unwrap_err();
     assert_eq!(error.code(), "store.version");
     assert!(error.to_string().contains("version 99"), "{error}");
@@ -102,7 +101,7 @@ async fn another_programs_database_is_refused() {
     let home = folder.path().join("other");
     fs::create_dir_all(home.join("keys")).unwrap();
     fs::copy(folder.path().join("keys/journal.key"), home.join("keys/journal.key")).unwrap();
-    change(&home.join("ringfence.db"), "CREATE TABLE music (title TEXT)").await;
+    change(&home.join("ringfence.db"), "CREATE TABLE music (title TEXT)");
     let error = Store::open(&home).await.unwrap_err();
     assert!(matches!(error, OpenStoreError::NotOurs { .. }), "{error:?}");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ringfence_journal::{EventKind, LossCause, Principal, Recorder as _, SessionId};
 use ringfence_store::{JournalLoss, Lease, OpenStoreError, Store, accept_loss};
-use sqlx::{Connection as _, Executor as _, SqliteConnection};
+use rusqlite::Connection;
 
 use crate::support::{closed, opening, report, violation};
 
@@ -97,12 +97,10 @@ async fn a_database_that_is_rolled_back_while_it_is_open_is_not_written_any_more
     let session = SessionId::generate().unwrap();
     store.open_session(&lease, opening(session)).await.unwrap();
     let path = home.join("ringfence.db");
-    let mut other = SqliteConnection::connect(&format!("sqlite:{}", path.display()))
-        .await
-        .unwrap();
+    let other = Connection::open(path).unwrap();
     let sql =
         "DELETE FROM events WHERE session IN (SELECT session FROM heads WHERE n = 2); DELETE FROM heads WHERE n = 2";
-    other.execute(sql).await.unwrap();
+    other.execute_batch(sql).unwrap();
     let error = store.record(closed(session)).await.unwrap_err();
     assert_eq!(error.code(), "journal.lost");
     assert!(error.hint().unwrap().contains("accept-loss"));

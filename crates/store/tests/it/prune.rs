@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use ringfence_journal::{EventKind, PolicyRef, Principal, Recorder as _, SessionId};
-use sqlx::{Connection as _, Executor as _, SqliteConnection};
+use rusqlite::Connection;
 
 use crate::support::{World, closed, report, violation, world};
 
@@ -66,14 +66,12 @@ async fn a_session_that_somebody_else_removed_is_not_taken_for_pruned() {
     assert_eq!(pruned.sessions, 1);
     let second = past(&world).await;
     let path = world.home().join("ringfence.db");
-    let mut other = SqliteConnection::connect(&format!("sqlite:{}", path.display()))
-        .await
-        .unwrap();
+    let other = Connection::open(path).unwrap();
     let sql = format!(
         "DELETE FROM events WHERE session = '{second}';
          INSERT INTO pruned SELECT '{second}', record FROM pruned WHERE session = '{first}'"
     );
-    other.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
+    other.execute_batch(&sql).unwrap();
     let found = report(&world.store).await;
     assert!(!found.is_ok());
     assert_eq!(found.broken[0].session, second);

@@ -415,14 +415,11 @@ async fn the_key_of_the_folder_is_never_made_anew_nor_read_when_others_could() {
     assert!(report(&store).await.is_ok());
 }
 
-async fn execute(world: &World, sql: &'static str) {
-    use sqlx::{Connection as _, Executor as _};
-    let path = world.home().join("ringfence.db");
-    let mut connection = sqlx::SqliteConnection::connect(&format!("sqlite:{}", path.display()))
-        .await
-        .unwrap();
-    assert!(connection.execute(sql).await.unwrap().rows_affected() > 0);
-    connection.close().await.unwrap();
+fn execute(world: &World, sql: &'static str) {
+    let connection = rusqlite::Connection::open(world.home().join("ringfence.db")).unwrap();
+    connection.execute_batch(sql).unwrap();
+    assert!(connection.total_changes() > 0);
+    connection.close().unwrap();
 }
 
 async fn harmed(sql: &'static str) -> String {
@@ -440,7 +437,7 @@ async fn harmed(sql: &'static str) -> String {
         let entries = vec![entry(number, ReplayEntryKind::Call, "x")];
         world.store.keep_entries(session, execution, entries).await.unwrap();
     }
-    execute(&world, sql).await;
+    execute(&world, sql);
     let error = world.store.recording(execution).await.unwrap_err();
     assert!(report(&world.store).await.is_ok());
     format!("{}: {error}", error.code()).replace(&execution.to_string(), "E")
@@ -504,7 +501,7 @@ async fn a_recording_of_the_version_before_is_read_and_goes_on() {
     }
     let sql = "INSERT INTO entries SELECT execution, piece, total, sealed FROM events WHERE piece IS NOT NULL;
         UPDATE events SET execution = NULL, piece = NULL, total = NULL, sealed = NULL; UPDATE recordings SET since = NULL";
-    execute(&world, sql).await;
+    execute(&world, sql);
     for number in 4..6 {
         keep(number).await;
     }

@@ -1,7 +1,7 @@
 //! Every change behind the store's back is detected and named.
 
 use ringfence_journal::{BrokenLink, ChainFault, ExecutionId, HeadFault, Recorder as _, SessionId, VerificationReport};
-use sqlx::{Connection as _, Executor as _, SqliteConnection};
+use rusqlite::Connection;
 
 use crate::support::{World, closed, ended, report, started, violation, world};
 
@@ -20,12 +20,10 @@ async fn tampered(sql: &'static str) -> (World, SessionId, VerificationReport) {
     world.store.record(closed(other)).await.unwrap();
     assert!(report(&world.store).await.is_ok());
     let path = world.home().join("ringfence.db");
-    let mut connection = SqliteConnection::connect(&format!("sqlite:{}", path.display()))
-        .await
-        .unwrap();
-    let done = connection.execute(sql).await.unwrap();
-    assert!(done.rows_affected() > 0);
-    connection.close().await.unwrap();
+    let connection = Connection::open(path).unwrap();
+    connection.execute_batch(sql).unwrap();
+    assert!(connection.total_changes() > 0);
+    connection.close().unwrap();
     let found = report(&world.store).await;
     (world, session, found)
 }
@@ -118,10 +116,8 @@ async fn a_row_that_is_no_record_at_all_is_an_error_with_its_place() {
         let world = world().await;
         let session = world.session().await;
         let path = world.home().join("ringfence.db");
-        let mut connection = SqliteConnection::connect(&format!("sqlite:{}", path.display()))
-            .await
-            .unwrap();
-        connection.execute("UPDATE events SET hash = x'00'").await.unwrap();
+        let connection = Connection::open(path).unwrap();
+        connection.execute_batch("UPDATE events SET hash = x'00'").unwrap();
         let error = world.store.verify(|_| ()).await.unwrap_err();
         assert_eq!(error.code(), "store.damaged");
         assert!(error.to_string().contains("column `hash`"), "{error}");

@@ -1,4 +1,11 @@
-use std::{cell::RefCell, collections::VecDeque, fs, path::Path, rc::Rc, time::Instant};
+use std::{
+    cell::RefCell,
+    collections::VecDeque,
+    fs,
+    path::{Path, PathBuf},
+    rc::Rc,
+    time::Instant,
+};
 
 use ringfence_wire::{CallTarget, EmittedFile};
 
@@ -366,7 +373,12 @@ fn the_heap_limit_is_an_outcome_of_its_own() {
         memory: Some(1 << 40),
         ..LIMITS
     };
-    let (outcome, _) = run_on(JsEngine::new(limits).unwrap(), "throw null", true, &[]);
+    let (outcome, _) = run_on(
+        JsEngine::with_workspace(limits, PathBuf::from("/workspace")).unwrap(),
+        "throw null",
+        true,
+        &[],
+    );
     let JsOutcome::Failed(fault) = outcome else {
         panic!("{outcome:?}")
     };

@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use super::super::graph::{DependencyGraph, DependencyKind};
 use super::check;
 
@@ -11,13 +13,13 @@ fn judge(graph: &DependencyGraph, expected: &[&str]) {
 fn the_keepers_may() {
     let cli: &[_] = &[("clap", DependencyKind::Normal), ("anyhow", DependencyKind::Normal)];
     let members: &[(&str, &[_])] = &[
-        ("store", &[("sqlx", DependencyKind::Normal)]),
+        ("store", &[("rusqlite", DependencyKind::Normal)]),
         ("jail", &[("libc", DependencyKind::Normal)]),
         ("cli", cli),
         ("xtask", cli),
     ];
     judge(
-        &DependencyGraph::from_edges(members, &[("store", &["sqlx"]), ("sqlx", &["tokio"])]),
+        &DependencyGraph::from_edges(members, &[("store", &["rusqlite"]), ("rusqlite", &["tokio"])]),
         &[],
     );
 }
@@ -27,7 +29,7 @@ fn others_may_not() {
     let members: &[(&str, &[_])] = &[
         (
             "engine",
-            &[("anyhow", DependencyKind::Normal), ("sqlx", DependencyKind::Build)],
+            &[("anyhow", DependencyKind::Normal), ("rusqlite", DependencyKind::Build)],
         ),
         ("wire", &[("libc", DependencyKind::Normal)]),
     ];
@@ -35,7 +37,7 @@ fn others_may_not() {
         &DependencyGraph::from_edges(members, &[]),
         &[
             "error[fences]: engine: depends on `anyhow`: errors of a library are types of their own",
-            "error[fences]: engine: depends on `sqlx`: only `store` links a database",
+            "error[fences]: engine: depends on `rusqlite`: only `store` links a database",
             "error[fences]: wire: depends on `libc`: only `jail` makes raw system calls",
         ],
     );
@@ -46,6 +48,26 @@ fn a_test_may_use_what_the_crate_may_not() {
     judge(
         &DependencyGraph::from_edges(&[("engine", &[("anyhow", DependencyKind::Dev)])], &[]),
         &[],
+    );
+}
+
+#[test]
+fn what_is_for_tests_is_not_shipped() {
+    let asking = |from: &str, kind: serde_json::Value| {
+        json!({ "id": from, "name": format!("ringfence-{from}"), "dependencies": [
+            { "name": "ringfence-sandbox", "kind": kind, "features": ["test-process"] },
+        ] })
+    };
+    let metadata = json!({
+        "workspace_members": ["cli", "probe", "testkit"],
+        "packages": [asking("cli", json!(null)), asking("probe", json!("dev")), asking("testkit", json!(null))],
+        "resolve": { "nodes": [] },
+    });
+    judge(
+        &DependencyGraph::parse(&metadata).unwrap(),
+        &[
+            "error[fences]: cli: asks for `test-process` of `sandbox`: a backend that contains nothing is for tests alone",
+        ],
     );
 }
 

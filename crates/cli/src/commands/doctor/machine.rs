@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ringfence_sandbox::{BackendSupport, BudgetLimits, BudgetOverrides, MemorySource};
+use ringfence_sandbox::{BackendSupport, BudgetLimits, BudgetOverrides, GroupLimit, MemorySource};
 
 use super::DoctorFinding;
 use crate::print::byte_text;
@@ -100,23 +100,19 @@ pub(super) fn notify_finding() -> DoctorFinding {
 pub(super) fn control_group_findings(support: &BackendSupport) -> Vec<DoctorFinding> {
     const WHAT: &str = "control groups";
     let mut findings = Vec::new();
-    if !support.controllers.is_empty() {
-        let held: Vec<String> = support
-            .controllers
-            .iter()
-            .map(|one| controller_name(&format!("{one:?}")))
-            .collect();
+    if !support.held.is_empty() {
+        let held: Vec<&str> = support.held.iter().copied().map(limit_name).collect();
         findings.push(DoctorFinding::good(WHAT, format!("hold {}", held.join(", "))));
     }
     let hint =
         "run in a group that you may write to: `systemd-run --user --scope -p Delegate=yes ringfence …`, or as root";
-    for (controller, why) in &support.missing {
-        let held = match format!("{controller:?}").as_str() {
-            "Memory" => "the host looks every 50 ms and kills",
-            "Processes" | "CpuTime" => "held for each process by rlimits",
-            _ => "held by the number of processors",
+    for (limit, why) in &support.missing {
+        let held = match limit {
+            GroupLimit::Memory => "the host looks every 50 ms and kills",
+            GroupLimit::Processes | GroupLimit::CpuTime => "held for each process by rlimits",
+            GroupLimit::Processors => "held by the number of processors",
         };
-        let what = controller_name(&format!("{controller:?}"));
+        let what = limit_name(*limit);
         findings.push(DoctorFinding::limited(
             WHAT,
             format!("cannot hold {what}: {why}; {held}"),
@@ -126,10 +122,11 @@ pub(super) fn control_group_findings(support: &BackendSupport) -> Vec<DoctorFind
     findings
 }
 
-fn controller_name(controller: &str) -> String {
-    match controller {
-        "CpuTime" => "processor time".to_owned(),
-        "Cpu" => "processors".to_owned(),
-        other => other.to_lowercase(),
+fn limit_name(limit: GroupLimit) -> &'static str {
+    match limit {
+        GroupLimit::Memory => "memory",
+        GroupLimit::Processes => "processes",
+        GroupLimit::Processors => "processors",
+        GroupLimit::CpuTime => "processor time",
     }
 }

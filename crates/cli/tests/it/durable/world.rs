@@ -5,8 +5,7 @@ use std::fs;
 use std::future::Future;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use ringfence_engine::approvals::{
@@ -479,37 +478,8 @@ fn children(of: u32) -> Vec<u32> {
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
-/// The upstream program; built if it is missing or outdated.
+/// The program of the test servers.
 pub(crate) fn upstream() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        // A caller that provides the program under test also provides this one.
-        if let Some(given) = std::env::var_os("RINGFENCE_TEST_BIN") {
-            return PathBuf::from(given).with_file_name("ringfence-upstream");
-        }
-        let mut folder = std::env::current_exe().unwrap();
-        folder.pop();
-        folder.pop();
-        let program = folder.join("ringfence-upstream");
-        if !is_fresh(&program) {
-            let built = Command::new(env!("CARGO"))
-                .args(["build", "--quiet", "--locked", "-p", "ringfence-testkit"])
-                .args(["--no-default-features", "--bin", "ringfence-upstream"])
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .status()
-                .unwrap();
-            assert!(built.success(), "the upstream cannot be built");
-        }
-        program
-    })
-}
-
-/// Whether the program is newer than all of its sources.
-fn is_fresh(program: &Path) -> bool {
-    let written = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/src");
-    let parts = fs::read_dir(sources.join("upstream")).unwrap();
-    let parts = parts.map(|part| part.unwrap().path());
-    let parts = parts.chain([sources.join("upstream.rs"), sources.join("bin/ringfence-upstream.rs")]);
-    written(program).is_some_and(|built| parts.filter_map(|part| written(&part)).all(|part| part < built))
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| ringfence_testkit::upstream::program().unwrap());
+    &PROGRAM
 }

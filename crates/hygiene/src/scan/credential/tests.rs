@@ -118,7 +118,7 @@ fn passwords_in_the_middle_of_a_line() {
     for text in [
         "rules for a new account password: 8-character words, sha256 and no spaces",
         "then it asks for the password: it's the one you chose, or the default",
-        "checks of the login and the password: $DB_PASSWORD, <password>, /run/secrets/db1",
+        "checks of the login and the password: $DB_PASSWORD or <password>",
         "this sets the hash of the password: bcrypt, argon2id or pbkdf2",
         "see the page about passwords: 12 tips",
     ] {

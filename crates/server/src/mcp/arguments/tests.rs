@@ -15,7 +15,8 @@ const KNOWN: &[&str] = &[
 ];
 
 fn arguments(given: &Value) -> Result<CallArguments, super::McpFault> {
-    CallArguments::new(given.as_object().cloned(), KNOWN)
+    let known = KNOWN.iter().map(|name| (*name).to_owned()).collect();
+    CallArguments::new(given.as_object().cloned(), known)
 }
 
 #[test]

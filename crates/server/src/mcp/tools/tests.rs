@@ -2,14 +2,11 @@ use ringfence_catalog::tokens;
 use ringfence_policy::AllowedPrograms;
 use serde_json::{Value, json};
 
-use super::{
-    DESCRIBE_ARGUMENTS, LIST_ARGUMENTS, LIST_SKILLS_ARGUMENTS, RUN_ARGUMENTS, SAVE_ARGUMENTS, SEARCH_ARGUMENTS,
-    WAIT_ARGUMENTS, all_tools, instructions,
-};
+use super::{TOOLS, all_definitions, find_tool, instructions};
 
 /// The tokens that a model pays for the tools, and the further tokens if its client also shows output schemas.
 fn price() -> (usize, usize) {
-    let listed = all_tools(AllowedPrograms::All).into_iter().map(|tool| {
+    let listed = all_definitions(AllowedPrograms::All).into_iter().map(|tool| {
         let tool = serde_json::to_value(tool).unwrap();
         let input =
             json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] });
@@ -31,29 +28,19 @@ fn all_tools_together_cost_little() {
 }
 
 #[test]
-fn what_is_taken_is_what_the_schema_says() {
-    let takes = [
-        SEARCH_ARGUMENTS,
-        LIST_ARGUMENTS,
-        DESCRIBE_ARGUMENTS,
-        RUN_ARGUMENTS,
-        WAIT_ARGUMENTS,
-        SAVE_ARGUMENTS,
-        LIST_SKILLS_ARGUMENTS,
-    ];
-    for (tool, takes) in all_tools(AllowedPrograms::All).iter().zip(takes) {
-        let properties = tool.input_schema["properties"].as_object().unwrap();
-        let mut takes = takes.to_vec();
-        takes.sort_unstable();
-        let mut names: Vec<_> = properties.keys().map(String::as_str).collect();
-        names.sort_unstable();
-        assert_eq!(names, takes, "{}", tool.name);
+fn every_name_leads_to_its_own_tool() {
+    for tool in TOOLS {
+        for name in [Some(tool.name), tool.alias].into_iter().flatten() {
+            assert_eq!(find_tool(name).unwrap().name, tool.name);
+        }
     }
+    assert_eq!(find_tool("sandboxed_code.run").unwrap().name, "sandboxed_code_run");
+    assert!(find_tool("run").is_none());
 }
 
 #[test]
 fn every_schema_is_one_of_json_schema_2020_12() {
-    for tool in all_tools(AllowedPrograms::All) {
+    for tool in all_definitions(AllowedPrograms::All) {
         for schema in [Some(&tool.input_schema), tool.output_schema.as_ref()] {
             let schema = Value::Object(schema.unwrap().as_ref().clone());
             assert!(
@@ -69,7 +56,7 @@ fn every_schema_is_one_of_json_schema_2020_12() {
 
 #[test]
 fn what_a_policy_does_not_run_is_not_recommended() {
-    let told = |programs| json!([all_tools(programs), instructions(programs)]).to_string();
+    let told = |programs| json!([all_definitions(programs), instructions(programs)]).to_string();
     let (all, none) = (told(AllowedPrograms::All), told(AllowedPrograms::None));
     for word in ["language shell", "\"shell\"", "\"bash\""] {
         assert!(all.contains(word) && !none.contains(word), "{word}");
