@@ -180,7 +180,9 @@ impl From<OperationError> for CliFault {
     fn from(error: OperationError) -> CliFault {
         let rule = error.rule();
         let fault = match error.code() {
-            code @ "language.missing" => CliFault::not_found(code, "there is no Python on this machine"),
+            code @ "language.missing" => {
+                CliFault::not_found(code, error.missing_python().unwrap_or_else(|| error.chain()))
+            }
             code if error.is_client_error() => CliFault::refused(code, error.chain()),
             code => CliFault::internal(code, error.chain()),
         };

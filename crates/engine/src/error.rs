@@ -85,6 +85,14 @@ pub enum OperationError {
 }
 
 impl OperationError {
+    /// Why there is no Python for the program, if that is the error.
+    pub fn missing_python(&self) -> Option<String> {
+        let (OperationError::Run(error) | OperationError::Pool(PoolError::Prepare(error))) = self else {
+            return None;
+        };
+        is_without_python(error).then(|| error.to_string())
+    }
+
     /// The stable code of this error.
     pub fn code(&self) -> &'static str {
         use ringfence_sandbox::ExecutionError as Sandbox;
@@ -92,9 +100,7 @@ impl OperationError {
             OperationError::Record(error)
             | OperationError::Screen(ringfence_gateway::RedactionError::Unkept(error)) => error.code(),
             OperationError::Launch(_) | OperationError::Pool(PoolError::Launch(_)) => "sandbox.launch",
-            OperationError::Run(Sandbox::NoPython) | OperationError::Pool(PoolError::Prepare(Sandbox::NoPython)) => {
-                "language.missing"
-            }
+            _ if self.missing_python().is_some() => "language.missing",
             OperationError::Run(Sandbox::Job { .. }) => "job.size",
             OperationError::Run(_) | OperationError::Pool(_) => "sandbox.failed",
             OperationError::CopyIn(_) => "files.in",
@@ -176,9 +182,7 @@ impl OperationError {
             OperationError::Record(error) | OperationError::Adopt(AdoptError::Record(error)) => {
                 is_transient_record_error(error)
             }
-            OperationError::Pool(error) => {
-                !matches!(error, PoolError::Prepare(ringfence_sandbox::ExecutionError::NoPython))
-            }
+            OperationError::Pool(error) => !matches!(error, PoolError::Prepare(error) if is_without_python(error)),
             OperationError::Launch(_)
             | OperationError::CopyIn(_)
             | OperationError::Lease(_)
@@ -214,6 +218,12 @@ impl OperationError {
         }
         text
     }
+}
+
+/// Whether an execution failed because there is no Python for it.
+fn is_without_python(error: &ringfence_sandbox::ExecutionError) -> bool {
+    use ringfence_sandbox::ExecutionError as Sandbox;
+    matches!(error, Sandbox::NoPython | Sandbox::UnusablePython(_))
 }
 
 /// Whether the record error is transient: damage is not.

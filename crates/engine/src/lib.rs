@@ -61,7 +61,7 @@ pub use runs::follow::{RunEvent, RunFollower};
 pub use runs::idempotency::IdempotentRun;
 pub use runs::output_buffer::{OutputCursor, OutputCursorError};
 pub use runs::registry::{OutputFrom, RunArtifact, RunProgress, RunResult, RunningExecution, WaitCondition, WaitError};
-pub use sandboxes::Sandboxes;
+pub use sandboxes::{Sandboxes, gateway_rules};
 pub use sessions::Sessions;
 pub use sessions::rules::{ActiveRules, RulesChangeError};
 pub use sinks::AuditSinkConfig;

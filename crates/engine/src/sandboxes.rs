@@ -125,18 +125,11 @@ impl Sandboxes {
     /// The mechanism that enforces each rule.
     pub(crate) fn enforcement(&self, spec: &Spec, policy: &Policy) -> Vec<Enforcement> {
         let by_the_place = self.backend.enforcement(spec);
-        let tools = (!self.config.servers.is_empty()).then(|| report::gateway_enforcement("tools"));
-        let net = (policy.net().enabled == Some(true)).then(|| report::gateway_enforcement("net"));
-        let data = policy.data_rules();
-        let pii = (data.pii != PiiMode::Off).then(|| report::gateway_enforcement("data.pii"));
-        let secrets = (data.secrets != SecretMode::Off).then(|| report::gateway_enforcement("data.secrets"));
+        let by_the_gateway = gateway_rules(policy, !self.config.servers.is_empty());
         by_the_place
             .iter()
             .map(report::journal_enforcement)
-            .chain(tools)
-            .chain(net)
-            .chain(pii)
-            .chain(secrets)
+            .chain(by_the_gateway.into_iter().map(report::gateway_enforcement))
             .collect()
     }
 
@@ -182,4 +175,19 @@ pub(crate) fn supported_capabilities() -> SupportedCapabilities {
         .with(Capability::ReturnCaps)
         .with(Capability::RowCaps)
         .with(Capability::PersistentMounts)
+}
+
+/// The rules of a policy that the gateway enforces.
+pub fn gateway_rules(policy: &Policy, has_servers: bool) -> Vec<&'static str> {
+    let data = policy.data_rules();
+    let rules = [
+        ("tools", has_servers),
+        ("net", policy.net().enabled == Some(true)),
+        ("data.pii", data.pii != PiiMode::Off),
+        ("data.secrets", data.secrets != SecretMode::Off),
+    ];
+    rules
+        .into_iter()
+        .filter_map(|(rule, held)| held.then_some(rule))
+        .collect()
 }

@@ -135,17 +135,10 @@ impl Gateway {
         &self.observed_types
     }
 
-    /// Returns the catalog of all servers; servers that were never listed are listed now.
+    /// Returns the catalog of all servers; servers that were never listed are listed now. One that cannot be is told once, as
+    /// an event.
     pub async fn catalog_snapshot(&self) -> Arc<CatalogSnapshot> {
-        let (known, failed) = self.upstreams.list_unlisted().await;
-        for error in failed.values() {
-            let error = error.without_stderr();
-            tracing::warn!(
-                error,
-                "a tool server cannot be listed; `ringfence servers test` says more"
-            );
-        }
-        known
+        self.upstreams.list_for_use().await
     }
 
     /// Returns the catalog with its search index. Building the index of thousands of tools takes a while and runs on
@@ -156,7 +149,7 @@ impl Gateway {
     }
 
     /// Returns the index of this catalog: an existing one, one that is being built, or a new one.
-    async fn index_snapshot(&self, known: Arc<CatalogSnapshot>) -> Arc<SearchableCatalog> {
+    pub async fn index_snapshot(&self, known: Arc<CatalogSnapshot>) -> Arc<SearchableCatalog> {
         let cell = self.index_slot(known.generation).index;
         let made = cell.get_or_init(|| async {
             let of = Arc::clone(&known);

@@ -153,6 +153,15 @@ pub enum ServerNotice {
     },
 }
 
+impl ServerNotice {
+    /// Returns the configured name of the server.
+    pub fn server(&self) -> &str {
+        match self {
+            ServerNotice::Host { server } | ServerNotice::Ignored { server, .. } => server,
+        }
+    }
+}
+
 impl fmt::Display for ServerNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

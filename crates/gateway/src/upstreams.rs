@@ -4,7 +4,7 @@
 
 mod server;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -49,6 +49,13 @@ pub enum ServerEvent {
         /// How long the program has in all.
         within: Duration,
     },
+    /// A server whose tools are needed cannot be listed.
+    Unlisted {
+        /// Configured name of the server.
+        server: String,
+        /// The error, with the name of the server in it.
+        error: String,
+    },
     /// A server that spoke 2026-07-28 before now says that it does not.
     OlderProtocol {
         /// Configured name of the server.
@@ -84,6 +91,10 @@ impl fmt::Display for ServerEvent {
                 "server `{server}` was started and has not answered for {} s (it may be downloading itself); it has {} s in all",
                 after.as_secs(),
                 within.as_secs()
+            ),
+            ServerEvent::Unlisted { server, error } => write!(
+                f,
+                "{error}; its tools are missing, and `ringfence servers test {server}` says more"
             ),
             ServerEvent::OlderProtocol { server } => write!(
                 f,
@@ -145,6 +156,8 @@ struct UpstreamHub {
     vault: Vault,
     generation: watch::Sender<u64>,
     snapshot: Mutex<Option<Arc<CatalogSnapshot>>>,
+    /// The servers that could not be listed at last, which was told.
+    unlisted: Mutex<BTreeSet<String>>,
     events: broadcast::Sender<ServerEvent>,
 }
 
@@ -153,6 +166,20 @@ impl UpstreamHub {
         tracing::info!(?happened, "upstream");
         // Commands that only read have no receiver, which is fine.
         let _ = self.events.send(happened);
+    }
+
+    /// Publishes the servers that cannot be listed: each once, until it has been listed.
+    fn publish_unlisted(&self, failed: &BTreeMap<String, ServerError>) {
+        let told = {
+            let mut unlisted = self.unlisted.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *unlisted, failed.keys().cloned().collect())
+        };
+        for (server, error) in failed.iter().filter(|(server, _)| !told.contains(*server)) {
+            self.publish(ServerEvent::Unlisted {
+                server: server.clone(),
+                error: error.without_stderr(),
+            });
+        }
     }
 
     fn bump_generation(&self) {
@@ -170,6 +197,7 @@ impl Upstreams {
             options,
             generation: watch::Sender::new(1),
             snapshot: Mutex::new(None),
+            unlisted: Mutex::default(),
             events,
         });
         let upstream = |server: &crate::servers::ConfiguredServer| {
@@ -245,6 +273,13 @@ impl Upstreams {
             .filter_map(|(server, listed)| Some((server, listed.err()?)));
         let failed = failed.collect();
         (self.snapshot(), failed)
+    }
+
+    /// As [`Upstreams::list_unlisted`], for callers that only need the tools: a server that fails is an event.
+    pub(crate) async fn list_for_use(&self) -> Arc<CatalogSnapshot> {
+        let (known, failed) = self.list_unlisted().await;
+        self.hub.publish_unlisted(&failed);
+        known
     }
 
     /// Lists one server again, or all at once.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::BuildHasher as _;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_jail::cgroup::CgroupError;
@@ -17,6 +18,7 @@ use crate::control::ControlError;
 use crate::follow::{IgnoreChild, ObservedRun};
 use crate::pipe::{HostPipe, PipeError, PipeProgress};
 use crate::sandbox::Sandbox;
+use crate::spec::SpecError;
 use crate::tunnel::ProgramTunnel;
 use crate::verdict::{ExecutionLimit, MeasuredUsage, Verdict, Violation};
 
@@ -343,6 +345,9 @@ pub enum ExecutionError {
     /// This host has no Python interpreter.
     #[error("there is no Python on this machine")]
     NoPython,
+    /// The configured Python interpreter cannot be used.
+    #[error("{}", .0.whole())]
+    UnusablePython(Arc<SpecError>),
 }
 
 /// A child that is started and waits for its job.

@@ -97,6 +97,8 @@ pub(crate) fn add_python(
         source,
     };
     let interpreter = interpreter::query_interpreter(path).map_err(failed)?;
+    // Nothing is added unless all of it can be.
+    let (mut places, mut uses) = (Vec::new(), Vec::new());
     for prefix in interpreter.prefixes {
         if prefix.starts_with("/usr") {
             continue;
@@ -107,12 +109,14 @@ pub(crate) fn add_python(
             .glob_state_at(&real)
             .map_err(|error| failed(io::Error::other(error)))?;
         let to = prefix.to_string_lossy().into_owned();
-        spec.places.push(RootEntry::Host {
+        places.push(RootEntry::Host {
             from: prefix,
             to: to.clone(),
             access: MountAccess::Read,
         });
-        spec.uses.push((to, LandlockAccess::Programs));
+        uses.push((to, LandlockAccess::Programs));
     }
+    spec.places.extend(places);
+    spec.uses.extend(uses);
     Ok(Some(interpreter.path))
 }

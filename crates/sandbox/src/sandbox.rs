@@ -114,14 +114,14 @@ impl Sandbox {
         let number = self.number;
         let limits = self.inner.prepare_limits(number)?;
         let (ours, theirs) = socket::pair(PairKind::Stream).map_err(ExecutionError::Socket)?;
-        let python = self
-            .spec
-            .python
-            .as_ref()
-            .map(|path| path.to_string_lossy().into_owned());
-        if language == JobLanguage::Python && python.is_none() {
-            return Err(ExecutionError::NoPython);
-        }
+        let python = match &self.spec.python {
+            Ok(Some(path)) => Some(path.to_string_lossy().into_owned()),
+            Ok(None) if language == JobLanguage::Python => return Err(ExecutionError::NoPython),
+            Err(error) if language == JobLanguage::Python => {
+                return Err(ExecutionError::UnusablePython(Arc::clone(error)));
+            }
+            Ok(None) | Err(_) => None,
+        };
         let order = WorkerCommand::Prepare(PrepareCommand {
             number,
             language,

@@ -5,6 +5,7 @@ mod nested_places;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_jail::{ExecPolicy, LandlockAccess, MountAccess, RootEntry};
@@ -49,7 +50,8 @@ pub struct Spec {
     pub(crate) writable: Vec<WritablePlace>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) limits: policy::ProgramLimits,
-    pub(crate) python: Option<PathBuf>,
+    /// The interpreter for Python code; `None` if the machine has none, an error if the configured one cannot be used.
+    pub(crate) python: Result<Option<PathBuf>, Arc<SpecError>>,
     /// Whether programs may have network access.
     pub(crate) network: bool,
     /// The host's user number of the programs; `None`: any.
@@ -167,7 +169,7 @@ impl Spec {
             writable: Vec::new(),
             env: environment(policy),
             limits: policy.limits().clone(),
-            python: None,
+            python: Ok(None),
             network: policy.net().enabled == Some(true),
             user: options.user,
             shows_host: false,
@@ -179,7 +181,7 @@ impl Spec {
             spec.add_mount(mount, &mut scanner, options)?;
         }
         // After the mounts, because its folder may lie below one of them.
-        spec.python = root::add_python(&mut spec, options.python.as_deref(), &scanner)?;
+        spec.python = root::add_python(&mut spec, options.python.as_deref(), &scanner).map_err(Arc::new);
         let shared = RootEntry::Memory {
             to: "/dev/shm".to_owned(),
             bytes: SHARED_MEMORY,
@@ -253,7 +255,8 @@ impl Spec {
     fn digest_of(&self, policy: &Policy, options: &SpecOptions) -> String {
         let mut hasher = blake3::Hasher::new();
         let (fs, env, limits) = (policy.fs(), policy.env(), policy.limits());
-        hasher.update(format!("{fs:?} {env:?} {limits:?} {:?} {}", options.python, self.network).as_bytes());
+        let python = (&options.python, self.python.is_ok());
+        hasher.update(format!("{fs:?} {env:?} {limits:?} {python:?} {}", self.network).as_bytes());
         if self.writable.iter().any(WritablePlace::is_on_disk) {
             hasher.update(format!("{:?} {:?} {:?}", options.folders, options.kept, options.user).as_bytes());
         }

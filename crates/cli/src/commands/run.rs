@@ -169,7 +169,8 @@ impl ProgramRun {
         create_output_folder(place.out.as_deref())?;
         let interrupt = listen_for_signals()?;
         let chosen = ResolvedServers::resolve(&place.rules, &config)?;
-        chosen.print_notices(printer);
+        // Only code calls tools.
+        chosen.print_notices(|_| matches!(program, RunProgram::Code { .. }), printer);
         servers::say_missing(&policy, &config, printer);
         let engine = open_engine(&config, chosen, settings, &interrupt).await?;
         let output_limit = policy.limits().output.get();

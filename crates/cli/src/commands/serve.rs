@@ -50,7 +50,7 @@ pub(crate) async fn serve_clients(
         direct: direct_patterns(&args.direct)?,
     };
     let chosen = ResolvedServers::resolve(&args.rules, &config)?;
-    chosen.print_notices(printer);
+    chosen.print_notices(|_| true, printer);
     say_missing(&policy, &config, printer);
     let collector = telemetry::configured_collector(config.doors.otlp.as_deref(), settings)?;
     let engine = open_engine(&config, chosen, policy, settings, &interrupt).await?;

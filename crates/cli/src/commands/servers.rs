@@ -90,7 +90,8 @@ async fn list_servers(args: &ServersList, settings: &CliSettings, printer: &Prin
 }
 
 async fn test_servers(args: &ServersTest, settings: &CliSettings, printer: &Printer) -> Result<ExitCode, CliFault> {
-    let desk = OperatorCatalog::open(&args.rules, settings, printer).await?;
+    let named = args.server.iter().cloned().collect();
+    let desk = OperatorCatalog::open_for(named, &args.rules, settings, printer).await?;
     let upstreams = desk.gateway().upstreams().clone();
     let mut changes = ServerEvents::from_gateway(desk.gateway());
     let tested = upstreams.refresh(args.server.as_deref()).await;

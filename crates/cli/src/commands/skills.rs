@@ -62,7 +62,7 @@ fn list_skills(args: &SkillsList, settings: &CliSettings, printer: &Printer) -> 
     if let Some(id) = &args.session {
         scopes.insert(0, SkillScope::Session(parse_session_id(id)?));
     }
-    let SkillSurvey { skills, damaged } = open_skills(settings)?.survey(&scopes)?;
+    let SkillSurvey { skills, damaged } = open_skills(settings)?.survey_complete(&scopes)?;
     let keep = ServerCache::new(&settings.home()?);
     if args.json {
         let rows = skills.iter().map(|skill| skill_json(skill, &keep));

@@ -1,5 +1,6 @@
 //! `ringfence tools`: the catalog for the operator: every tool, with the policy's decision on it.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -43,11 +44,24 @@ pub(crate) struct OperatorCatalog {
     engine: Engine,
     policy: Arc<Policy>,
     gateway: Arc<Gateway>,
+    /// The servers that the command is about; empty: all of them.
+    named: Vec<String>,
 }
 
 impl OperatorCatalog {
     /// Opens the engine with the configured servers; fails if there are none.
     pub(crate) async fn open(
+        given: &PolicyArgs,
+        settings: &CliSettings,
+        printer: &Printer,
+    ) -> Result<OperatorCatalog, CliFault> {
+        OperatorCatalog::open_for(Vec::new(), given, settings, printer).await
+    }
+
+    /// Opens the engine for a command about the named servers; about all of them, if there is no name, or one that is not
+    /// exactly the name of a server.
+    pub(crate) async fn open_for(
+        mut named: Vec<String>,
         given: &PolicyArgs,
         settings: &CliSettings,
         printer: &Printer,
@@ -60,13 +74,20 @@ impl OperatorCatalog {
                 .with_hint("name some with `--servers FILE`, or under `servers` in `ringfence.yaml`")
                 .with_exit(EXIT_CHECK_FAILED));
         }
-        chosen.print_notices(printer);
+        if named.iter().any(|name| chosen.servers.get(name).is_none()) {
+            named.clear();
+        }
+        chosen.print_notices(
+            |server| named.is_empty() || named.iter().any(|name| name == server),
+            printer,
+        );
         let engine = run::open_engine(&config, chosen, settings, &run::listen_for_signals()?).await?;
         match engine.tools().tool_gateway().cloned() {
             Some(gateway) => Ok(OperatorCatalog {
                 engine,
                 policy,
                 gateway,
+                named,
             }),
             None => {
                 Err(CliFault::internal("servers.none", "no tool server is configured").with_exit(EXIT_CHECK_FAILED))
@@ -78,10 +99,22 @@ impl OperatorCatalog {
         &self.gateway
     }
 
-    /// The searchable catalog, and the exit code of the command. A server that cannot be listed is named in a notice, its
-    /// tools are missing, and the exit code is 1.
+    /// The searchable catalog, and the exit code of the command. A server of the command that cannot be listed is named in
+    /// a notice, its tools are missing, and the exit code is 1.
     pub(crate) async fn load_index(&self, printer: &Printer) -> (Arc<SearchableCatalog>, ExitCode) {
-        let (_, failed) = self.gateway.upstreams().list_unlisted().await;
+        let upstreams = self.gateway.upstreams();
+        let (known, failed) = if self.named.is_empty() {
+            upstreams.list_unlisted().await
+        } else {
+            let mut failed = BTreeMap::new();
+            for server in &self.named {
+                if upstreams.snapshot().catalog.server(server).is_none() {
+                    let listed = upstreams.refresh(Some(server)).await.into_iter();
+                    failed.extend(listed.filter_map(|(server, listed)| Some((server, listed.err()?))));
+                }
+            }
+            (upstreams.snapshot(), failed)
+        };
         for error in failed.values() {
             printer.notice(&error.to_string());
         }
@@ -90,7 +123,7 @@ impl OperatorCatalog {
         } else {
             ExitCode::from(EXIT_CHECK_FAILED)
         };
-        (self.gateway.searchable_catalog().await, ending)
+        (self.gateway.index_snapshot(known).await, ending)
     }
 
     pub(crate) async fn shutdown(self) {
@@ -151,6 +184,11 @@ pub(super) fn catalog_language(lang: StubLang) -> StubLanguage {
     }
 }
 
+/// The server in a tool's full name.
+fn server_of(tool: &str) -> &str {
+    tool.split_once('.').map_or(tool, |(server, _)| server)
+}
+
 /// Finds a tool by `server.tool`, in any spelling of its name.
 pub(crate) fn find_tool<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Tool, CliFault> {
     let found = name
@@ -178,11 +216,8 @@ async fn accept_definition(
     settings: &CliSettings,
     printer: &Printer,
 ) -> Result<ExitCode, CliFault> {
-    let desk = OperatorCatalog::open(&args.rules, settings, printer).await?;
-    let server = args
-        .tool
-        .split_once('.')
-        .map_or(args.tool.as_str(), |(server, _)| server);
+    let server = server_of(&args.tool);
+    let desk = OperatorCatalog::open_for(vec![server.to_owned()], &args.rules, settings, printer).await?;
     // Lists the server again instead of using the remembered definition.
     let ready = desk.gateway().upstreams().ensure_connected(server).await;
     let known = desk.gateway().upstreams().snapshot();

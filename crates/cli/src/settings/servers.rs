@@ -48,10 +48,12 @@ impl ResolvedServers {
         Ok(ResolvedServers { servers, policies })
     }
 
-    /// Prints the notices about the servers, above all which ones run outside a sandbox.
-    pub(crate) fn print_notices(&self, printer: &Printer) {
+    /// Prints the notices about the servers that a command uses, above all which ones run outside a sandbox.
+    pub(crate) fn print_notices(&self, used: impl Fn(&str) -> bool, printer: &Printer) {
         for notice in self.servers.notices() {
-            printer.notice(&notice.to_string());
+            if used(notice.server()) {
+                printer.notice(&notice.to_string());
+            }
         }
     }
 }

@@ -483,6 +483,20 @@ fn a_yes_for_good_is_a_rule_that_is_shown_first() {
     assert!(journal.stdout.contains("approved (always) by local:"), "{journal:?}");
     // The same call needs no second approval; another call does.
     good(&ended(start(&setting, ONE, &["--json"])));
+    for (to, verdict, rule) in [("ann", "allow", "rules.yaml[0]"), ("bob", "ask", "tools.rules[")] {
+        let args = json!({ "to": to }).to_string();
+        let explain = [
+            "policy",
+            "explain",
+            "--policy",
+            "policy.yaml",
+            "--servers",
+            "servers.json",
+        ];
+        let told = setting.json(&[&explain[..], &["--tool", "mail.send", "--args", &args, "--json"]].concat());
+        assert_eq!(told["verdict"], verdict, "{told:#}");
+        assert!(told["rule"].as_str().unwrap().starts_with(rule), "{told:#}");
+    }
     let other = start(&setting, &ONE.replace("ann", "bob"), &["--json"]);
     let question = waiting(&setting, 1).remove(0);
     good(&setting.run(&["approvals", "deny", id(&question)]));

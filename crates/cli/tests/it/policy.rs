@@ -61,6 +61,8 @@ fn what_is_shown_reads_back_as_the_same_policy() {
             "net, pid, user",
             "capabilities: none",
             "/usr ",
+            "#   net.default: deny\n#   tools.drift: ask\n",
+            "#   data.pii           gateway\n#   data.secrets       gateway\n",
         ] {
             assert!(done.stdout.contains(added), "{added}: {}", done.stdout);
         }

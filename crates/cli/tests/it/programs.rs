@@ -80,6 +80,27 @@ fn a_virtual_environment_can_be_the_python() {
 }
 
 #[test]
+fn a_missing_python_stops_only_python() {
+    let setting = Setting::new();
+    setting.write("ringfence.yaml", "runtimes: { python: /nowhere/python3 }\n");
+    setting.write("one.ts", "1 + 1");
+    setting.write("one.py", "1 + 1");
+    check(&setting.run(&["run", "one.ts", "--config", "ringfence.yaml"]), 0, "2\n");
+    check(
+        &setting.run(&["exec", "--config", "ringfence.yaml", "--", "echo", "here"]),
+        0,
+        "here\n",
+    );
+    let refused = setting.run(&["run", "one.py", "--config", "ringfence.yaml"]);
+    assert_eq!(refused.code, Some(127), "{refused:?}");
+    assert!(
+        refused.stderr.contains("cannot use `/nowhere/python3` as Python")
+            && refused.stderr.contains("`runtimes.python`"),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn any_program_runs_confined() {
     let setting = Setting::new();
     let done = setting.run(&["exec", "--", "git", "--version"]);

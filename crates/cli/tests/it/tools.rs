@@ -556,7 +556,9 @@ fn the_catalog_at_the_command_line_is_paged_and_says_what_it_costs() {
     assert!(names(&support).iter().all(|name| name.starts_with("company.")));
     let words = say(&["tools", "list", "-n", "3"]);
     assert_eq!(words.stdout.lines().count(), 4, "{words:?}");
-    assert!(words.stdout.starts_with("POLICY   TOOL  DESCRIPTION\n"), "{words:?}");
+    let header = words.stdout.lines().next().unwrap();
+    let columns: Vec<&str> = header.split_whitespace().collect();
+    assert_eq!(columns, ["POLICY", "TOOL", "DESCRIPTION"], "{words:?}");
     assert!(
         words.stderr.contains("there is more: `--cursor ") && words.stderr.contains("tokens for a model"),
         "{words:?}"
@@ -716,4 +718,56 @@ fn servers_that_cannot_be_used_are_named_and_leave_the_others_alone() {
         wrong.stderr.contains("`command`") && wrong.code == Some(125),
         "{wrong:?}"
     );
+}
+
+#[test]
+fn a_command_about_one_server_is_about_no_other() {
+    let setting = setting();
+    let servers = json!({ "mcpServers": {
+        "gone": { "command": "/nowhere/at/all" },
+        "small": { "command": "/usr/bin/python3", "args": [setting.work().join("small/server.py")] },
+    } });
+    setting.write("servers.json", servers.to_string());
+    let listed = setting.run(&["tools", "list", "small", "--servers", "servers.json"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(!listed.stderr.contains("gone"), "{listed:?}");
+    // The columns of the header are those of the rows.
+    let lines: Vec<&str> = listed.stdout.lines().collect();
+    let column = lines[0].find("DESCRIPTION").unwrap();
+    assert!(
+        lines.iter().any(|line| line.find("Greets somebody.") == Some(column)),
+        "{lines:#?}"
+    );
+    for words in [["tools", "show", "small.hello"], ["servers", "test", "small"]] {
+        let done = setting.run(&[&words[..], &["--servers", "servers.json"]].concat());
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(!done.stderr.contains("gone"), "{done:?}");
+    }
+    let exec = setting.run(&["exec", "--servers", "servers.json", "--", "true"]);
+    assert_eq!((exec.code, exec.stderr.as_str()), (Some(0), ""), "{exec:?}");
+    // A command about all servers names the one that failed, once.
+    let all = setting.run(&["tools", "list", "--servers", "servers.json"]);
+    assert_eq!(all.code, Some(1), "{all:?}");
+    assert_eq!(all.stderr.matches("server `gone`: ").count(), 1, "{all:?}");
+    assert!(!all.stderr.contains("WARN"), "{all:?}");
+}
+
+#[test]
+fn a_program_that_searches_often_tells_of_a_failed_server_once() {
+    let setting = setting();
+    let servers = json!({ "mcpServers": { "gone": { "command": "/nowhere/at/all" } } });
+    setting.write("servers.json", servers.to_string());
+    let source = "await search('a'); await search('b'); (await list()).total";
+    setting.write("often.ts", source);
+    let done = setting.run(&[
+        "run",
+        "often.ts",
+        "--servers",
+        "servers.json",
+        "--policy",
+        "policy.yaml",
+    ]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.stderr.matches("server `gone`: ").count(), 1, "{done:?}");
+    assert!(!done.stderr.contains("WARN"), "{done:?}");
 }

@@ -42,11 +42,7 @@ impl StandingRulesFile {
         if version.is_none() {
             *read = (None, StandingRules::default());
         } else if read.0 != version {
-            let rules = self.file.read().and_then(|text| {
-                StandingRules::parse(&text)
-                    .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
-            });
-            let rules = rules.unwrap_or_else(|error| {
+            let rules = parse_file(&self.file).unwrap_or_else(|error| {
                 tracing::warn!(file = %self.file.path().display(), %error, "answers given for good cannot be read; people are asked again");
                 StandingRules::default()
             });
@@ -54,6 +50,16 @@ impl StandingRulesFile {
         }
         read.1.clone()
     }
+}
+
+/// Reads the standing rules of a data folder; a folder without the file has none.
+pub fn read_rules(home: &Path) -> io::Result<StandingRules> {
+    parse_file(&rules_file(home))
+}
+
+fn parse_file(file: &RulesFile) -> io::Result<StandingRules> {
+    StandingRules::parse(&file.read()?)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
 }
 
 /// The rule that a permanent answer would write, and its effect.

@@ -102,12 +102,38 @@ pub(crate) fn timed_policy(ceiling: &Ceiling, base: &Arc<Policy>, ask: &RunReque
     let proc = draft
         .as_object_mut()
         .map(|keys| keys.entry("proc").or_insert_with(|| json!({})));
-    if let (Some(timeout), Some(Value::Object(proc))) = (more, proc) {
-        let wish = || format!("{}ms", timeout.as_millis()).into();
-        proc.entry("wall_timeout").or_insert_with(wish);
-        return request_policy(ceiling, base, Some(&draft));
+    let own = request_policy(ceiling, base, ask.draft.as_ref())?;
+    if let (Some(timeout), Some(Value::Object(proc))) = (more, proc)
+        && !proc.contains_key("wall_timeout")
+    {
+        proc.insert("wall_timeout".to_owned(), format!("{}ms", timeout.as_millis()).into());
+        let timed = base
+            .to_draft()
+            .layer(&request_draft(&draft)?)
+            .with_name("sandbox_policy");
+        // The draft alone is allowed, so only the timeout can be too much.
+        return timed.under(ceiling).map(Arc::new).map_err(timeout_refusal);
     }
-    request_policy(ceiling, base, ask.draft.as_ref())
+    Ok(own)
+}
+
+/// The refusal of a timeout that exceeds the ceiling or the bounds.
+fn timeout_refusal(mut error: DraftRejection) -> RunRefusal {
+    let (code, rule) = (error.code(), error.rule());
+    for excess in &mut error.keys {
+        "timeout".clone_into(&mut excess.key);
+    }
+    for bound in &mut error.bounds {
+        "timeout".clone_into(&mut bound.key);
+    }
+    let (keys, bounds) = (error.keys.first(), error.bounds.first());
+    let why = keys.map(ToString::to_string).or(bounds.map(ToString::to_string));
+    RunRefusal {
+        code,
+        message: why.unwrap_or_else(|| error.to_string()),
+        rule,
+        hint: Some("give a shorter `timeout`, or none: then the policy's own time counts".to_owned()),
+    }
 }
 
 /// Bytes of a request's draft at most: the draft is kept as long as the run, for every client that waits.
@@ -167,12 +193,18 @@ pub(crate) fn request_policy(
         return Ok(Arc::clone(base));
     };
     check_draft_size(Some(draft))?;
-    let text = draft.to_string();
-    let draft = Draft::parse(&text, "sandbox_policy").map_err(|error| draft_refusal("`sandbox_policy`", error))?;
-    let draft = resolve_folders(draft)?;
-    let named = base.to_draft().layer(&draft).with_name("sandbox_policy");
+    let named = base
+        .to_draft()
+        .layer(&request_draft(draft)?)
+        .with_name("sandbox_policy");
     let policy = named.under(ceiling).map_err(|error| ceiling_refusal(&error))?;
     Ok(Arc::new(policy))
+}
+
+/// Parses the draft of a request, with its host folders resolved.
+fn request_draft(draft: &Value) -> Result<Draft, RunRefusal> {
+    let draft = Draft::parse(&draft.to_string(), "sandbox_policy");
+    resolve_folders(draft.map_err(|error| draft_refusal("`sandbox_policy`", error))?)
 }
 
 /// The refusal of a draft that does not parse.
@@ -235,3 +267,6 @@ pub(crate) fn check_fixed_sections(open: &Policy, asked: &Policy) -> Result<(), 
         hint: Some("leave these keys out, or run in another session".to_owned()),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -156,6 +156,12 @@ pub(super) fn dns(host: &str, why: &str) -> RequestRefusal {
         .with_hint("check the spelling of the host")
 }
 
+pub(super) fn no_name_server(host: &str, why: &str) -> RequestRefusal {
+    RequestRefusal::new("net.dns", format!("the address of `{host}` cannot be looked up: {why}"))
+        .by_rule("builtin.dns")
+        .with_hint("check the network and the name servers of this machine (`/etc/resolv.conf`), then try again")
+}
+
 pub(super) fn unreachable(host: &str, why: &str) -> RequestRefusal {
     RequestRefusal::new("net.unreachable", format!("`{host}` does not answer: {why}"))
         .with_hint("the host is allowed, but it cannot be reached now; try again later")

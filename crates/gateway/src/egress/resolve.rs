@@ -9,6 +9,7 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
+use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::{Name, RData};
 use ringfence_policy::Host;
@@ -77,8 +78,8 @@ impl DnsResolver {
         let absolute = Name::from_ascii(format!("{name}.")).map_err(|error| failed(&error.to_string()))?;
         let resolver = self.resolver().map_err(failed)?;
         let found = tokio::time::timeout(RESOLVE_TIMEOUT, resolver.lookup_ip(absolute)).await;
-        let found = found.map_err(|_| failed("the name server does not answer"))?;
-        let found = found.map_err(|error| failed(&error.to_string()))?;
+        let found = found.map_err(|_| refuse::no_name_server(name, "the name servers do not answer"))?;
+        let found = found.map_err(|error| lookup_refusal(name, &error))?;
         let mut stands_for = ResolvedHost {
             addresses: Vec::new(),
             aliases: Vec::new(),
@@ -99,7 +100,26 @@ impl DnsResolver {
     }
 }
 
-fn build_resolver(place: Option<SocketAddr>) -> Result<TokioResolver, hickory_resolver::net::NetError> {
+/// The refusal of a host whose lookup failed, without the library's own account of the query.
+fn lookup_refusal(name: &str, error: &NetError) -> RequestRefusal {
+    if error.is_nx_domain() {
+        refuse::dns(name, "there is no such host name")
+    } else if error.is_no_records_found() {
+        refuse::dns(name, "the name servers know no address for it")
+    } else {
+        tracing::debug!(%error, host = name, "a lookup failed");
+        let why = if matches!(error, NetError::Timeout) {
+            "the name servers do not answer"
+        } else if matches!(error, NetError::NoConnections) {
+            "no name server can be reached"
+        } else {
+            "the name servers gave no usable answer"
+        };
+        refuse::no_name_server(name, why)
+    }
+}
+
+fn build_resolver(place: Option<SocketAddr>) -> Result<TokioResolver, NetError> {
     let mut builder = match place {
         None => TokioResolver::builder_tokio()?,
         Some(place) => {
@@ -122,3 +142,6 @@ fn build_resolver(place: Option<SocketAddr>) -> Result<TokioResolver, hickory_re
     }
     builder.build()
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_gateway::{Gateway, ObservedTypes, PassError};
+use ringfence_gateway::{Gateway, ObservedTypes, PassError, ServerEvent};
 use serde_json::json;
 
 use crate::book::Road;
@@ -66,6 +66,29 @@ fn gateway(bench: &Bench) -> Arc<Gateway> {
         bench.upstreams.clone(),
         ObservedTypes::open(bench.home.path()),
     ))
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_listed_is_told_once() {
+    let bench = bench(&json!({"gone": {"command": "/nowhere/at/all"}, "one": entry("echo")}));
+    let gateway = gateway(&bench);
+    let mut events = bench.upstreams.events();
+    for _ in 0..3 {
+        let known = gateway.searchable_catalog().await;
+        assert!(known.catalog().server("one").is_some() && known.catalog().server("gone").is_none());
+    }
+    let told = events.try_recv().unwrap();
+    assert!(
+        matches!(&told, ServerEvent::Unlisted { server, .. } if server == "gone"),
+        "{told:?}"
+    );
+    let text = told.to_string();
+    assert!(
+        text.starts_with("server `gone`: ") && text.ends_with("`ringfence servers test gone` says more"),
+        "{text}"
+    );
+    let more = events.try_recv();
+    assert!(more.is_err(), "{more:?}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! contains them.
 
 mod judge;
+mod sentence;
 mod written;
 
 use super::label::{KeyPlacement, LabelKey, add_value_finding, line_label, truncate};
@@ -10,9 +11,8 @@ use super::{Scan, surrounding_keys};
 use crate::finding::Evidence;
 use crate::keys::{self, KeyHint, NameOwner};
 use crate::kind::SensitiveKind;
-use judge::{
-    is_constant_name, is_password_key, is_path, is_placeholder, is_telling, looks_chosen_by_person, looks_like_secret,
-};
+use judge::{is_constant_name, is_password_key, is_placeholder, is_telling, looks_like_secret};
+pub(super) use sentence::scan_sentences;
 pub(super) use written::{named_variable, scan_block};
 
 /// Most bytes of a value that are checked, and most bytes of a cookie.
@@ -40,8 +40,8 @@ const SCHEMES: [&str; 8] = [
     "key",
 ];
 
-/// Returns a key in the middle of a line that a `:` follows: after a bracket, a comma or a quote, or a header's name.
-/// Unless a structure follows, it must be the key of a secret.
+/// Returns a key in the middle of a line that a `:` follows: after a bracket, a comma or a quote, a header's name, or
+/// the last word before a chosen password. Unless a structure follows, it must be the key of a secret.
 pub(super) fn key_within<'t>(scan: &Scan<'t>, at: usize, opens: bool) -> Option<LabelKey<'t>> {
     if scan.byte_at(at + 1) == b':' || scan.byte_before(at) == b':' {
         return None;
@@ -54,8 +54,8 @@ pub(super) fn key_within<'t>(scan: &Scan<'t>, at: usize, opens: bool) -> Option<
     let begun = || matches!(text.as_bytes()[0] | 0x20, b'a' | b'c' | b'p' | b's' | b'x');
     let header = || begun() && HEADERS.iter().any(|header| text.eq_ignore_ascii_case(header));
     let stands = KeyPlacement::Within;
-    let good = (parted || quoted || header() || written::is_member_of_printed(scan, start, at))
-        && (opens || may_be_secret_key(text));
+    let placed = parted || quoted || header() || written::is_member_of_printed(scan, start, at);
+    let good = (placed || sentence::states_password(scan, text, at)) && (opens || may_be_secret_key(text));
     good.then_some(LabelKey { text, start, stands })
 }
 
@@ -324,26 +324,6 @@ fn joined_password(scan: &mut Scan<'_>, from: usize) {
     let good = value.len() >= 4 && !is_placeholder(value) && !is_constant_name(value);
     if good && runs(scan, from, &["mysql", "mariadb", "sshpass"]) {
         add_value_finding(scan, from, (0, value.len()), SensitiveKind::Secret, Evidence::Key);
-    }
-}
-
-/// Scans sentences that state a password: `your password is hunter2`. Most sentences only mention one.
-pub(super) fn scan_sentences(scan: &mut Scan<'_>) {
-    const PASSWORD: [&str; 5] = ["password", "passwd", "passphrase", "passcode", "pin"];
-    const IS: &str = " is ";
-    for (at, _) in scan.text.match_indices(IS) {
-        let key = &scan.text[at - word_before(scan, at)..at];
-        if !PASSWORD.iter().any(|word| key.eq_ignore_ascii_case(word)) {
-            continue;
-        }
-        let from = at + IS.len();
-        let rest = truncate(&scan.text[from..], VALUE);
-        let token = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
-        let value = token.trim_matches(['"', '\'', '`', ',', ';', '.', '!', '?', ':', ')']);
-        if looks_chosen_by_person(value) && !is_placeholder(value) && !is_path(value) {
-            let part = span(token, value);
-            add_value_finding(scan, from, part, SensitiveKind::Secret, Evidence::Key);
-        }
     }
 }
 

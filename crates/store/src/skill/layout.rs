@@ -24,6 +24,11 @@ pub(super) fn open_meta(folder: &Path) -> Result<(SkillManifest, SkillMeta, ()),
     Ok((list, meta, ()))
 }
 
+/// Opens the metadata of a version, with every file checked.
+pub(super) fn open_checked(folder: &Path) -> Result<(SkillManifest, SkillMeta, ()), SkillDamage> {
+    open_complete(folder).map(|(list, meta, _)| (list, meta, ()))
+}
+
 /// Opens a complete version.
 pub(super) fn open_complete(folder: &Path) -> Result<(SkillManifest, SkillMeta, SkillBody), SkillDamage> {
     let list = folder::read_manifest(folder)?;

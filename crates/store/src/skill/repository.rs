@@ -142,6 +142,15 @@ impl SkillRepository {
 
     /// As [`SkillRepository::list`], with the damaged skills. Programs and files are checked only when a skill is found.
     pub fn survey(&self, scopes: &[SkillScope]) -> Result<SkillSurvey, SkillError> {
+        self.survey_with(scopes, layout::open_meta)
+    }
+
+    /// As [`SkillRepository::survey`], with programs and files checked too, so that every skill it lists can run.
+    pub fn survey_complete(&self, scopes: &[SkillScope]) -> Result<SkillSurvey, SkillError> {
+        self.survey_with(scopes, layout::open_checked)
+    }
+
+    fn survey_with(&self, scopes: &[SkillScope], open: VersionOpener<()>) -> Result<SkillSurvey, SkillError> {
         let mut survey = SkillSurvey::default();
         let mut seen = BTreeSet::new();
         for scope in scopes {
@@ -149,7 +158,7 @@ impl SkillRepository {
                 if seen.contains(&name) {
                     continue;
                 }
-                match self.newest(*scope, &name, layout::open_meta) {
+                match self.newest(*scope, &name, open) {
                     Ok(Some((skill, ()))) => survey.skills.push(skill),
                     Ok(None) => continue,
                     Err(SkillError::Damaged { version, why, .. }) => survey.damaged.push(DamagedSkill {

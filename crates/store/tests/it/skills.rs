@@ -201,6 +201,21 @@ fn a_damaged_skill_is_named_beside_the_whole_ones() {
 }
 
 #[test]
+fn a_complete_survey_names_a_skill_whose_program_was_changed() {
+    let world = world();
+    world.skills.save(USER, meta("sum"), body("1")).unwrap();
+    world.skills.save(USER, meta("whole"), body("1")).unwrap();
+    tamper(&world.version("sum", 1).join("program.ts"), b"evil");
+    assert_eq!(world.skills.survey(&[USER]).unwrap().damaged, []);
+    let survey = world.skills.survey_complete(&[USER]).unwrap();
+    let names: Vec<_> = survey.skills.iter().map(|skill| skill.meta.name.as_str()).collect();
+    assert_eq!(names, ["whole"]);
+    let damaged = &survey.damaged[0];
+    assert_eq!((damaged.name.as_str(), damaged.version), ("sum", 1));
+    assert_eq!(damaged.why, "`program.ts` was changed");
+}
+
+#[test]
 fn what_a_dead_process_left_half_made_is_never_seen_and_goes() {
     let world = world();
     world.skills.save(USER, meta("sum"), body("1")).unwrap();

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use ringfence_engine::{PastCall, session_calls};
+use ringfence_engine::{PastCall, session_calls, standing_rules};
 use ringfence_journal::{EgressSummary, ExecutionId};
 use ringfence_policy::{
-    ExplainQuery, FileAccess, Host, HttpMethod, PastCallDecision, Policy, RedactedCall, Scheme, ToolHints,
+    ExplainQuery, FileAccess, Host, HttpMethod, PastCallDecision, Policy, RedactedCall, Scheme, StandingRules,
+    ToolHints,
 };
 use serde_json::{Value, json};
 
@@ -56,13 +57,11 @@ pub(crate) async fn explain_decision(
     if past.is_some() && of_session.is_none() && !named {
         printer.notice("the session's own policy is not kept; the answer is of the policy in force now");
     }
-    let policy = if let Some(policy) = of_session {
-        policy
-    } else {
-        let config = Config::find(explain.rules.config.as_deref(), settings, printer)?;
-        policy_layers::policy_in_force(&explain.rules, None, &config)
-            .map_err(|fault| fault.with_exit(EXIT_CHECK_FAILED))?
+    let policy = match of_session {
+        Some(policy) => policy,
+        None => policy_in_force(&explain.rules, settings, printer)?,
     };
+    let policy = with_standing_rules(&policy, settings, printer)?;
     let mut answer = policy.explain(&question);
     answer.notes.extend(unheard);
     let (attempts, calls) = match (past, &question) {
@@ -104,6 +103,22 @@ pub(crate) async fn explain_decision(
     Ok(ExitCode::SUCCESS)
 }
 
+fn policy_in_force(rules: &PolicyArgs, settings: &CliSettings, printer: &Printer) -> Result<Policy, CliFault> {
+    let config = Config::find(rules.config.as_deref(), settings, printer)?;
+    policy_layers::policy_in_force(rules, None, &config).map_err(|fault| fault.with_exit(EXIT_CHECK_FAILED))
+}
+
+/// The policy with the standing rules of the data folder, which answer what it asks.
+fn with_standing_rules(policy: &Policy, settings: &CliSettings, printer: &Printer) -> Result<Policy, CliFault> {
+    let rules = standing_rules::read_rules(&settings.home()?).unwrap_or_else(|error| {
+        printer.notice(&format!(
+            "answers given for good cannot be read, so people are asked again: {error}"
+        ));
+        StandingRules::default()
+    });
+    Ok(policy.with_standing_rules(rules))
+}
+
 /// The hints that a tool's server gives, from the last listing or else from a new one; or the reason why they are
 /// unknown.
 async fn hints_of(
@@ -124,7 +139,7 @@ async fn hints_of(
     if ResolvedServers::resolve(rules, &config)?.servers.get(server).is_none() {
         return Ok(unheard(format!("no tool server `{server}` is configured here")));
     }
-    let desk = OperatorCatalog::open(rules, settings, printer).await?;
+    let desk = OperatorCatalog::open_for(vec![server.to_owned()], rules, settings, printer).await?;
     let upstreams = desk.gateway().upstreams();
     let mut ready = Ok(());
     if upstreams.snapshot().catalog.server(server).is_none() {

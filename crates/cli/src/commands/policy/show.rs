@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use ringfence_engine::Engine;
-use ringfence_policy::Policy;
+use ringfence_engine::{Engine, gateway_rules};
+use ringfence_policy::{Draft, Policy, RuleEffect};
 use serde::Serialize;
 use serde_json::json;
 
@@ -24,11 +24,21 @@ pub(crate) async fn show_policy(
     let policy = policy_layers::policy_in_force(&shown.rules, None, &config)
         .map_err(|fault| fault.with_exit(EXIT_CHECK_FAILED))?;
     let unbuilt = policy.unsupported(&Engine::capabilities());
-    let seen = if unbuilt.is_empty() {
+    let mut seen = if unbuilt.is_empty() {
         Some(inspect::inspect_sandbox(&policy, config.python.as_deref()).await)
     } else {
         None
     };
+    if let Some(Ok(seen)) = &mut seen {
+        let has_servers = shown.rules.servers.is_some() || !config.servers.is_empty();
+        let by_gateway = gateway_rules(&policy, has_servers)
+            .into_iter()
+            .map(|rule| EnforcedRule {
+                rule: rule.to_owned(),
+                by: "gateway",
+            });
+        seen.enforcement.extend(by_gateway);
+    }
     if shown.json {
         let mut object = policy.to_json();
         if let Some(object) = object.as_object_mut() {
@@ -62,7 +72,16 @@ pub(crate) async fn show_policy(
 /// Formats the policy as a file that parses to the same policy; everything else is comments.
 fn policy_text(policy: &Policy, seen: Option<&SandboxInspection>) -> Result<String, CliFault> {
     let (name, digest) = (policy.name(), policy.digest());
-    let file = format!("# policy `{name}`, digest {digest}\n{}", to_yaml(&policy.to_draft())?);
+    let draft = policy.to_draft();
+    let section = |(title, lines): (&str, Vec<String>)| {
+        let lines: Vec<String> = lines.iter().map(|line| format!("#   {line}\n")).collect();
+        format!("\n# {title}\n{}", lines.concat())
+    };
+    let mut file = format!("# policy `{name}`, digest {digest}\n{}", to_yaml(&draft)?);
+    let defaults = unwritten_defaults(&draft);
+    if !defaults.is_empty() {
+        file.push_str(&section(("in force without a key", defaults)));
+    }
     let Some(seen) = seen else { return Ok(file) };
     let held = |held: &EnforcedRule| format!("{:<18} {}", held.rule, held.by);
     let sections = [
@@ -74,11 +93,19 @@ fn policy_text(policy: &Policy, seen: Option<&SandboxInspection>) -> Result<Stri
         ("added places", grouped_mounts(&seen.mounts)),
         ("always", seen.always.clone()),
     ];
-    let section = |(title, lines): (&str, Vec<String>)| {
-        let lines: Vec<String> = lines.iter().map(|line| format!("#   {line}\n")).collect();
-        format!("\n# {title}\n{}", lines.concat())
-    };
     Ok(file + &sections.map(section).concat())
+}
+
+/// The effects that apply although the policy has no key for them.
+fn unwritten_defaults(draft: &Draft) -> Vec<String> {
+    let net = draft.net.as_ref().and_then(|net| net.default);
+    let changed_tool = draft.tools.as_ref().and_then(|tools| tools.drift);
+    let keys = [
+        ("net.default", net, RuleEffect::Deny),
+        ("tools.drift", changed_tool, RuleEffect::Ask),
+    ];
+    let unwritten = keys.into_iter().filter(|(_, written, _)| written.is_none());
+    unwritten.map(|(key, _, effect)| format!("{key}: {effect}")).collect()
 }
 
 /// Joins mounts of one kind in one folder into one line.

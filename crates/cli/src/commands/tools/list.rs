@@ -17,7 +17,8 @@ pub(super) async fn list_tools(
     settings: &CliSettings,
     printer: &Printer,
 ) -> Result<ExitCode, CliFault> {
-    let desk = OperatorCatalog::open(&args.rules, settings, printer).await?;
+    let named = args.server.iter().cloned().collect();
+    let desk = OperatorCatalog::open_for(named, &args.rules, settings, printer).await?;
     let (indexed, ending) = desk.load_index(printer).await;
     let catalog = indexed.catalog();
     let entry = args.server.as_ref().map(|server| (server, catalog.server(server)));
@@ -54,8 +55,10 @@ fn print_page(
     printer: &Printer,
 ) -> Result<(), CliFault> {
     let mut rows = Vec::new();
+    let width = listed.tools.iter().map(|name| name.as_str().chars().count());
+    let width = width.max().unwrap_or(0).max("TOOL".len());
     if !args.json && !listed.tools.is_empty() {
-        printer.print_line(&format!("{:<7}  TOOL  DESCRIPTION", "POLICY"))?;
+        printer.print_line(&format!("{:<7}  {:<width$}  DESCRIPTION", "POLICY", "TOOL"))?;
     }
     for tool in listed.tools.iter().filter_map(|name| catalog.get(name)) {
         let (word, rule) = policy_decision(&desk.policy, tool);
@@ -63,7 +66,12 @@ fn print_page(
         if args.json {
             rows.push(json!({ "name": tool.name.as_str(), "decision": word, "rule": rule, "server_says": says }));
         } else {
-            printer.print_line(format!("{}  {}  {says}", painted_decision(printer, word), tool.name).trim_end())?;
+            let row = format!(
+                "{}  {:<width$}  {says}",
+                painted_decision(printer, word),
+                tool.name.as_str()
+            );
+            printer.print_line(row.trim_end())?;
         }
     }
     if args.json {

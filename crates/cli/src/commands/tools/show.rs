@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use ringfence_catalog::{DetailLevel, Tool};
 use serde_json::json;
 
-use super::{OperatorCatalog, catalog_language, find_tool, policy_decision};
+use super::{OperatorCatalog, catalog_language, find_tool, policy_decision, server_of};
 use crate::args::ToolsShow;
 use crate::fault::CliFault;
 use crate::print::{Printer, Style};
@@ -16,7 +16,8 @@ pub(super) async fn show_tool(
     settings: &CliSettings,
     printer: &Printer,
 ) -> Result<ExitCode, CliFault> {
-    let desk = OperatorCatalog::open(&args.rules, settings, printer).await?;
+    let desk =
+        OperatorCatalog::open_for(vec![server_of(&args.tool).to_owned()], &args.rules, settings, printer).await?;
     let (indexed, _) = desk.load_index(printer).await;
     let shown = match find_tool(indexed.catalog(), &args.tool) {
         Ok(tool) => print_tool(tool, args, &desk, &indexed, printer),

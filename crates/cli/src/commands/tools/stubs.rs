@@ -14,7 +14,7 @@ pub(super) async fn print_stubs(
     settings: &CliSettings,
     printer: &Printer,
 ) -> Result<ExitCode, CliFault> {
-    let desk = OperatorCatalog::open(&args.rules, settings, printer).await?;
+    let desk = OperatorCatalog::open_for(args.server.clone(), &args.rules, settings, printer).await?;
     let (indexed, ending) = desk.load_index(printer).await;
     let unknown = args
         .server

@@ -102,6 +102,31 @@ fn keys_of_lines_and_brackets() {
 }
 
 #[test]
+fn passwords_in_the_middle_of_a_line() {
+    for (text, secret) in [
+        ("key of the service, password: hunter2x, and more", "hunter2x"),
+        ("the key and the password: hunter2x", "hunter2x"),
+        ("the key and the password: hunter2x, as agreed", "hunter2x"),
+        ("12:01 INFO worker 3 starts with DB_PASSWORD: hunter2x", "hunter2x"),
+        ("Ann's login is ann and her passphrase: c0rrect-horse", "c0rrect-horse"),
+    ] {
+        check(text, &[secret]);
+    }
+    let key =
+        "sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_AbCdEfGhIjKlMnAA";
+    check(&format!("key {key} password: hunter2x, ?token=…"), &[key, "hunter2x"]);
+    for text in [
+        "rules for a new account password: 8-character words, sha256 and no spaces",
+        "then it asks for the password: it's the one you chose, or the default",
+        "checks of the login and the password: $DB_PASSWORD or <password>",
+        "this sets the hash of the password: bcrypt, argon2id or pbkdf2",
+        "see the page about passwords: 12 tips",
+    ] {
+        check(text, &[]);
+    }
+}
+
+#[test]
 fn headers() {
     for (text, secret) in [
         ("Authorization: Bearer abcdef", "abcdef"),
