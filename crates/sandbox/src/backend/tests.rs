@@ -35,10 +35,9 @@ async fn an_ordinary_process_is_refused_what_it_does_not_hold() {
     }
     assert!(!backend.soft_rules(&spec(&[])).is_empty());
     assert!(backend.support().held.is_empty());
-    for settings in [
-        ("net.enabled", "true"),
-        ("fs.mounts", "[{ path: /data, access: ro, from: /usr/share }]"),
-    ] {
+    let folder = tempfile::tempdir().unwrap();
+    let mounts = format!("[{{ path: /data, access: ro, from: {} }}]", folder.path().display());
+    for settings in [("net.enabled", "true"), ("fs.mounts", &mounts)] {
         let error = backend.launch(&spec(&[settings])).await.unwrap_err();
         assert!(matches!(error, BackendLaunchError::Unsupported { .. }), "{error}");
     }
