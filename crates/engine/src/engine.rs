@@ -86,7 +86,7 @@ impl Engine {
 
     /// Makes the parts, each from those that it uses.
     fn assemble(
-        config: Arc<EngineConfig>,
+        config: &Arc<EngineConfig>,
         store: Arc<Store>,
         lease: Arc<Lease>,
         backend: Arc<Backend>,
@@ -96,18 +96,18 @@ impl Engine {
         let stopped = cancel::spawn_stop_listener(&store, &lease, &cancel_switches, &registry, &notifier)?;
         let servers = Arc::new(SandboxedServers {
             backend: Arc::clone(&backend),
-            settings: Arc::clone(&config),
+            settings: Arc::clone(config),
             store: Arc::clone(&store),
             lease: Arc::clone(&lease),
             switches: Arc::clone(&cancel_switches),
             running: Mutex::default(),
         });
         let records = Arc::new(SessionRecords::new(&store, &lease, &config.home, backend.kind()));
-        let sandboxes = Arc::new(Sandboxes::new(&config, &backend, &closing));
-        let tools = Arc::new(Tools::open(&config, &store, &servers)?);
+        let sandboxes = Arc::new(Sandboxes::new(config, &backend, &closing));
+        let tools = Arc::new(Tools::open(config, &store, &servers)?);
         let approvals = Arc::new(Approvals::new(&store, notifier, &config.home));
         let workspaces = Arc::new(Workspaces::new(&records));
-        let sessions = Arc::new(Sessions::new(&config, &workspaces, &sandboxes, &registry));
+        let sessions = Arc::new(Sessions::new(config, &workspaces, &sandboxes, &registry));
         let executions = Arc::new(Executions::new(&sessions, &approvals, &tools, cancel_switches));
         let runs = Arc::new(ClientRuns::new(&executions));
         Ok(Engine {
@@ -244,7 +244,7 @@ async fn open_engine(config: EngineConfig) -> Result<Engine, EngineOpenError> {
     for path in backend.leftover_folders() {
         lease.note_resource(LeasedResource::Cgroup { path })?;
     }
-    let engine = Engine::assemble(Arc::new(config), store, lease, backend)?;
+    let engine = Engine::assemble(&Arc::new(config), store, lease, backend)?;
     engine.workspaces.sweep_workspaces(SweepBudget::START).await;
     if let Err(error) = standing_rules::recover_pending_rule(&engine.store, engine.home()).await {
         tracing::warn!(%error, "an answer given for good has no rule yet; people are asked again");

@@ -21,6 +21,7 @@ use crate::output::{OutputCapture, ShownBytes};
 use crate::recorded_request::RecordedRequest;
 use crate::records::record_notes;
 use crate::records::recording::OutcomeDigest;
+use crate::redact::ResultRenderer;
 use crate::report::{self, ExecutionReport};
 use crate::request::{ExecutionRequest, ResultAudience};
 use crate::sessions::context::ExecutionContext;
@@ -201,49 +202,39 @@ impl Replays {
         tape: &Arc<CallLog>,
         then: &OutcomeDigest,
     ) -> Result<(ExecutionReport, Vec<ReplayDifference>), OperationError> {
+        let executions = &*self.executions;
+        let Executions {
+            records,
+            sandboxes,
+            renderer,
+            ..
+        } = executions;
         let reader = request.reader;
         let ids = (SessionId::generate()?, ExecutionId::generate()?);
-        let (_switch, mut stop) = self.executions.cancel_switch(ids.0);
+        let (_switch, mut stop) = executions.cancel_switch(ids.0);
         let policy = Arc::clone(&request.policy);
-        let mut session = ExecutionContext::new(
-            ids,
-            self.executions.config.principal,
-            policy,
-            self.executions.records.data.scratch(ids.0),
-        );
-        let spec =
-            match self
-                .executions
-                .sandboxes
-                .spec(&session.policy, DiskFolders::scratch_only(&session.folders), false)
-            {
-                Ok(spec) => spec,
-                Err(refusal) => {
-                    let execution = self.executions.refuse_in_own_session(session, refusal).await?;
-                    let differences = compare_outcomes(then, &OutcomeDigest::from_report(&execution), None);
-                    return Ok((execution, differences));
-                }
-            };
-        session.enforcement = self.executions.sandboxes.enforcement(&spec, &session.policy);
+        let mut session = ExecutionContext::new(ids, executions.config.principal, policy, records.data.scratch(ids.0));
+        let spec = match sandboxes.spec(&session.policy, DiskFolders::scratch_only(&session.folders), false) {
+            Ok(spec) => spec,
+            Err(refusal) => {
+                let execution = executions.refuse_in_own_session(session, refusal).await?;
+                let differences = compare_outcomes(then, &OutcomeDigest::from_report(&execution), None);
+                return Ok((execution, differences));
+            }
+        };
+        session.enforcement = sandboxes.enforcement(&spec, &session.policy);
         let language = request.program.language();
         if spec.has_folders() {
-            self.executions.records.lease_folder(&session.folders)?;
+            records.lease_folder(&session.folders)?;
         }
-        let mut sandbox = self
-            .executions
-            .sandboxes
-            .acquire(&spec, language, session.principal)
-            .await?;
+        let mut sandbox = sandboxes.acquire(&spec, language, session.principal).await?;
         let before = copy_in(&sandbox, BTreeMap::new(), &request.files)?;
         let started = Event::from_host(
             session.id,
             Some(session.execution),
             report::started_event(&session, &request),
         );
-        let (open, started) = tokio::join!(
-            self.executions.records.open_session(&session),
-            self.executions.records.store.record(started)
-        );
+        let (open, started) = tokio::join!(records.open_session(&session), records.store.record(started));
         open?;
         started?;
         let (ended, output, diverged) = self
@@ -253,39 +244,24 @@ impl Replays {
             deny: &session.policy.fs().deny,
             emitted: &ended.emitted,
         };
-        let (_, mut collected) = self
-            .executions
-            .records
+        let (_, mut collected) = records
             .host_work
             .collect_files(session.principal, &sandbox, &before, wanted)
             .await?;
         collected.skipped = collected.skipped.limits_only();
         let execution = report::finished_report(&session, &ended, &collected, &output);
         let mut differences = compare_outcomes(then, &OutcomeDigest::from_report(&execution), diverged.as_ref());
-        for ReplayDifference { before, now, .. } in &mut differences {
-            for text in [before, now].into_iter().flatten() {
-                *text = self.executions.renderer.render_text(&session, reader, text).await?;
-            }
-        }
-        let (execution, _) = self
-            .executions
-            .renderer
+        render_differences(renderer, &session, reader, &mut differences).await?;
+        let (execution, _) = renderer
             .render_report(&session, &session.policy, reader, execution)
             .await?;
         let (gone, written) = tokio::join!(
-            self.executions
-                .sandboxes
-                .release(sandbox, &spec, language, session.principal),
-            self.executions
-                .records
-                .record_event(&session, report::ended_event(&session, &execution, None))
+            sandboxes.release(sandbox, &spec, language, session.principal),
+            records.record_event(&session, report::ended_event(&session, &execution, None))
         );
         gone?;
         written?;
-        self.executions
-            .records
-            .close_session((session.id, &session.folders), "done")
-            .await?;
+        records.close_session((session.id, &session.folders), "done").await?;
         Ok((execution, differences))
     }
 
@@ -361,6 +337,21 @@ impl Replays {
         }
         Ok(first)
     }
+}
+
+/// Renders the texts of differences for their reader.
+async fn render_differences(
+    renderer: &ResultRenderer,
+    session: &ExecutionContext,
+    reader: ResultAudience,
+    differences: &mut [ReplayDifference],
+) -> Result<(), OperationError> {
+    for ReplayDifference { before, now, .. } in differences {
+        for text in [before, now].into_iter().flatten() {
+            *text = renderer.render_text(session, reader, text).await?;
+        }
+    }
+    Ok(())
 }
 
 fn compare_outcomes(

@@ -37,12 +37,12 @@ pub struct CallHandler {
 impl CallPort {
     /// A port and its handler's ends; each channel holds `room` messages.
     pub fn new(room: usize) -> (CallPort, CallHandler) {
-        let (called, calls) = mpsc::channel(room);
-        let (replies, replied) = mpsc::channel(room);
+        let (sender, calls) = mpsc::channel(room);
+        let (replies, answered) = mpsc::channel(room);
         let (holder, held) = watch::channel(None);
         let port = CallPort {
-            calls: called,
-            replies: replied,
+            calls: sender,
+            replies: answered,
             held,
         };
         let handler = CallHandler {

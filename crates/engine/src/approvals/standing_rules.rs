@@ -58,8 +58,7 @@ pub fn read_rules(home: &Path) -> io::Result<StandingRules> {
 }
 
 fn parse_file(file: &RulesFile) -> io::Result<StandingRules> {
-    StandingRules::parse(&file.read()?)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
+    StandingRules::parse(&file.read()?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
 }
 
 /// The rule that a permanent answer would write, and its effect.

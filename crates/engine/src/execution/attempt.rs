@@ -176,7 +176,7 @@ impl Executions {
         let (capture, notes) = OutputCapture::new(&mut **observer, attempt.shown, redactor);
         let mut capture = capture.with_unrepeatable(attempt.unrepeatable.clone());
         let (store, is_recorded) = (Arc::clone(&self.records.store), attempt.is_recorded());
-        let noted = tokio::spawn(record_notes(store, session.id, session.execution, is_recorded, notes));
+        let recorder = tokio::spawn(record_notes(store, session.id, session.execution, is_recorded, notes));
         let (outside, network) = self.sessions.open_egress(session, &request.program)?.unzip();
         let egress = outside.as_ref().map(ExecutionEgress::egress);
         let (dispatcher, skill_calls) = self.call_dispatcher(session, request, attempt, egress.as_ref()).unzip();
@@ -216,7 +216,7 @@ impl Executions {
         attempt.tape.append_trace(&ended.trace);
         let (seen, output) = (capture.shown(), capture.into_output());
         // The journal has every violation before it has the end.
-        noted.await.map_err(OperationError::NoteTask)??;
+        recorder.await.map_err(OperationError::NoteTask)??;
         if let Verdict::Released { due } = ended.verdict {
             let waiting = ended.unanswered.len();
             return Ok(AttemptOutcome::Released { due, waiting, seen });

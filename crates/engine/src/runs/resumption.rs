@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use ringfence_gateway::{Redactor, SessionHistory};
 use ringfence_journal::{ExecutionId, ExecutionStatus, LeaseId, Principal, SessionId};
 use ringfence_policy::{Ceiling, Policy};
 use ringfence_store::{AdoptError, RecordingRetention, RecordingState};
@@ -24,7 +25,7 @@ use crate::runs::tasks::{RunStart, RunTasks};
 use crate::sandboxes::Sandboxes;
 use crate::sessions::Sessions;
 use crate::sessions::context::ExecutionContext;
-use crate::sessions::open_session::{OpenSessionParts, SandboxSlot};
+use crate::sessions::open_session::{OpenSession, OpenSessionParts, SandboxSlot};
 use crate::sweep;
 use crate::workspaces::gc::SweepBudget;
 use crate::workspaces::{DiskFolders, Workspaces};
@@ -49,6 +50,16 @@ struct ResumePolicies {
     base: Arc<Policy>,
     /// The policy of the execution itself.
     policy: Arc<Policy>,
+}
+
+/// What is known of an open session from before, where one of its executions resumes.
+struct ResumedSession<'a> {
+    name: Option<&'a str>,
+    generation: u64,
+    redactor: Arc<Redactor>,
+    history: SessionHistory,
+    /// The files that the execution began with.
+    files: Vec<InputFile>,
 }
 
 /// An execution of another process that a client asked for.
@@ -311,33 +322,14 @@ impl Resumption {
                 )
             }
             name => {
-                let works = row
-                    .workspace
-                    .is_some()
-                    .then(|| self.workspaces.retained_workspace(&row, &base));
-                let works = works.transpose().map_err(OperationError::Refused)?;
-                let disk = DiskFolders {
-                    folders: &session.folders,
-                    kept: works.as_ref(),
-                };
-                let spec = self
-                    .sandboxes
-                    .spec(&base, disk, false)
-                    .map_err(OperationError::Refused)?;
-                let opening = OpenSessionParts {
-                    id,
-                    enforcement: self.sandboxes.enforcement(&spec, &base),
-                    rules: self.sessions.register_rules(id, Arc::clone(&base), generation),
-                    spec,
-                    folders: session.folders.clone(),
+                let resumed = ResumedSession {
+                    name: name.as_deref(),
+                    generation,
                     redactor: screen,
-                    kept: works,
-                    sandbox: SandboxSlot::Suspended(request.files.clone()),
+                    history: past,
+                    files: request.files.clone(),
                 };
-                let open = self
-                    .sessions
-                    .open
-                    .add_resumed(row.principal, name.as_deref(), opening, past);
+                let open = self.resume_open_session(&row, &base, resumed)?;
                 let in_it = open.execution_context(execution, policy, Arc::clone(&base));
                 let draft = session.draft;
                 (Assignment::OpenSession(open, base), ExecutionContext { draft, ..in_it })
@@ -356,6 +348,42 @@ impl Resumption {
             attempt,
         });
         Ok(run)
+    }
+
+    /// Adds the open session that an execution resumes in, as it was when its process ended.
+    fn resume_open_session(
+        &self,
+        row: &ringfence_store::Session,
+        base: &Arc<Policy>,
+        resumed: ResumedSession<'_>,
+    ) -> Result<Arc<OpenSession>, OperationError> {
+        let kept = row
+            .workspace
+            .is_some()
+            .then(|| self.workspaces.retained_workspace(row, base));
+        let kept = kept.transpose().map_err(OperationError::Refused)?;
+        let folders = self.records.data.scratch(row.id);
+        let disk = DiskFolders {
+            folders: &folders,
+            kept: kept.as_ref(),
+        };
+        let spec = self.sandboxes.spec(base, disk, false);
+        let spec = spec.map_err(OperationError::Refused)?;
+        let rules = self
+            .sessions
+            .register_rules(row.id, Arc::clone(base), resumed.generation);
+        let opening = OpenSessionParts {
+            id: row.id,
+            enforcement: self.sandboxes.enforcement(&spec, base),
+            rules,
+            spec,
+            folders,
+            redactor: resumed.redactor,
+            kept,
+            sandbox: SandboxSlot::Suspended(resumed.files),
+        };
+        let open = &self.sessions.open;
+        Ok(open.add_resumed(row.principal, resumed.name, opening, resumed.history))
     }
 
     /// The policies of an execution that resumes: those that it began with, or those that replaced them, but never more than the operator

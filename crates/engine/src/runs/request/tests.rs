@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence_policy::{Ceiling, Draft, Policy};
-use ringfence_sandbox::JobLanguage;
+use ringfence_sandbox::{JobLanguage, RunProgram};
 use serde_json::{Value, json};
 
 use super::{RunRequest, timed_policy};
 use crate::refusal::RunRefusal;
-use crate::request::RunProgram;
 
 /// The policy of a request with this timeout and draft, under a ceiling of five minutes.
 fn asked(timeout: Duration, draft: Option<Value>) -> Result<Arc<Policy>, RunRefusal> {
