@@ -27,7 +27,11 @@ pub enum SecretFile {
 
 /// Creates a folder, and those above it, for the owner only; one that exists stays as it is.
 pub fn private_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
+    match DirBuilder::new().recursive(true).mode(0o700).create(path) {
+        // Something that is no folder has the name.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(io::ErrorKind::NotADirectory.into()),
+        made => made,
+    }
 }
 
 /// Opens a file for reading and writing, and creates it for the owner only if it is missing.

@@ -142,6 +142,12 @@ pub struct Egress {
     recorder: Arc<FlowRecorder>,
 }
 
+/// Not generic, so that the code of all protocols is compiled here and not in every crate with a stream.
+fn serve_stream(egress: &Arc<Egress>, stream: Box<dyn ProxyStream>) -> BoxFuture<'_, ()> {
+    let served = egress.serve_connection(RewindStream::new(stream));
+    Box::pin(egress.while_recorded(Box::pin(served)))
+}
+
 impl Egress {
     /// Creates the proxy for the first execution of a session.
     pub fn new<R: Recorder + Clone + 'static>(
@@ -178,13 +184,7 @@ impl Egress {
 
     /// Serves one connection of a program until it ends.
     pub fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S) -> BoxFuture<'_, ()> {
-        self.serve_stream(Box::new(stream))
-    }
-
-    /// Not generic, so that the code of all protocols is compiled here and not in every crate with a stream.
-    fn serve_stream(self: &Arc<Self>, stream: Box<dyn ProxyStream>) -> BoxFuture<'_, ()> {
-        let served = self.serve_connection(RewindStream::new(stream));
-        Box::pin(self.while_recorded(Box::pin(served)))
+        serve_stream(self, Box::new(stream))
     }
 
     /// Serves a connection as long as its events can be recorded.

@@ -93,7 +93,7 @@ impl Store {
     /// Follows the journal from its last `count` records on.
     pub async fn tail_last(&self, count: u32) -> Result<JournalTail, QueryError> {
         self.catch_up().await;
-        let connection = self.own_reader();
+        let connection = ReadConnection::new(self.home.database_path());
         let last: Option<i64> = query("SELECT max(n) FROM events").fetch_scalar(&connection).await?;
         let after = last.unwrap_or(0).saturating_sub(i64::from(count)).max(0);
         Ok(JournalTail {
@@ -106,7 +106,7 @@ impl Store {
     /// Follows the journal from record `n` on, without that record.
     pub async fn tail_after(&self, n: u64) -> Result<JournalTail, QueryError> {
         self.catch_up().await;
-        let connection = self.own_reader();
+        let connection = ReadConnection::new(self.home.database_path());
         Ok(JournalTail {
             connection,
             after: to_signed(n),

@@ -353,11 +353,6 @@ impl Store {
             self.reader.lock().await
         })
     }
-
-    /// A connection of one's own, for what takes long or must see its own changes of version.
-    pub(crate) fn own_reader(&self) -> ReadConnection {
-        ReadConnection::new(self.home.database_path())
-    }
 }
 
 impl Recorder for Store {

@@ -84,7 +84,7 @@ impl Store {
         let mark = self.home.read_mark().map_err(|error| QueryError::Mark {
             reason: error.to_string(),
         })?;
-        let connection = self.own_reader();
+        let connection = ReadConnection::new(self.home.database_path());
         let outcome = verify_journal(&connection, self.key, mark, &mut each).await;
         connection.close().await;
         outcome

@@ -84,7 +84,7 @@ fn every_refusal_says_what_why_and_what_next() {
         (
             &["run", "a.ts", "--backend", "container"],
             126,
-            "this version has no backend `container`, only `native`",
+            "there is no backend `container`: this version has `native`",
         ),
         (
             &["run", "a.ts", "--session", "s_1"],
