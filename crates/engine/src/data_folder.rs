@@ -29,16 +29,16 @@ impl DataFolder {
 
     /// The folder on disk of an execution that has a sandbox of its own in a session.
     pub(crate) fn execution_scratch(&self, execution: ExecutionId) -> PathBuf {
-        self.all_kept().join(execution.to_string())
+        self.workspaces().join(execution.to_string())
     }
 
     /// The folder of the files that a session keeps.
-    pub(crate) fn kept(&self, session: SessionId) -> PathBuf {
-        self.all_kept().join(session.to_string())
+    pub(crate) fn workspace(&self, session: SessionId) -> PathBuf {
+        self.workspaces().join(session.to_string())
     }
 
     /// The folder of the files that all sessions keep.
-    pub(crate) fn all_kept(&self) -> PathBuf {
+    pub(crate) fn workspaces(&self) -> PathBuf {
         self.0.join("workspaces")
     }
 

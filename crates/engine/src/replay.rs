@@ -131,7 +131,7 @@ impl ReplayError {
     }
 }
 
-/// Replays past executions.
+/// Replays past executions from their recordings.
 pub(crate) struct Replays {
     pub(crate) executions: Arc<Executions>,
 }

@@ -160,7 +160,7 @@ impl Workspaces {
         Ok(Some(RetainedWorkspace {
             name: name.map(str::to_owned),
             keep,
-            folder: self.records.data.kept(id),
+            folder: self.records.data.workspace(id),
             user,
         }))
     }
@@ -216,7 +216,7 @@ impl Workspaces {
         Ok(RetainedWorkspace {
             name: row.workspace.as_ref().and_then(|workspace| workspace.name.clone()),
             keep: keep_duration(policy)?.unwrap_or_default(),
-            folder: self.records.data.kept(row.id),
+            folder: self.records.data.workspace(row.id),
             user: row.uid,
         })
     }

@@ -17,7 +17,7 @@ impl Trash {
         Trash(home.join("trash"))
     }
 
-    /// The folder itself.
+    /// The folder of what is to be removed.
     pub fn path(&self) -> &Path {
         &self.0
     }

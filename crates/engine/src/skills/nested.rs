@@ -140,7 +140,7 @@ pub(crate) fn skill_server(library: &SkillLibrary, session: &ExecutionContext) -
 /// Runs the skills that one execution calls.
 pub(crate) struct SkillRunner<'a> {
     pub(crate) executions: &'a Executions,
-    /// The calling execution.
+    /// The execution that calls the skills.
     pub(crate) caller: &'a ExecutionContext,
     pub(crate) settings: NestedSettings,
 }

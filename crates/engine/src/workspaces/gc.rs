@@ -196,7 +196,7 @@ impl Workspaces {
             .record_session_event(id, EventKind::SessionClosed { reason })
             .await?;
         self.records.remove_scratch(&self.records.data.scratch(id)).await;
-        self.move_to_trash(self.records.data.kept(id)).await
+        self.move_to_trash(self.records.data.workspace(id)).await
     }
 
     /// Ends a session on request and removes its workspace; its executions have ended before. False: a process has it.
@@ -226,7 +226,7 @@ impl Workspaces {
 
     /// Continues to remove files that nobody keeps, also folders of sessions whose process died as they ended.
     pub(crate) async fn empty_trash(&self, entries: u64) -> Result<(), OperationError> {
-        let (kept, trash) = (self.records.data.all_kept(), self.trash());
+        let (kept, trash) = (self.records.data.workspaces(), self.trash());
         let there = run_blocking(move || folder_names(&kept)).await?;
         let there = there.iter().filter_map(|name| name.parse::<SessionId>().ok());
         let there: Vec<SessionId> = there.collect();
@@ -238,7 +238,7 @@ impl Workspaces {
                 .await
                 .map_err(record_error)?;
             for id in there.into_iter().filter(|id| !known.contains(id)) {
-                if let Err(error) = self.move_to_trash(self.records.data.kept(id)).await {
+                if let Err(error) = self.move_to_trash(self.records.data.workspace(id)).await {
                     log_not_removed(&id.to_string(), &error.chain());
                 }
             }

@@ -49,7 +49,7 @@ async fn left(engine: &Engine, keep: Duration) -> SessionId {
         .await
         .unwrap();
     engine.workspaces().records.store.park_session(session).await.unwrap();
-    fs::create_dir_all(engine.workspaces().records.data.kept(session)).unwrap();
+    fs::create_dir_all(engine.workspaces().records.data.workspace(session)).unwrap();
     session
 }
 
@@ -70,9 +70,9 @@ async fn a_session_that_was_used_since_it_was_found_is_left_as_it_was() {
         engine.workspaces().sweep_workspace(id).await.unwrap();
     }
     assert_eq!(state(&engine, used).await, (SessionState::Open, false));
-    assert!(engine.workspaces().records.data.kept(used).exists());
+    assert!(engine.workspaces().records.data.workspace(used).exists());
     assert_eq!(state(&engine, over).await, (SessionState::Closed, false));
-    assert!(!engine.workspaces().records.data.kept(over).exists());
+    assert!(!engine.workspaces().records.data.workspace(over).exists());
 }
 
 #[tokio::test]
@@ -107,5 +107,5 @@ async fn a_session_that_could_not_be_ended_is_left_to_the_next() {
     assert_eq!(state(&engine, id).await, (SessionState::Closed, false));
     fs::remove_file(home.path().join("trash")).unwrap();
     engine.workspaces().empty_trash(u64::MAX).await.unwrap();
-    assert!(!engine.workspaces().records.data.kept(id).exists());
+    assert!(!engine.workspaces().records.data.workspace(id).exists());
 }
