@@ -112,10 +112,13 @@ impl TunnelSenders {
     pub fn close(&mut self, tunnel: TunnelId) {
         let Some(slot) = self.open_slot(tunnel) else { return };
         match slot.sending.state {
+            // Grants go on until the close is sent: where both sides close, each may need them for what it has queued.
             SendState::Ending | SendState::Ended => slot.close = CloseState::AfterEnd,
-            SendState::NotOurs | SendState::Open => slot.discard_queued(),
+            SendState::NotOurs | SendState::Open => {
+                slot.discard_queued();
+                self.drop_grants(tunnel);
+            }
         }
-        self.drop_grants(tunnel);
         self.mark_ready(tunnel);
     }
 
@@ -150,7 +153,12 @@ impl TunnelSenders {
 
     /// Queues a grant for the peer, returned by [`TunnelReceivers::mark_consumed`](crate::TunnelReceivers::mark_consumed).
     pub fn queue_grant(&mut self, tunnel: TunnelId, grant: u32) {
-        let Some(slot) = self.open_slot(tunnel) else { return };
+        let Some(Some(slot)) = self.slots.get_mut(tunnel.index()) else {
+            return;
+        };
+        if slot.close == CloseState::Now {
+            return;
+        }
         let waits = slot.owed > 0;
         slot.owed = slot.owed.saturating_add(grant);
         if !waits {

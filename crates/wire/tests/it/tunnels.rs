@@ -230,6 +230,39 @@ fn pick<'a>(host: &'a mut Peer, child: &'a mut Peer, on_host: bool) -> &'a mut P
 }
 
 #[test]
+fn a_tunnel_that_both_sides_close_with_more_queued_than_was_granted_is_free_again() {
+    let tunnel = TunnelId::all().next().unwrap();
+    let mut child = Peer::new(PipeSide::Child);
+    let mut host = Peer::new(PipeSide::Host);
+    let (mut up, mut down) = (VecDeque::new(), VecDeque::new());
+    child.open(tunnel);
+    child.outbound.queue_message(&FromChild::Open { tunnel }).unwrap();
+    child.transmit(&mut up, usize::MAX);
+    host.receive(&mut up, usize::MAX);
+    for peer in [&mut host, &mut child] {
+        // The queue holds a window; what is sent of it makes room for more than the peer has granted.
+        peer.write(tunnel, 300_000);
+    }
+    child.transmit(&mut up, 1000);
+    host.transmit(&mut down, 1000);
+    for peer in [&mut host, &mut child] {
+        peer.write(tunnel, 300_000);
+        peer.outbound.tunnels_mut().end_stream(tunnel);
+        peer.outbound.tunnels_mut().close(tunnel);
+    }
+    for _ in 0..100 {
+        for peer in [&mut host, &mut child] {
+            peer.consume(tunnel, usize::MAX);
+        }
+        child.transmit(&mut up, usize::MAX);
+        host.transmit(&mut down, usize::MAX);
+        host.receive(&mut up, usize::MAX);
+        child.receive(&mut down, usize::MAX);
+    }
+    assert!(child.is_free(tunnel) && host.is_free(tunnel));
+}
+
+#[test]
 fn everything_ended_arrives_whole() {
     let tunnel = TunnelId::all().next().unwrap();
     let mut child = Peer::new(PipeSide::Child);
