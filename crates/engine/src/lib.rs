@@ -1,7 +1,7 @@
 //! The use cases: open a session, run code in it, stop it, sweep after dead processes.
 //!
 //! This is the orchestration layer: it calls policy, sandbox, journal and store in order. It has no algorithm of its own, and knows neither
-//! MCP, HTTP and terminals above it nor SQL and system calls below it. Read [`run`] first.
+//! MCP, HTTP and terminals above it nor SQL and system calls below it. Read `execution.rs` first.
 #![forbid(unsafe_code)]
 
 pub mod approvals;
