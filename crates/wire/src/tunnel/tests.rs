@@ -142,7 +142,7 @@ fn drain(outbound: &mut Outbound) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of an ended direction are still sent; those of an open one are dropped.
+/// The bytes of an ended direction are still sent, and grants with them; those of an open one are dropped.
 #[test]
 fn a_close_waits_for_what_was_ended_only() {
     for ended in [true, false] {
@@ -158,6 +158,8 @@ fn a_close_waits_for_what_was_ended_only() {
         outbound.tunnels_mut().queue_grant(one, 5);
         let mut wanted = Vec::new();
         if ended {
+            // The peer may need the grant for what it has queued, before it closes too.
+            wanted.extend(frame(FrameKind::Credit, 70, &5_u32.to_le_bytes()));
             wanted.extend(frame(FrameKind::Data, 70, b"last words"));
             wanted.extend(frame(FrameKind::End, 70, b""));
         }
